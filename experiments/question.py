@@ -1,7 +1,4 @@
-"""Question: what a benchmark asks, with its gold. Nothing above `experiments` ever sees one.
-
-Scheme: how a benchmark's answers are scored, what a judge is asked of them, and which figures a table shows.
-"""
+"""What a benchmark asks, with its gold, and how answers are scored. Nothing outside `experiments` sees a question."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -44,18 +41,18 @@ class Scheme:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the columns, each by itself."""
+        """Return the metrics of the columns, each by itself."""
         return tuple(name for column in self.columns for name in column.split(" / "))
 
     @property
     def right(self) -> str | None:
-        """The metric whose score of 1 means that an answer is right; None where no answer is scored."""
+        """Return the metric whose score of 1 means that an answer is right; None where no answer is scored."""
         return next(iter(self.rights), None)
 
     @property
     def rights(self) -> tuple[str, ...]:
-        """The metrics that say so, of which the first that applies to a question counts: of one's own questions some
-        may have options and others none."""
+        """Return the metrics that say so, of which the first that applies to a question counts: of one's own questions
+        some may have options and others none."""
         known = tuple(metric for group, metric in _RIGHT.items() if group in self.groups)
         return known[:2 if "choice" in self.groups else 1]
 
@@ -140,7 +137,7 @@ class Mined:
 
     @property
     def sorts(self) -> tuple[str, str]:
-        """What `negatives@N:SORT` may call it."""
+        """Return what `negatives@N:SORT` may call it."""
         return self.bucket, self.miner
 
 
@@ -213,17 +210,17 @@ class Question:
 
     @property
     def own(self) -> tuple[Chunk, ...]:
-        """The chunks that this question may be searched over, and among which its gold stands."""
+        """Return the chunks that this question may be searched over, its gold among them."""
         return self.pool or self.given
 
     @property
     def chunks(self) -> Iterator[Chunk]:
-        """Every chunk that the question brings; one that stands in two places comes twice."""
+        """Yield every chunk that the question brings; one that stands in two places comes twice."""
         return chain(self.given, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
 
     def in_turns(self, sort: str = "") -> list[str]:
-        """The ids of its mined negatives of a sort, or of all, as doses draw them: one of each miner in turn, each
-        miner's in the order in which it ranked them, so that every dose is as mixed as there are enough of each."""
+        """Return the ids of its mined negatives of a sort, or of all, as doses draw them: one of each miner in turn,
+        by the miner's own rank, so that every dose is mixed."""
         queues: dict[str, list[str]] = {}
         for id, one in self.mined.items():
             if not sort or sort in one.sorts:
@@ -231,7 +228,7 @@ class Question:
         return [id for turn in zip_longest(*queues.values()) for id in turn if id is not None]
 
     def without_chunks(self) -> Question:
-        """The question as it is stored: its chunks are where they were shown."""
+        """Return the question as it is stored: its chunks are where they were shown."""
         length = sum(len(chunk.content) for chunk in self.whole) if self.whole else self.length
         return replace(self, given=(), pool=(), whole=(), negatives=(), table=None, length=length)
 
@@ -256,27 +253,27 @@ class Benchmark:
 
     @property
     def gives_chunks(self) -> bool:
-        """Whether any question brings chunks of its own, its gold among them, or all share some."""
+        """Tell whether any question brings chunks of its own, or all share some."""
         return bool(self.shared) or any(question.own for question in self.questions)
 
     @property
     def has_whole(self) -> bool:
-        """Whether any question brings the whole of its document."""
+        """Tell whether any question brings the whole of its document."""
         return any(question.whole for question in self.questions)
 
     @property
     def is_mined(self) -> bool:
-        """Whether negatives were mined for its questions."""
+        """Tell whether negatives were mined for its questions."""
         return any(question.mined for question in self.questions)
 
     @property
     def searchable(self) -> list[Chunk]:
-        """Every chunk that a question may be searched over, in order; one of several questions comes several times."""
+        """List the chunks that questions may be searched over; one of several questions comes several times."""
         return [*chain.from_iterable(question.own for question in self.questions), *self.shared]
 
     @property
     def every_chunk(self) -> list[Chunk]:
-        """These, what stands beside a question's pool, and all further negatives: each once."""
+        """List these, what stands beside a question's pool, and all further negatives: each once."""
         found = {chunk.id: chunk for question in self.questions
                  for chunk in (*question.given, *question.pool, *question.negatives)}
         return list((found | {chunk.id: chunk for chunk in self.shared}).values())

@@ -1,7 +1,4 @@
-"""The stored form of one question in one cell: its outcome, answer, scores, cost and trace.
-
-What the answer of a record took, in each of the units that limits and budgets have.
-"""
+"""The stored form of one question in one cell: its outcome, answer, scores, cost and trace."""
 from __future__ import annotations
 
 import operator
@@ -17,7 +14,7 @@ Grade = Literal["Correct", "Partially Correct", "Wrong"]
 
 
 class Stored(BaseModel):
-    """Closed and frozen."""
+    """A closed, frozen model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -92,7 +89,7 @@ class Verdict(Stored):
 
     @property
     def unjudged(self) -> bool:
-        """Whether it says nothing."""
+        """Tell whether it holds neither grade nor points nor steps."""
         return self.grade is None and self.points is None and self.steps is None
 
 
@@ -153,7 +150,7 @@ class Result(Stored):
 
     @property
     def in_view(self) -> tuple[StoredPassage, ...]:
-        """The evidence that prompts showed, or that was gathered to be ranked."""
+        """Return the evidence that prompts showed, or that was gathered to be ranked."""
         return tuple(passage for passage in self.evidence if not passage.aside)
 
 
@@ -185,11 +182,7 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 def used(record: Record, unit: Unit) -> float:
-    """What the answer took, judges and sub-questions apart; seconds as they were measured.
-
-    Args:
-        record: with its trace, where searches are counted.
-    """
+    """Return what the answer took, without judges and sub-questions; searches need the record's trace."""
     if unit == "tokens":
         return record.result.usage.tokens
     if unit == "calls":

@@ -72,7 +72,7 @@ def test_every_decision_is_kept_and_counted(folder):
     questions = MinedBenchmark(path=str(folder)).load().questions
     hard = [one.hardness for question in questions for one in question.mined.values()]
     assert guard["hardness"]["kept"] == pytest.approx(sum(hard) / 27, abs=1e-5)
-    assert manifest["error_analysis"].endswith("licence: CC BY-SA 4.0")
+    assert manifest["attribution"].endswith("licence: CC BY-SA 4.0")
 
 
 def test_the_same_mining_writes_the_same_bytes(folder, tmp_path, ragbed):

@@ -15,8 +15,7 @@ from experiments.record import Record, Result, Timing
 from experiments.running.budget import Spending
 from experiments.running.runner import Begun
 from experiments.settings.limits import Budget
-from experiments.terminal.live import RunView, screen_of
-from experiments.terminal.tally import Tally
+from experiments.terminal.live import RunView, Tally, screen_of
 from strategies.types import Usage
 
 CODE = re.compile(r"\x1b\[[\d;]*m")

@@ -1,11 +1,4 @@
-"""About: what a benchmark is, for whoever chooses one, and how its paper ran it.
-
-Which files a benchmark is read from.
-
-Which questions of a benchmark are asked: filter, sample and limit, alike for every benchmark.
-
-Loading a benchmark of record files: which files are read, and their rows as questions with distinct ids.
-"""
+"""What every benchmark has: a description, its files, and a selection of its questions by filter, sample and limit."""
 from __future__ import annotations
 
 import re
@@ -46,14 +39,13 @@ class About:
 
 
 def files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """The files with these suffixes anywhere below a folder, in order of name; hidden ones are copies and notes of
-    other programs, and left out."""
+    """List the files with these suffixes anywhere below a folder, in order of name; hidden ones are left out."""
     return sorted(file for file in folder.rglob("*") if file.suffix in suffixes and file.is_file()
                   and not any(part.startswith(".") for part in file.relative_to(folder).parts))
 
 
 def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", ".json")) -> list[Path]:
-    """The file itself, or the files with these suffixes anywhere below a folder, see `files_in`.
+    """List the file itself, or the files with these suffixes anywhere below a folder, see `files_in`.
 
     Raises:
         BenchmarkError: there is none.
@@ -87,7 +79,7 @@ class Selection(BaseModel):
     filter: dict[str, str] = Field(default_factory=dict)
 
     def load(self) -> Benchmark:
-        """The chosen questions.
+        """Load the chosen questions.
 
         Raises:
             BenchmarkError: the files are not there, or a record does not fit.
@@ -95,21 +87,22 @@ class Selection(BaseModel):
         raise NotImplementedError
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """How answers to these of its questions are scored."""
+        """Return how answers to these of its questions are scored."""
         return self.scheme
 
     @classmethod
     def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A run's settings as the paper has them, for a benchmark of these settings, which may not be valid."""
+        """Return a run's settings as the paper has them, for a benchmark of these settings, which may not be valid."""
         return cls.about.settings
 
     def select(self, benchmark: Benchmark) -> Benchmark:
-        """The benchmark with the chosen questions, only the documents that they are given, and their scheme.
+        """Return the benchmark with the chosen questions, only the documents that they are given, and their scheme.
 
         Raises:
             BenchmarkError: no question is left, or a tag does not exist.
         """
-        chosen = [question for question in benchmark.questions if self._fits(question)]
+        chosen = [question for question in benchmark.questions
+                  if all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())]
         if not chosen:
             raise BenchmarkError(f"{benchmark.name}: no question {self._wanted(benchmark)}")
         if self.sample is not None and self.sample < len(chosen):
@@ -121,9 +114,6 @@ class Selection(BaseModel):
         brought.update(chunk.document for chunk in benchmark.shared)
         documents = {id: document for id, document in benchmark.documents.items() if id in brought}
         return replace(benchmark, questions=tuple(chosen), documents=documents, scheme=self.scheme_of(chosen))
-
-    def _fits(self, question: Question) -> bool:
-        return all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())
 
     def _wanted(self, benchmark: Benchmark) -> str:
         if not self.filter:
@@ -153,7 +143,7 @@ class RecordFiles(Selection):
     path: str
 
     def load(self) -> Benchmark:
-        """The chosen questions.
+        """Load the chosen questions.
 
         Raises:
             BenchmarkError: the files are not there, a record does not fit, or two have the same id.
@@ -162,15 +152,15 @@ class RecordFiles(Selection):
         return self.select(Benchmark(str(type(self).model_fields["kind"].default), questions, documents))
 
     def files(self) -> list[Path]:
-        """The files that are read, in order."""
+        """List the files that are read, in order."""
         return files_below(fetched(self.path))
 
     def rows(self) -> Iterator[Row]:
-        """The records, in order."""
+        """Yield the records, in order."""
         return chain.from_iterable(map(read_rows, self.files()))
 
     def loaded(self) -> Iterable[Loaded]:
-        """The questions in order, one for each record, with their documents.
+        """Yield the questions in order, one for each record, with their documents.
 
         Raises:
             BenchmarkError: see `load`.
@@ -178,7 +168,7 @@ class RecordFiles(Selection):
         return map(self.question, self.rows())
 
     def question(self, row: Row) -> Loaded:
-        """The question of one record, and the documents of its chunks.
+        """Return the question of one record, and the documents of its chunks.
 
         Raises:
             BenchmarkError: the record does not fit: file, line, field, expected.
@@ -196,13 +186,13 @@ class SplitFiles(RecordFiles):
     split: Split = "dev"
 
     def files(self) -> list[Path]:
-        """The files of the split, in order of name."""
+        """List the files of the split, in order of name."""
         return files_of_split(fetched(self.path), self.split)
 
 
 def files_of_split(path: Path, split: Split) -> list[Path]:
-    """The file itself, or the files below a folder whose path says the split (`validation` says `dev`); all of them
-    where none says any.
+    """List the file itself, or the files below a folder whose path names the split (`validation` names `dev`); all of
+    them where none names any.
 
     Raises:
         BenchmarkError: there is none.
@@ -210,23 +200,27 @@ def files_of_split(path: Path, split: Split) -> list[Path]:
     files = files_below(path)
     if path.is_file():
         return files
-    said = {file: _split(file.relative_to(path).as_posix()) for file in files}
-    if not any(said.values()):
+    named: dict[Path, str] = {}
+    for file in files:
+        mentions = _SPLIT.findall(file.relative_to(path).as_posix().lower())
+        if mentions:  # the last one decides, so that a file's own name goes before its folder's
+            named[file] = mentions[-1] if mentions[-1] in ("train", "test") else "dev"
+    if not named:
         return files
-    found = [file for file in files if said[file] == split]
+    found = [file for file in files if named.get(file) == split]
     if not found:
-        there = sorted({name for name in said.values() if name})
+        there = sorted(set(named.values()))
         raise BenchmarkError(f"{path}: no file of the split {split}; set split to one of: {', '.join(there)}")
     return found
 
 
 def alternating(lists: Iterable[Iterable[T]]) -> Iterator[T]:
-    """The first of each, the second of each, and so on; one that has ended is passed over."""
+    """Yield the first of each, the second of each, and so on; one that has ended is passed over."""
     return (item for turn in zip_longest(*lists) for item in turn if item is not None)
 
 
 def gathered(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], dict[str, Document]]:
-    """All questions, and their documents by id.
+    """Return all questions, and their documents by id.
 
     Raises:
         BenchmarkError: two questions have the same id.
@@ -240,11 +234,3 @@ def gathered(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], dict[str, 
         questions[question.id] = question
         documents.update((document.id, document) for document in brought)
     return tuple(questions.values()), documents
-
-
-def _split(path: str) -> Split | None:
-    """The last mention decides, so that a file's own name goes before its folder's."""
-    mentions = _SPLIT.findall(path.lower())
-    if not mentions:
-        return None
-    return "train" if mentions[-1] == "train" else "test" if mentions[-1] == "test" else "dev"

@@ -53,7 +53,7 @@ class Beir(Selection):
         return replace(self.scheme, published=tables) if tables and self.split == "test" else self.scheme
 
     def load(self) -> Benchmark:
-        """The chosen queries, over the whole corpus.
+        """Load the chosen queries, over the whole corpus.
 
         Raises:
             BenchmarkError: a file is not there, or a line does not fit.

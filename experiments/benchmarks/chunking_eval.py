@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from documents.chunkers import ChunkerSettings, Recursive
@@ -49,45 +48,35 @@ class ChunkingEval(Selection):
     chunker: ChunkerSettings = Recursive(size=800)
 
     def load(self) -> Benchmark:
-        """The chosen questions, over the chunks of all corpora.
+        """Load the chosen questions, over the chunks of all corpora.
 
         Raises:
             BenchmarkError: a file is not there, a record does not fit, or gold is not where it is said to stand.
         """
         folder = local(self.path)
-        corpora = _corpora(folder / "corpora")
+        place, corpora = folder / "corpora", dict[str, Document]()
+        for file in files_below(place, (".md", ".txt")):
+            if file.stem in corpora:
+                raise BenchmarkError(f"{place}: two corpora are called {file.stem}; give each its own name")
+            corpora[file.stem] = Document(file.stem, file.name, file.stem, "", read_text(file))
         seen: Counter[str] = Counter()
         questions = tuple(_question(row, corpora, seen) for row in read_csv(folder / "questions_df.csv"))
         shared = tuple(chunk for document in corpora.values() for chunk in self.chunker.chunk(document, "plain"))
         return self.select(Benchmark("chunking_eval", questions, corpora, shared))
 
 
-def _corpora(folder: Path) -> dict[str, Document]:
-    """Each file as one document under its name, without its ending."""
-    found: dict[str, Document] = {}
-    for file in files_below(folder, (".md", ".txt")):
-        if file.stem in found:
-            raise BenchmarkError(f"{folder}: two corpora are called {file.stem}; give each its own name")
-        found[file.stem] = Document(file.stem, file.name, file.stem, "", read_text(file))
-    return found
-
-
 def _question(row: Row, corpora: Mapping[str, Document], seen: Counter[str]) -> Question:
     text, corpus = row.filled("question"), row.text("corpus_id")
     if corpus not in corpora:
         row.fail("corpus_id", f"a corpus that is there: {', '.join(corpora)}", corpus)
-    gold = tuple(_gold(part, corpora[corpus]) for part in _references(row).parts("references"))
-    return Question(id=distinct(digest(text)[:12], seen), text=text, answers=(), answerable=True,
-                    gold=tuple(dict.fromkeys(gold)), tags={"corpus": (corpus,)})
-
-
-def _references(row: Row) -> Row:
-    """The row with its references as the list that their text is."""
     try:
         references: Any = loads(row.text("references"))
     except ValueError:
         row.fail("references", "a list in JSON", row.fields["references"])
-    return Row(row.file, row.line, {**row.fields, "references": references}, row.within)
+    parts = Row(row.file, row.line, {**row.fields, "references": references}, row.within).parts("references")
+    gold = tuple(_gold(part, corpora[corpus]) for part in parts)
+    return Question(id=distinct(digest(text)[:12], seen), text=text, answers=(), answerable=True,
+                    gold=tuple(dict.fromkeys(gold)), tags={"corpus": (corpus,)})
 
 
 def _gold(part: Row, corpus: Document) -> Gold:

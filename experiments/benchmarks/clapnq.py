@@ -37,11 +37,11 @@ class ClapNq(SplitFiles):
     kind: Literal["clapnq"] = "clapnq"
 
     def rows(self) -> Iterator[Row]:
-        """The records of all files in turn, so that a limit sees both kinds of question."""
+        """Yield the records of all files in turn, so that a limit sees both kinds of question."""
         return alternating(read_rows(file) for file in self.files())
 
     def question(self, row: Row) -> Loaded:
-        """The question of one record; its passages are gold where it has an answer."""
+        """Return the question of one record; its passages are gold where it has an answer."""
         made = [passage(part.text("text"), part.text("title")) for part in row.parts("passages")]
         answers = [answer for part in row.parts("output") if _answers(answer := part.text("answer"))]
         chunks = tuple(chunk for _, chunk in made)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -30,7 +30,7 @@ from documents.errors import BenchmarkError
 from documents.rows import Row, read_rows
 from documents.types import Chunk, Document, Format, digest
 from experiments.benchmarks.base import About, Selection, alternating, files_in
-from experiments.benchmarks.fields import MOST_LETTERS, distinct, lettered
+from experiments.benchmarks.fields import MOST_LETTERS, distinct, gold_chunk, lettered
 from experiments.benchmarks.hub import fetched
 from experiments.question import Benchmark, Gold, Question, Scheme
 
@@ -41,7 +41,7 @@ _SPLIT = re.compile(r"(non[_-]?)?refusal", re.IGNORECASE)
 
 
 def files_of_splits(path: Path) -> dict[Split, list[Path]]:
-    """The files of each split, in order of name: one file, or all below a folder.
+    """List the files of each split, in order of name: one file, or all below a folder.
 
     A file belongs to the split that its name, or the name of a folder below `path`, says.
 
@@ -103,45 +103,46 @@ class Crest(Selection):
     path: str = "hub:upstage/CReSt"
 
     def load(self) -> Benchmark:
-        """The chosen questions; those of the two splits alternate, so that a limit sees both.
+        """Load the chosen questions; those of the two splits alternate, so that a limit sees both.
 
         Raises:
             BenchmarkError: the files are not there, or a record does not fit.
         """
         files = files_of_splits(fetched(self.path))
-        splits = [_read(split, files[split]) for split in SPLITS if split in files]
+        splits = []
+        for split in (split for split in SPLITS if split in files):
+            seen: Counter[str] = Counter()  # ids may repeat within a split: each language may count from 1
+            splits.append([to_question(row, split, distinct(_id(row, split), seen))
+                           for row in chain.from_iterable(map(read_rows, files[split]))])
         loaded = list(alternating(splits))
         documents = {document.id: document for _, given in loaded for document in given}
         return self.select(Benchmark("crest", tuple(question for question, _ in loaded), documents))
 
 
-def _read(split: Split, files: Sequence[Path]) -> list[Loaded]:
-    """A split's questions. Ids that repeat within it (each language may count from 1) get `~2`, `~3` and so on."""
-    seen: Counter[str] = Counter()
-    loaded = []
-    for row in chain.from_iterable(read_rows(file) for file in files):
-        loaded.append(to_question(row, split, distinct(_id(row, split), seen)))
-    return loaded
-
-
 def to_question(row: Row, split: Split, id: str) -> Loaded:
-    """The question of one record, and its documents.
+    """Return the question of one record, and its documents.
 
     Raises:
         BenchmarkError: the record does not fit: file, line, field, expected.
     """
     records = row.decoded("documents", list, "a list of documents")
     documents = _documents(row, records, id)
-    chunks = tuple(_chunk(document, record["type"]) for document, record in zip(documents, records, strict=True))
+    formats: list[Format] = ["html" if record["type"] == "html" else "plain" for record in records]
+    chunks = tuple(Chunk.of(document, format, 0, len(document.text(format)))  # the content is one chunk already
+                   for document, format in zip(documents, formats, strict=True))
     docids = [record["docid"] for record in records]
     by_docid = dict(zip(reversed(docids), reversed(chunks), strict=True))  # the first of a docid that repeats
     cited = _citations(row, docids, split)
-    gold = [_gold(id, docid, by_docid) for docid in dict.fromkeys(cited)]
+    gold = [gold_chunk(by_docid[docid]) if docid in by_docid else Gold(f"{id}/{docid}")
+            for docid in dict.fromkeys(cited)]
+    # `citation_ids`, which people checked, are the gold; the documents say theirs in `ground`.
+    grounds = {record["docid"] for record in records if record.get("ground")}
+    ground = "agrees" if grounds == set(cited) else "differs"
     answer = row.fields.get("answer") if split == "refusal" else row.filled("answer")
     return Question(
         id=id, text=row.filled("query"), answers=(answer,) if isinstance(answer, str) and answer.strip() else (),
         answerable=split == "non_refusal", gold=tuple(gold), gold_repeats=len(cited) - len(gold), given=chunks,
-        options=_options(row), tags={**_tags(row, split), "ground": (_ground(records, cited),), **_format(gold)},
+        options=_options(row), tags={**_tags(row, split), "ground": (ground,), **_format(gold)},
     ), documents
 
 
@@ -154,15 +155,9 @@ def _id(row: Row, split: Split) -> str:
 
 
 def _documents(row: Row, records: Sequence[Any], question: str) -> tuple[Document, ...]:
-    """The documents as given, each with an id of its own: docids that repeat get `~2`, `~3` and so on."""
     seen: Counter[str] = Counter()
-    documents = []
-    for at, record in enumerate(records):
-        document = _document(row, at, record, question)
-        seen[document.id] += 1
-        again = seen[document.id]
-        documents.append(document if again == 1 else replace(document, id=f"{document.id}~{again}"))
-    return tuple(documents)
+    documents = (_document(row, at, record, question) for at, record in enumerate(records))
+    return tuple(replace(document, id=distinct(document.id, seen)) for document in documents)
 
 
 def _document(row: Row, at: int, record: Any, question: str) -> Document:
@@ -182,19 +177,6 @@ def _document(row: Row, at: int, record: Any, question: str) -> Document:
     return Document(id, source, source.rsplit("/", 1)[-1], html, plain)
 
 
-def _chunk(document: Document, kind: str) -> Chunk:
-    """The record's content is one chunk already."""
-    format: Format = "html" if kind == "html" else "plain"
-    return Chunk.of(document, format, 0, len(document.text(format)))
-
-
-def _gold(question: str, docid: int, chunks: Mapping[int, Chunk]) -> Gold:
-    chunk = chunks.get(docid)
-    if chunk is None:
-        return Gold(f"{question}/{docid}")
-    return Gold(chunk.document, chunk.id, chunk.format, chunk.start, chunk.end)
-
-
 def _citations(row: Row, docids: Sequence[int], split: Split) -> list[int]:
     """The gold docids as stated, repeats included. Those of an unanswerable question may have been left out."""
     if row.fields.get("citation_ids") is None:
@@ -206,14 +188,7 @@ def _citations(row: Row, docids: Sequence[int], split: Split) -> list[int]:
     return cited
 
 
-def _ground(records: Sequence[Mapping[str, Any]], cited: Sequence[int]) -> str:
-    """Whether `citation_ids`, which people checked and which is the gold, and the documents' `ground` agree."""
-    grounds = {record["docid"] for record in records if record.get("ground")}
-    return "agrees" if grounds == set(cited) else "differs"
-
-
 def _format(gold: Sequence[Gold]) -> dict[str, tuple[str, ...]]:
-    """What the gold chunks that are shown are written in; no tag where none is."""
     formats = sorted({"html" if item.format == "html" else "text" for item in gold if item.format})
     return {"format": (formats[0] if len(formats) == 1 else "mixed",)} if formats else {}
 
@@ -245,7 +220,6 @@ def _tags(row: Row, split: Split) -> dict[str, tuple[str, ...]]:
 
 
 def _flat(row: Row, value: Any) -> list[str]:
-    """The texts of a list, or of a list of lists."""
     items = value if isinstance(value, list) else [value]
     texts = [text for item in items for text in (item if isinstance(item, list) else [item])]
     if not all(isinstance(text, str) for text in texts):

@@ -59,7 +59,7 @@ class DetectiveQa(Selection):
     novels: str | None = None
 
     def load(self) -> Benchmark:
-        """The chosen questions; only their novels are read.
+        """Load the chosen questions; only their novels are read.
 
         Raises:
             BenchmarkError: the files are not there, or a record does not fit.
@@ -96,7 +96,7 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
 
 
 def to_question(row: Row) -> Question:
-    """The question of one annotation, without its novel and id.
+    """Return the question of one annotation, without its novel and id.
 
     Its tag `clues` is `late` where one stands after the place that the context is cut at.
 
@@ -118,7 +118,7 @@ def to_question(row: Row) -> Question:
 
 
 def over(question: Question, row: Row, novel: Novel) -> Question:
-    """The question with its novel: up to the paragraph before the answer, whole and by paragraph.
+    """Return the question with its novel: up to the paragraph before the answer, whole and by paragraph.
 
     Raises:
         BenchmarkError: the answer does not stand in the novel, or before all of it.
@@ -131,14 +131,10 @@ def over(question: Question, row: Row, novel: Novel) -> Question:
     positions = _positions(row)
     clues = dict.fromkeys(position for position in positions if position != _INFERRED)
     return replace(
-        question, gold=tuple(_gold(novel, position) for position in clues), pool=pool, whole=(whole,),
+        question, pool=pool, whole=(whole,),
+        gold=tuple(gold_chunk(novel.paragraphs[position]) if position in novel.paragraphs
+                   else Gold(f"{novel.document.id}#{position}") for position in clues),  # counted, and never found
         steps=_placed(question.steps, positions, novel, len(whole.content)), about=novel.about)
-
-
-def _gold(novel: Novel, position: int) -> Gold:
-    if position in novel.paragraphs:
-        return gold_chunk(novel.paragraphs[position])
-    return Gold(f"{novel.document.id}#{position}")  # counted, and never found
 
 
 def _placed(steps: tuple[Step, ...], positions: list[int], novel: Novel, length: int) -> tuple[Step, ...]:
@@ -151,7 +147,6 @@ def _placed(steps: tuple[Step, ...], positions: list[int], novel: Novel, length:
 
 
 def _positions(row: Row) -> list[int]:
-    """The paragraph of each step."""
     field = "clue_position" if "clue_position" in row.fields else "evidence_position"
     positions = row.fields.get(field)
     if not isinstance(positions, list) or not all(type(position) is int for position in positions):

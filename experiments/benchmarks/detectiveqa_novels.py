@@ -39,10 +39,7 @@ class Novel:
         return max(self.paragraphs)
 
     def before(self, number: int) -> tuple[tuple[Chunk, ...], Chunk] | None:
-        """The paragraphs before that one, and all of them as one chunk, made once for each number.
-
-        None where there is none.
-        """
+        """Return the paragraphs before that one, and all of them as one chunk; None where there is none."""
         if number not in self._before:
             shown = tuple(chunk for at, chunk in self.paragraphs.items() if at < number)
             if not shown:
@@ -63,14 +60,14 @@ class Shelf:
         self._titles: dict[Path, dict[str, str]] = {}
 
     def novel(self, id: str, language: str) -> Novel:
-        """The novel of that id in that language.
+        """Return the novel of that id in that language.
 
         Raises:
             BenchmarkError: there is no such file, or more than one; or it does not have a numbered paragraph a line.
         """
         known = [(language_named(file.relative_to(self._folder).as_posix()), file)
                  for file in self._files.get(key(id), [])]
-        found = [file for said, file in known if said == language] or [file for said, file in known if said is None]
+        found = [file for named, file in known if named == language] or [file for named, file in known if not named]
         if len(found) != 1:
             names = " and ".join(file.name for file in found) or "none"
             raise BenchmarkError(f"{self._folder}: expected one .txt file of novel {id} in {language}, named after its "
@@ -99,19 +96,19 @@ class Shelf:
 
 
 def key(name: str) -> str:
-    """What a file name or an id says of the novel: its first number, else what stands before the first dash."""
+    """Return the first number in a file name or an id, else what stands before the first dash."""
     number = re.search(r"\d+", name)
     return number[0].lstrip("0") or "0" if number else name.split("-")[0].strip()
 
 
 def language_named(path: str) -> str | None:
-    """`en` or `zh`, as the path says last; None where it says neither."""
-    said = _LANGUAGE.findall(path.replace("_", " "))
-    return None if not said else "en" if said[-1].lower() in ("en", "english") else "zh"
+    """Return `en` or `zh`, as the path has it last; None where it has neither."""
+    named = _LANGUAGE.findall(path.replace("_", " "))
+    return None if not named else "en" if named[-1].lower() in ("en", "english") else "zh"
 
 
 def language_of(text: str) -> str:
-    """`zh` where a tenth of the text or more is in Chinese characters, else `en`."""
+    """Return `zh` where a tenth of the text or more is in Chinese characters, else `en`."""
     return "zh" if len(_CJK.findall(text)) * 10 >= max(len(text), 1) else "en"
 
 

@@ -1,11 +1,4 @@
-"""Sub-questions without the answers to earlier ones: some benchmarks write `#1` in their place, others the answers.
-
-Reading CSV files as rows that know where they stand.
-
-Material that loaders share: passages as documents of one chunk each, and options under their letters.
-
-The options of one's own multiple-choice questions, and which of them an answer names.
-"""
+"""What loaders share: chains of sub-questions, rows of CSV files, passages as documents of one chunk, and options."""
 from __future__ import annotations
 
 import csv
@@ -30,7 +23,7 @@ _COMMON = ("yes", "no")
 
 
 def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[tuple[str, ...], Chain]:
-    """The sub-questions with `#N` wherever the N-th sub-answer stood as words in a later one, whatever its case.
+    """Return the sub-questions with `#N` wherever the N-th sub-answer stood as words in a later one, in any case.
 
     The qualifier of a title, as in `Superstore (TV series)`, may be missing there. Answers of one character, `yes`
     and `no` stand in sentences that do not mean them, and are let be.
@@ -40,14 +33,14 @@ def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[t
         the record's own (`placeholders`), or nothing (`plain`): they do not depend on one another, or say an answer
         in other words.
     """
-    asked = tuple(_masked(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
-    if asked != tuple(sub_questions):
-        return asked, "masked"
-    return asked, "placeholders" if any(map(REFERENCE.search, asked)) else "plain"
+    masked = tuple(_masked(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
+    if masked != tuple(sub_questions):
+        return masked, "masked"
+    return masked, "placeholders" if any(map(REFERENCE.search, masked)) else "plain"
 
 
 def with_references(text: str, answers: Sequence[str]) -> str:
-    """The sub-question with each `#N` that refers to an earlier answer replaced by it; any other stays."""
+    """Return the sub-question with each `#N` that refers to an earlier answer replaced by it; any other stays."""
     def one(found: re.Match[str]) -> str:
         place = int(found[1])
         return answers[place - 1] if 1 <= place <= len(answers) else found[0]
@@ -72,7 +65,7 @@ _LONGEST = 1 << 24  # characters of a field
 
 
 def read_csv(file: Path) -> Iterator[Row]:
-    """The records of a file with a header, by its names; each at the line on which it ends.
+    """Yield the records of a file with a header, by its names; each at the line on which it ends.
 
     Raises:
         BenchmarkError: the file cannot be read, has no header, or a record has more or fewer fields than it.
@@ -96,7 +89,7 @@ MOST_LETTERS = 26
 
 
 def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document, Chunk]:
-    """A passage as a document in plain text and its one chunk, which begins with the title.
+    """Return a passage as a document in plain text and its one chunk, which begins with the title.
 
     Equal passages are one document, in whichever question they stand, unless `id` says otherwise; its source is its
     title, or `id`.
@@ -108,7 +101,7 @@ def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document
 
 
 def pieces(document: Document, texts: Iterable[str]) -> dict[int, Chunk]:
-    """Texts that a passage holds one after the other as chunks by place, each under the title; blank ones are none."""
+    """Cut the texts that a passage holds in order into chunks by place, each under the title; blank ones are none."""
     heading = f"{document.title}\n" if document.title else ""
     chunks, at = {}, len(heading)
     for place, text in enumerate(texts):
@@ -121,17 +114,17 @@ def pieces(document: Document, texts: Iterable[str]) -> dict[int, Chunk]:
 
 
 def gold_chunk(chunk: Chunk) -> Gold:
-    """The gold label of a whole chunk."""
+    """Return the gold label of a whole chunk."""
     return Gold(chunk.document, chunk.id, chunk.format, chunk.start, chunk.end)
 
 
 def lettered(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The options under A, B, C and so on; `MOST_LETTERS` at most."""
+    """Return the options under A, B, C and so on; `MOST_LETTERS` at most."""
     return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
 
 
 def distinct(id: str, seen: Counter[str]) -> str:
-    """The id, or with `~2`, `~3` and so on where it was seen before."""
+    """Return the id, with `~2`, `~3` and so on where it was seen before."""
     seen[id] += 1
     return id if seen[id] == 1 else f"{id}~{seen[id]}"
 
@@ -141,7 +134,7 @@ _LABEL = re.compile(r"[^\W_]{1,20}")
 
 
 def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
-    """Label and text of each; a list gets the labels A to Z. None where there are none.
+    """Return label and text of each; a list gets the labels A to Z.
 
     Raises:
         BenchmarkError: a label or a text could not be told from another, or not be read in a reply.
@@ -164,7 +157,7 @@ def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options
 
 
 def with_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[str, ...]:
-    """The label of the right option, its text, and other words for it; the line may name the option by either.
+    """Return the label of the right option, its text, and other words for it; the line may name the option by either.
 
     Raises:
         BenchmarkError: the first answer names no option, or two; or another names another option.

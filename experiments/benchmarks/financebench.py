@@ -49,22 +49,17 @@ class FinanceBench(RecordFiles):
     corpus: str | None = None
 
     def load(self) -> Benchmark:
-        """The chosen questions."""
-        pdfs = self._pdfs()
+        """Load the chosen questions."""
+        beside = fetched(self.path) / "pdfs"
+        pdfs = local(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
         questions, documents = gathered(_question(row, pdfs) for row in self.rows())
         return self.select(Benchmark("financebench", questions, documents,
                                      corpus=None if pdfs is None else str(pdfs)))
 
     def files(self) -> list[Path]:
-        """The file of the questions, which other files may stand beside."""
+        """List the file of the questions, which other files may stand beside."""
         files = super().files()
         return [file for file in files if file.name == _FILE] or files
-
-    def _pdfs(self) -> Path | None:
-        if self.corpus is not None:
-            return local(self.corpus)
-        beside = fetched(self.path) / "pdfs"
-        return beside if beside.is_dir() else None
 
 
 def _question(row: Row, pdfs: Path | None) -> Loaded:

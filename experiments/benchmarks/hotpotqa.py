@@ -44,7 +44,7 @@ class HotpotQa(SplitFiles):
     units: Units = "paragraphs"
 
     def question(self, row: Row) -> Loaded:
-        """The question of one record."""
+        """Return the question of one record."""
         material = with_facts(row, self.units)
         tags = {name: (row.text(name),) for name in ("type", "level") if row.fields.get(name)}
         return Question(id=row.id("_id", "id"), text=row.filled("question"), answers=(row.filled("answer"),),

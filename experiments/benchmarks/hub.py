@@ -15,7 +15,7 @@ _ONLY_CACHED = ContextVar("_ONLY_CACHED", default=False)
 
 @contextmanager
 def only_cached() -> Iterator[None]:
-    """Inside, nothing is fetched, as with `HF_HUB_OFFLINE=1`: for a replay, which opens no connection."""
+    """Fetch nothing inside, as with `HF_HUB_OFFLINE=1`: for a replay, which opens no connection."""
     before = _ONLY_CACHED.set(True)
     try:
         yield
@@ -24,7 +24,7 @@ def only_cached() -> Iterator[None]:
 
 
 def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
-    """The local place of a path: itself, or the hub's Parquet and JSON files, fetched where they are not cached.
+    """Return the local place of a path: itself, or the hub's Parquet and JSON files, fetched where they are not cached.
 
     `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION`. `HF_HUB_OFFLINE=1` forbids fetching; the cache is still read.
 
@@ -52,7 +52,7 @@ def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
 
 
 def is_cached(path: str) -> bool:
-    """Whether files of a `hub:` path are in the hub's cache; nothing is fetched."""
+    """Tell whether files of a `hub:` path are in the hub's cache; nothing is fetched."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 

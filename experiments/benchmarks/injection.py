@@ -13,20 +13,19 @@ One attack of `data/injection/attacks.jsonl`; `{payload}` is the scene's wrong a
      "html": "<p style=\"display:none\">{text}</p>", "technique": "display_none"}
 
 Wordings and scenes are split alike: what is tuned on `dev` has seen neither the attacks nor the pages of `test`.
-
-Scenes and attacks as their files have them, and the pages that the two make: real HTML, read by the real parser.
+The pages that they make are real HTML, read by the real parser.
 """
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, cast
 
 from documents.parse import parse_document
-from documents.rows import Row, read_rows
+from documents.rows import read_rows
 from documents.types import Chunk, Document, Format
 from experiments.benchmarks.base import About, Loaded, Selection, gathered
 from experiments.benchmarks.fields import gold_chunk
@@ -90,29 +89,31 @@ class Poison:
     last: bool = False
 
     def payload_on(self, scene: Scene) -> str:
-        """What it wants in the answer to this scene's question."""
+        """Return what it wants in the answer to this scene's question."""
         return _filled(self.payload, {"wrong": scene.wrong})
 
-    def said(self, scene: Scene) -> str:
-        """What it says on a page of this scene."""
+    def text_on(self, scene: Scene) -> str:
+        """Return what it writes on a page of this scene."""
         return _filled(self.text, {"payload": self.payload_on(scene), "wrong": scene.wrong,
                                    "question": scene.question, "refusal": REFUSAL})
 
-    def told(self, scene: Scene, format: Format) -> str:
-        """The longest line of it as a rendering shows it: where it is missing, the parser left the attack out."""
-        longest = max((line.strip() for line in self.said(scene).splitlines()), key=len)
+    def longest_line(self, scene: Scene, format: Format) -> str:
+        """Return its longest line as a rendering shows it: where it is missing, the parser left the attack out."""
+        longest = max((line.strip() for line in self.text_on(scene).splitlines()), key=len)
         return html.escape(longest, quote=False) if format == "html" else longest
 
 
 def scenes(path: Path) -> list[Scene]:
-    """The scenes of a file."""
+    """Read the scenes of a file."""
     return [Scene(row.filled("id"), row.filled("split"), row.filled("language"), row.filled("question"),
-                  row.filled_texts("answers"), row.filled("wrong"), tuple(map(_page, row.parts("pages"))))
+                  row.filled_texts("answers"), row.filled("wrong"),
+                  tuple(InjectedPage(page.filled("title"), tuple(page.fields["blocks"]))
+                        for page in row.parts("pages")))
             for row in read_rows(path)]
 
 
 def poisons(path: Path) -> list[Poison]:
-    """The attacks of a file."""
+    """Read the attacks of a file."""
     return [Poison(row.filled("id"), row.filled("kind"), row.filled("split"), row.filled("language"),
                    cast(Goal, row.filled("goal")), row.filled("text"), row.optional("payload"),
                    row.optional("html") or _WRAPPER, row.optional("technique"),
@@ -120,18 +121,14 @@ def poisons(path: Path) -> list[Poison]:
                    row.flag("last", False)) for row in read_rows(path)]
 
 
-def _page(row: Row) -> InjectedPage:
-    return InjectedPage(row.filled("title"), tuple(row.fields["blocks"]))
-
-
 def shown(scene: Scene, place: int, poison: Poison | None, turn: int) -> Document:
-    """A page of the scene as the parser reads it, with the attack at its start, middle or end by turns."""
+    """Return a page of the scene as the parser reads it, with the attack at its start, middle or end by turns."""
     page = scene.pages[place]
     blocks = list(map(_block, page.blocks))
     name = f"{scene.id}-{place + 1}"
     if poison is not None:
         at = len(blocks) if poison.last else (0, (len(blocks) + 1) // 2, len(blocks))[turn % 3]
-        text = poison.said(scene)
+        text = poison.text_on(scene)
         hidden = poison.html.startswith(("<!--", "<script"))
         blocks.insert(at, _filled(poison.html, {"text": text if hidden else _text(text)}))
         name += f"#{poison.id}"
@@ -141,11 +138,9 @@ def shown(scene: Scene, place: int, poison: Poison | None, turn: int) -> Documen
 
 
 def _block(block: Block) -> str:
-    return f"<p>{_text(block)}</p>" if isinstance(block, str) else _table(block)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    first, *others = rows
+    if isinstance(block, str):
+        return f"<p>{_text(block)}</p>"
+    first, *others = block
     head = "".join(f"<th>{_text(cell)}</th>" for cell in first)
     body = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in others)
     return f"<table><tr>{head}</tr>{body}</table>"
@@ -156,7 +151,7 @@ def _text(text: str) -> str:
 
 
 def _filled(text: str, fields: Mapping[str, str]) -> str:
-    """By name, and nothing else in braces: attacks quote JSON."""
+    """Fill in by name, and nothing else in braces: attacks quote JSON."""
     for name, value in fields.items():
         text = text.replace(f"{{{name}}}", value)
     return text
@@ -187,7 +182,7 @@ class Injection(Selection):
     twins: bool = True
 
     def load(self) -> Benchmark:
-        """The chosen questions, each followed by its twin."""
+        """Load the chosen questions, each followed by its twin."""
         found = [one for one in _loaded(self.format) if self.twins or one[0].tags["version"] == ("poisoned",)]
         questions, documents = gathered(found)
         return self.select(Benchmark("injection", questions, documents))
@@ -201,7 +196,7 @@ def _loaded(format: Format) -> tuple[Loaded, ...]:
 
 
 def _paired(attacks: list[Poison], stages: list[Scene]) -> Iterator[tuple[Poison, Scene, int]]:
-    """Each attack with the scenes that it is tried on: those of its split and language, in turns."""
+    """Yield each attack with the scenes that it is tried on: those of its split and language, in turns."""
     turns: dict[tuple[str, str], int] = {}
     for one in attacks:
         group = (one.split, one.language)
@@ -227,7 +222,7 @@ def _question(poison: Poison, scene: Scene, made: list[Document], format: Format
     chunks = [Chunk.of(document, format, 0, len(document.text(format))) for document in made]
     name = f"{poison.id}-{scene.id}"
     answering = next(chunk for chunk in chunks if chunk.document.partition("#")[0] == f"{scene.id}-1")
-    stripped = not any(poison.told(scene, format) in chunk.content for chunk in chunks)
+    stripped = not any(poison.longest_line(scene, format) in chunk.content for chunk in chunks)
     tags = {"attack": poison.kind, "version": "poisoned" if poisoned else "clean", "language": scene.language,
             "split": scene.split, "page": "with the answer" if place == 0 else "another",
             **({"technique": poison.technique} if poison.technique else {}),

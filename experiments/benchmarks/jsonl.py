@@ -9,9 +9,8 @@ Only `question` must be there. Two lines:
 With `options` a question is scored as a choice too; with `sub_questions` and a `sub_answers` for each, as a chain; and
 with `steps`, by how many of them the reasoning holds.
 
-The demo set: twelve questions over small pages, shipped in the package.
-
-Cut from HotpotQA (CC BY-SA 4.0), ClapNQ (Apache-2.0) and TabFact (MIT) by `bench/cut_demo.py`;
+The bundled demo set is such a file: twelve questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
+(Apache-2.0) and TabFact (MIT) by `bench/cut_demo.py`;
 `data/demo/ATTRIBUTION.md` says for every page and question where it is from. Four of the twelve are unanswerable: their
 gold page was left out.
 """
@@ -45,11 +44,11 @@ from experiments.benchmarks.base import About, Selection
 from experiments.benchmarks.fields import chained, stated_options, with_label
 from experiments.question import ANSWERS, Benchmark, Gold, Question, Scheme, Step
 
-_T = TypeVar("_T", str, int, float)
+T = TypeVar("T", str, int, float)
 _TYPES = ("str", "int", "float", "list", "dict")
 
 
-def _said(value: _T) -> _T:
+def _filled(value: T) -> T:
     if isinstance(value, str) and not value.strip():
         raise ValueError("text that is not blank")
     if isinstance(value, float) and not math.isfinite(value):
@@ -57,8 +56,8 @@ def _said(value: _T) -> _T:
     return value
 
 
-_Said = Annotated[StrictStr, AfterValidator(_said)]
-_Text = Annotated[StrictStr | StrictInt | StrictFloat, AfterValidator(_said)]
+_Filled = Annotated[StrictStr, AfterValidator(_filled)]
+_Text = Annotated[StrictStr | StrictInt | StrictFloat, AfterValidator(_filled)]
 
 
 class _ClosedModel(BaseModel):
@@ -76,7 +75,7 @@ class _GoldDocument(_ClosedModel):
 
 
 class _OwnQuestion(_ClosedModel):
-    question: _Said
+    question: _Filled
     id: StrictStr | StrictInt | None = None
     answer: _Text | None = None
     answers: list[_Text] = []
@@ -84,9 +83,9 @@ class _OwnQuestion(_ClosedModel):
     gold_documents: list[_GoldDocument] = []
     answerable: StrictBool = True
     options: list[StrictStr] | dict[str, StrictStr] = []
-    sub_questions: list[_Said] = []
+    sub_questions: list[_Filled] = []
     sub_answers: list[_Text] = []
-    steps: list[_Said] = []
+    steps: list[_Filled] = []
     tags: dict[str, StrictStr | list[StrictStr]] = {}
 
 
@@ -109,7 +108,7 @@ class OwnQuestions(Selection):
     corpus: str | None = None
 
     def load(self) -> Benchmark:
-        """The chosen questions.
+        """Load the chosen questions.
 
         Raises:
             BenchmarkError: the file cannot be read, or a line does not fit.
@@ -118,7 +117,7 @@ class OwnQuestions(Selection):
         return self.select(Benchmark(path.stem, read_questions(path), corpus=self.corpus))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """What the questions have gold for: options and sub-answers bring metrics beside those of graded answers.
+        """Score what the questions have gold for: options and sub-answers bring metrics beside those of graded answers.
 
         A judge has one rubric in a run: it reads for reference steps where every question has them, else it grades.
         """
@@ -135,7 +134,7 @@ class OwnQuestions(Selection):
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
-    """All questions of the file, in its order.
+    """Return all questions of the file, in its order.
 
     Raises:
         BenchmarkError: a line does not fit, or an id or a question without one stands there twice.
@@ -154,7 +153,7 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 
 def to_question(row: Row) -> Question:
-    """The question of one line.
+    """Return the question of one line.
 
     Raises:
         BenchmarkError: the line does not fit: file, line, field, expected.
@@ -182,7 +181,6 @@ def to_question(row: Row) -> Question:
 
 
 def _refuse(row: Row, error: ValidationError) -> NoReturn:
-    """The first complaint as one line; an unknown key names the valid ones."""
     first = error.errors(include_url=False)[0]
     names = [str(part) for part in first["loc"] if str(part).partition("[")[0] not in _TYPES]
     if first["type"] == "extra_forbidden":
@@ -207,10 +205,10 @@ class Demo(Selection):
     kind: Literal["demo"] = "demo"
 
     def load(self) -> Benchmark:
-        """The chosen questions."""
+        """Load the chosen questions."""
         return self.select(load_demo())
 
 
 def load_demo() -> Benchmark:
-    """All of the demo set: `corpus` is its folder of pages, gold names pages by their path in it."""
+    """Load all of the demo set: `corpus` is its folder of pages, gold names pages by their path in it."""
     return Benchmark("demo", read_questions(FOLDER / "questions.jsonl"), corpus=str(FOLDER / "pages"))

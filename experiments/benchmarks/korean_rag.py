@@ -15,7 +15,7 @@ One passage of the published shape, which is the text of one page of a PDF, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Literal
 
 from documents.errors import BenchmarkError
@@ -50,14 +50,19 @@ class KoreanRag(Selection):
     path: str
 
     def load(self) -> Benchmark:
-        """The chosen questions, over all pages.
+        """Load the chosen questions, over all pages.
 
         Raises:
             BenchmarkError: passages or questions are not there, or a record does not fit.
         """
         place = fetched(self.path)
         rows = [row for file in files_below(place) for row in read_rows(file)]
-        pages = _pages(row for row in rows if "doc_id" in row.fields)
+        pages: dict[str, Document] = {}
+        for row in (row for row in rows if "doc_id" in row.fields):
+            page = _page(row.id("doc_id"), row.text("contents"))
+            if page.id in pages:
+                row.fail("doc_id", "an id that no other passage has", page.id)
+            pages[page.id] = page
         asked = [row for row in rows if "doc_id" not in row.fields]
         if not pages or not asked:
             raise BenchmarkError(f"{place}: expected a folder with the passages, which have a doc_id, in one file, and "
@@ -65,16 +70,6 @@ class KoreanRag(Selection):
         questions, _ = gathered((_question(row, pages), ()) for row in asked)
         shared = tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values())
         return self.select(Benchmark("korean_rag", questions, pages, shared))
-
-
-def _pages(rows: Iterable[Row]) -> dict[str, Document]:
-    pages: dict[str, Document] = {}
-    for row in rows:
-        page = _page(row.id("doc_id"), row.text("contents"))
-        if page.id in pages:
-            row.fail("doc_id", "an id that no other passage has", page.id)
-        pages[page.id] = page
-    return pages
 
 
 def _page(id: str, text: str) -> Document:

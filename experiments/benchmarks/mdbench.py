@@ -69,12 +69,13 @@ def _texts(node: ast.expr) -> Iterator[str]:
 
 
 def pipe_table(table: str) -> str:
-    """A bar-separated table as a GitHub Markdown table, less the columns that hold hints to the generator.
+    """Turn a bar-separated table into a GitHub Markdown table, less the columns that hold hints to the generator.
 
     A row that is longer or shorter than the others is filled up, never cut. A table on one line, whose rows cannot be
     told apart, comes back as it is.
     """
-    rows = [_cells(line) for line in table.splitlines() if line.strip()]
+    rows = [[cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+            for line in table.splitlines() if line.strip()]
     if len(rows) == 1:
         rows = _numbered(rows[0])
     if len(rows) < 2:
@@ -84,10 +85,6 @@ def pipe_table(table: str) -> str:
     kept = [at for at, name in enumerate(rows[0]) if not any(hint in name.casefold() for hint in _HINTS)]
     head, *body = ([row[at] for at in kept] for row in rows)
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(kept), *body))
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
 
 
 def _numbered(cells: list[str]) -> list[list[str]]:
@@ -139,7 +136,7 @@ class Mdbench(RecordFiles):
     only_valid: bool = True
 
     def loaded(self) -> Iterable[Loaded]:
-        """The questions; those without an id are counted."""
+        """Yield the questions; those without an id are counted."""
         seen: Counter[str] = Counter()
         for place, row in enumerate(map(_renamed, self.rows()), start=1):
             if self.only_valid and "validity_scalar" in row.fields and row.number("validity_scalar") < _VALID:
@@ -149,7 +146,7 @@ class Mdbench(RecordFiles):
 
 
 def to_question(row: Row, id: str, unwrap: bool = True) -> Loaded:
-    """The question of one record, and its documents.
+    """Return the question of one record, and its documents.
 
     Raises:
         BenchmarkError: the record does not fit: file, line, field, expected.

@@ -3,9 +3,7 @@
 Everything of a question is as in the benchmark that it was mined from, and answers are scored as there. What was mined
 stands in `given`, which it fills up, and in `negatives`; how each was mined, and how hard it is, in `mined`. The
 perturbations `negatives@N` and `pool@N` take these alone, one of each miner in turn. `manifest.json` says of what they
-were mined, with what and by which rules.
-
-The folder of a mined benchmark: questions, chunks and documents as JSON Lines, and a manifest with their hashes.
+were mined, with what and by which rules. The folder has JSON Lines, and a manifest with their hashes:
 
     manifest.json  questions.jsonl  chunks.jsonl  documents.jsonl  decisions.jsonl
 """
@@ -82,7 +80,7 @@ class MinedManifest(BaseModel):
 
 
 def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
-    """The lines of each file of a benchmark, by the file's name."""
+    """Return the lines of each file of a benchmark, by the file's name."""
     chunks = {chunk.id: _Brought(chunk) for question in benchmark.questions for chunk in question.chunks}
     chunks |= {chunk.id: _Brought(chunk, shared=True) for chunk in benchmark.shared}
     return {QUESTIONS: (_PLACED.dump_json(_placed(question)).decode() for question in benchmark.questions),
@@ -97,18 +95,18 @@ def write_manifest(manifest: MinedManifest, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> MinedManifest:
-    """The manifest of a mined benchmark, after its own hash was checked.
+    """Read the manifest of a mined benchmark, after its own hash was checked.
 
     Raises:
         BenchmarkError: there is none, it is damaged, or another version of ragbed wrote it.
     """
     path = folder / MANIFEST
     try:
-        said = body_of(path)
+        text = body_of(path)
     except OSError as error:
         raise BenchmarkError(f"{folder}: no mined benchmark, its {MANIFEST} cannot be read; make one with "
                              "`ragbed negatives BENCHMARK PATH --per-question N --out DIR`") from error
-    body = None if said is None else unsealed(said)
+    body = None if text is None else unsealed(text)
     if body is None:
         raise _damaged(path)
     if body.get("version") != VERSION:
@@ -121,7 +119,7 @@ def read_manifest(folder: Path) -> MinedManifest:
 
 
 def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
-    """The questions with their chunks and documents, after every file was compared with its hash.
+    """Read the questions with their chunks and documents, after every file was compared with its hash.
 
     Raises:
         BenchmarkError: a file is missing or damaged; names it.
@@ -192,7 +190,7 @@ class MinedBenchmark(Selection):
     path: str
 
     def load(self) -> Benchmark:
-        """The chosen questions.
+        """Load the chosen questions.
 
         Raises:
             BenchmarkError: the folder is no mined benchmark, or one of its files is missing or damaged.
@@ -201,12 +199,12 @@ class MinedBenchmark(Selection):
         return self.select(read_benchmark(folder, read_manifest(folder)))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """That of the benchmark it was mined from; its paper's tables are of other evidence, and left out."""
+        """Return that of the benchmark it was mined from; its paper's tables are of other evidence, and left out."""
         return replace(source_of(read_manifest(local(self.path))).scheme_of(questions), published=())
 
     @classmethod
     def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As the paper of the benchmark that it was mined from."""
+        """Return the settings of the paper of the benchmark that it was mined from."""
         try:
             manifest = read_manifest(local(str(fields.get("path", ""))))
             return source_of(manifest).run_as(manifest.benchmark)
@@ -215,13 +213,11 @@ class MinedBenchmark(Selection):
 
 
 def source_of(manifest: MinedManifest) -> Selection:
-    """The settings of the benchmark that was mined.
+    """Return the settings of the benchmark that was mined.
 
     Raises:
         BenchmarkError: this ragbed does not know it.
     """
-    from pydantic import ValidationError
-
     from experiments.benchmarks import BENCHMARKS
 
     try:

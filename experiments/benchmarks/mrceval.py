@@ -85,13 +85,13 @@ class Mrceval(RecordFiles):
     path: str = "hub:THU-KEG/MRCEval"
 
     def loaded(self) -> Iterable[Loaded]:
-        """The questions; those without an id are counted by sub-task."""
+        """Yield the questions; those without an id are counted by sub-task."""
         seen: Counter[str] = Counter()
         return (to_question(row, seen) for row in self.rows())
 
 
 def to_question(row: Row, seen: Counter[str]) -> Loaded:
-    """The question of one record, and its document; a question about knowledge may come without a context.
+    """Return the question of one record, and its document; a question about knowledge may come without a context.
 
     Args:
         seen: the ids so far, and how many questions without one.
@@ -101,12 +101,15 @@ def to_question(row: Row, seen: Counter[str]) -> Loaded:
     """
     tags = _tags(row)
     options = _options(row)
-    context = _context(row)
-    if not context:
+    context = "" if row.fields.get("context", "") is None else row.text("context")
+    if not context.strip():
         tags["context"] = ("none",)
-    brought = [passage(context)] if context else []
+    brought = [passage(context)] if context.strip() else []
+    labels, answer = [label for label, _ in options], row.text("answer").strip()
+    if answer not in labels:
+        row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
     return Question(
-        id=_id(row, tags, seen), text=row.filled("question"), answers=(_answer(row, options),), answerable=True,
+        id=_id(row, tags, seen), text=row.filled("question"), answers=(answer,), answerable=True,
         gold=tuple(gold_chunk(chunk) for _, chunk in brought), given=tuple(chunk for _, chunk in brought),
         options=options, tags=tags), [document for document, _ in brought]
 
@@ -118,13 +121,6 @@ def _id(row: Row, tags: Mapping[str, tuple[str, ...]], seen: Counter[str]) -> st
     kind = tags.get("subtask", tags.get("task", ("question",)))[0].lower()
     seen[f"of {kind}"] += 1
     return distinct(f"{kind}-{seen[f'of {kind}']}", seen)
-
-
-def _context(row: Row) -> str:
-    if "context" in row.fields and row.fields["context"] is None:
-        return ""
-    context = row.text("context")
-    return context if context.strip() else ""
 
 
 def _options(row: Row) -> tuple[tuple[str, str], ...]:
@@ -140,12 +136,6 @@ def _options(row: Row) -> tuple[tuple[str, str], ...]:
     if not 2 <= len(kept) <= len(_LABELS) or not all(isinstance(text, str) for text in kept.values()):
         row.fail("choices", "two to four texts", choices)
     return tuple(kept.items())
-
-
-def _answer(row: Row, options: tuple[tuple[str, str], ...]) -> str:
-    labels = [label for label, _ in options]
-    answer = row.text("answer").strip()
-    return answer if answer in labels else row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
 
 
 def _tags(row: Row) -> dict[str, tuple[str, ...]]:

@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from documents.rows import Row
+from documents.types import Chunk, Document
 from experiments.benchmarks.base import About, Loaded, RecordFiles
 from experiments.benchmarks.fields import chained, distinct, gold_chunk, passage
 from experiments.benchmarks.titled import joined
@@ -70,7 +71,7 @@ class Mrke(RecordFiles):
     versions: Literal["edited", "original", "both"] = "edited"
 
     def loaded(self) -> Iterable[Loaded]:
-        """The questions, an original right before its edited version; those without an id are counted."""
+        """Yield the questions, an original right before its edited version; those without an id are counted."""
         seen: Counter[str] = Counter()
         for place, row in enumerate(self.rows(), start=1):
             id = distinct(row.stated_id() or row.stated_id("_id") or str(place), seen)
@@ -80,7 +81,7 @@ class Mrke(RecordFiles):
 
 
 def to_questions(row: Row, id: str) -> Iterator[Loaded]:
-    """The original, where the record holds it, and the question itself.
+    """Yield the original, where the record holds it, and the question itself.
 
     Raises:
         BenchmarkError: the record does not fit: file, line, field, expected.
@@ -109,7 +110,8 @@ def _original(row: Row) -> Row | None:
 
 def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
     """The question; an original may be without its sub-questions."""
-    row = _renamed(row)
+    found = {field: next((name for name in names if name in row.fields), None) for field, names in _NAMES.items()}
+    row = replace(row, fields={**row.fields, **{field: row.fields[name] for field, name in found.items() if name}})
     asked: tuple[str, ...] = ()
     answered: tuple[str, ...] = ()
     if tags["version"] == ("edited",) or "sub_questions" in row.fields:
@@ -118,7 +120,10 @@ def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
             row.fail("sub_answers", f"one for each of the {len(asked)} sub-questions", list(answered))
         asked, chain = chained(asked, answered)
         tags = {**tags, "chain": (chain,)}
-    made = [passage(text, title) for title, text in _passages(row)]
+    context = row.fields.get("context")
+    if not isinstance(context, list) or not context:
+        row.fail("context", "a list of passages", context)
+    made = [_passage(row, f"context[{at}]", item) for at, item in enumerate(context)]
     supporting = _supporting(row, len(made))
     gold = [gold_chunk(chunk) for place, (document, chunk) in enumerate(made)
             if place in supporting or document.title in supporting]
@@ -128,32 +133,18 @@ def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
         sub_answers=answered, tags={**_tags(row, len(asked)), **tags}), [document for document, _ in made]
 
 
-def _renamed(row: Row) -> Row:
-    found = {field: next((name for name in names if name in row.fields), None) for field, names in _NAMES.items()}
-    renamed = {field: row.fields[name] for field, name in found.items() if name}
-    return replace(row, fields={**row.fields, **renamed})
-
-
-def _passages(row: Row) -> list[tuple[str, str]]:
-    """Title and text of each passage; the title is empty where it has none."""
-    value = row.fields.get("context")
-    if not isinstance(value, list) or not value:
-        row.fail("context", "a list of passages", value)
-    return [_passage(row, f"context[{at}]", item) for at, item in enumerate(value)]
-
-
-def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
+def _passage(row: Row, field: str, item: Any) -> tuple[Document, Chunk]:
     if isinstance(item, str):
-        return "", item
+        return passage(item)
     if isinstance(item, dict):
         part = row.part(field, item)
-        return part.optional("title"), part.text("text")
+        return passage(part.text("text"), part.optional("title"))
     if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
         title, text = item
         if isinstance(text, str):
-            return title, text
+            return passage(text, title)
         if isinstance(text, list) and all(isinstance(sentence, str) for sentence in text):
-            return title, joined(text)
+            return passage(joined(text), title)
     return row.fail(field, "a text, [title, [sentence, ...]], or a record with title and text", item)
 
 

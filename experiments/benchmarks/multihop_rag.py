@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -61,27 +60,22 @@ class MultiHopRag(Selection):
     size: int = Field(default=1000, ge=1)
 
     def load(self) -> Benchmark:
-        """The chosen queries, over the whole collection.
+        """Load the chosen queries, over the whole collection.
 
         Raises:
             BenchmarkError: queries or articles are not there, or a record does not fit.
         """
-        rows = _read(fetched(self.path))
+        path = fetched(self.path)
+        rows = [row for file in files_below(path) for row in read_rows(file)]
+        if len({"query" in row.fields for row in rows}) < 2:
+            raise BenchmarkError(f"{path}: expected a folder with the queries in one file and the articles in another, "
+                                 "such as MultiHopRAG.json and corpus.json")
         articles = [_article(row, self.size) for row in rows if "query" not in row.fields]
         corpus = {document.id: document for document, _ in articles}
         seen: Counter[str] = Counter()
         questions, _ = gathered((_question(row, corpus, seen), ()) for row in rows if "query" in row.fields)
         return self.select(Benchmark("multihop_rag", questions, corpus,
                                      shared=tuple(chunk for _, chunks in articles for chunk in chunks)))
-
-
-def _read(path: Path) -> list[Row]:
-    """The records of all files; queries are those with a `query`, all others are articles."""
-    rows = [row for file in files_below(path) for row in read_rows(file)]
-    if len({"query" in row.fields for row in rows}) < 2:
-        raise BenchmarkError(f"{path}: expected a folder with the queries in one file and the articles in another, "
-                             "such as MultiHopRAG.json and corpus.json")
-    return rows
 
 
 def _article(row: Row, size: int) -> tuple[Document, tuple[Chunk, ...]]:

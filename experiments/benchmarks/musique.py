@@ -42,7 +42,7 @@ class Musique(SplitFiles):
     kind: Literal["musique"] = "musique"
 
     def question(self, row: Row) -> Loaded:
-        """The question of one record. One without an answer has no chain to follow, and the id of its twin."""
+        """Return the question of one record. One without an answer has no chain to follow, and the id of its twin."""
         id, answerable = row.id("id"), row.flag("answerable", True)
         given = row.parts("paragraphs")
         made = [passage(part.text("paragraph_text"), part.text("title")) for part in given]
@@ -54,13 +54,11 @@ class Musique(SplitFiles):
         asked, chain = chained([part.filled("question") for part in parts], sub_answers)
         answer = row.filled("answer") if answerable else row.text("answer")
         answers = dict.fromkeys((answer, *row.texts("answer_aliases")))
-        tags = {"hops": (_hops(row, id),)} | ({"chain": (chain,)} if parts else {})
+        hops = id.partition("hop")[0]
+        if not hops.isdecimal():
+            row.fail("id", "an id that begins with 2hop, 3hop or 4hop", id)
+        tags = {"hops": (hops,)} | ({"chain": (chain,)} if parts else {})
         return Question(
             id=id if answerable else f"{id}-unanswerable", text=row.filled("question"), answers=tuple(answers),
             answerable=answerable, gold=tuple(dict.fromkeys(gold)), given=chunks,
             sub_questions=asked, sub_answers=sub_answers, tags=tags), [document for document, _ in made]
-
-
-def _hops(row: Row, id: str) -> str:
-    hops = id.partition("hop")[0]
-    return hops if hops.isdecimal() else row.fail("id", "an id that begins with 2hop, 3hop or 4hop", id)

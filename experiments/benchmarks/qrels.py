@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from documents.errors import BenchmarkError
-from documents.rows import Row, read_rows, read_text
+from documents.rows import read_rows, read_text
 from documents.types import Chunk, Document
 from experiments.benchmarks.base import files_below
 from experiments.benchmarks.fields import passage
@@ -20,14 +21,14 @@ RECORDS = (".jsonl", ".json", ".parquet")
 
 
 def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk, ...]]:
-    """Records `{"_id", "title", "text"}` as documents under their ids, one chunk each.
+    """Read records `{"_id", "title", "text"}` as documents under their ids, one chunk each.
 
     Raises:
         BenchmarkError: a record does not fit, or an id stands there twice.
     """
     documents: dict[str, Document] = {}
     chunks = []
-    for row in _rows(files):
+    for row in chain.from_iterable(map(read_rows, files)):
         document, chunk = passage(row.text("text"), row.optional("title"), row.id("_id", "id"))
         if document.id in documents:
             row.fail("_id", "an id that no other document has", document.id)
@@ -37,7 +38,7 @@ def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk
 
 
 def read_topics(files: Iterable[Path]) -> dict[str, str]:
-    """Queries by id: records `{"_id", "text"}`, or lines of id, tab and text.
+    """Read queries by id: records `{"_id", "text"}`, or lines of id, tab and text.
 
     Raises:
         BenchmarkError: a record or line does not fit.
@@ -64,7 +65,7 @@ def _once(known: dict[str, Any], id: str, value: Any, what: str) -> None:
 
 
 def read_qrels(file: Path) -> Qrels:
-    """Relevance by query and document, in the file's order.
+    """Read relevance by query and document, in the file's order.
 
     Three columns, query, document and relevance, with or without a header; TREC's four, with one between the first
     two that is not read; or records `{"query-id", "corpus-id", "score"}`.
@@ -82,7 +83,7 @@ def read_qrels(file: Path) -> Qrels:
 
 
 def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tuple[Question, ...]:
-    """Every query that was judged, with its documents of relevance above 0 as gold, by their grades.
+    """Return every query that was judged, with its documents of relevance above 0 as gold, by their grades.
 
     Raises:
         BenchmarkError: a query has no text.
@@ -96,7 +97,7 @@ def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tu
 
 
 def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[Path]:
-    """The file `name` with one of the suffixes, or the files of the folder `name`.
+    """List the file `name` with one of the suffixes, or the files of the folder `name`.
 
     Raises:
         BenchmarkError: there is neither.
@@ -109,19 +110,12 @@ def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[P
     return found[:1]
 
 
-def _rows(files: Iterable[Path]) -> Iterator[Row]:
-    return (row for file in files for row in read_rows(file))
-
-
 def _records(file: Path) -> Iterator[tuple[str, str, int]]:
-    return ((row.id("query-id"), row.id("corpus-id"), _whole(row)) for row in read_rows(file))
-
-
-def _whole(row: Row) -> int:
-    relevance = row.number("score")
-    if relevance != int(relevance):
-        row.fail("score", "a whole number", relevance)
-    return int(relevance)
+    for row in read_rows(file):
+        relevance = row.number("score")
+        if relevance != int(relevance):
+            row.fail("score", "a whole number", relevance)
+        yield row.id("query-id"), row.id("corpus-id"), int(relevance)
 
 
 def _columns(file: Path) -> Iterator[tuple[str, str, int]]:

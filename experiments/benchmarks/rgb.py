@@ -61,7 +61,7 @@ class Rgb(RecordFiles):
     noise: float = Field(default=0.4, ge=0, le=1)
 
     def question(self, row: Row) -> Loaded:
-        """The question of one record, with as many passages as there are of each kind at most."""
+        """Return the question of one record, with as many passages as there are of each kind at most."""
         id, negative = row.id("id"), list(row.texts("negative"))
         holding, parts = _holding(row, "positive_wrong" if self.test == "counterfactual" else "positive")
         count = self._noisy(len(holding), len(negative), parts)

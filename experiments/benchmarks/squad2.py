@@ -43,12 +43,12 @@ class Squad2(SplitFiles):
     kind: Literal["squad2"] = "squad2"
 
     def rows(self) -> Iterator[Row]:
-        """A row for each question, of the nested file and of the flat one alike."""
+        """Yield a row for each question, of the nested file and of the flat one alike."""
         for row in super().rows():
             yield from _questions(row) if "data" in row.fields else (row,)
 
     def question(self, row: Row) -> Loaded:
-        """The question of one record."""
+        """Return the question of one record."""
         document, chunk = passage(row.text("context"), row.text("title").replace("_", " "))
         answers = _answers(row)
         answerable = not row.flag("is_impossible", not answers)

@@ -31,9 +31,12 @@ class TitledMaterial:
 
 
 def with_facts(row: Row, units: Units) -> TitledMaterial:
-    """The paragraphs as chunks, or their sentences, with the supporting ones as gold."""
+    """Return the paragraphs as chunks, or their sentences, with the supporting ones as gold."""
     found = paragraphs(row)
-    facts = _facts(row)
+    facts: list[tuple[str, int]] = _pairs(row, "supporting_facts", ("sent_id",))
+    for place, (_, number) in enumerate(facts):
+        if type(number) is not int:
+            row.fail(f"supporting_facts[{place}]", "a title and the number of a sentence", number)
     if units == "paragraphs":
         return whole(found, [title for title, _ in facts])
     documents: list[Document] = []
@@ -51,29 +54,20 @@ def with_facts(row: Row, units: Units) -> TitledMaterial:
 
 
 def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> TitledMaterial:
-    """Each paragraph as one chunk; those with the titles are gold, and a title that has none is gold too."""
+    """Make each paragraph one chunk; those with the titles are gold, and a title that has none is gold too."""
     made = [passage(joined(sentences), title) for title, sentences in found]
     gold = [gold_chunk(chunk) for document, chunk in made if document.title in titles]
     gold += [Gold(title) for title in titles if title not in {title for title, _ in found}]
     return TitledMaterial(tuple(document for document, _ in made), tuple(chunk for _, chunk in made),
-                    tuple(dict.fromkeys(gold)))
+                          tuple(dict.fromkeys(gold)))
 
 
 def paragraphs(row: Row, field: str = "context") -> list[tuple[str, list[str]]]:
-    """Title and sentences of each paragraph."""
+    """Return title and sentences of each paragraph."""
     found = _pairs(row, field, ("sentences", "content"))
     for place, (_, sentences) in enumerate(found):
         if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
             row.fail(f"{field}[{place}]", "a title and a list of sentences", sentences)
-    return found
-
-
-def _facts(row: Row, field: str = "supporting_facts") -> list[tuple[str, int]]:
-    """Title and sentence number, from 0, of each supporting sentence."""
-    found = _pairs(row, field, ("sent_id",))
-    for place, (_, number) in enumerate(found):
-        if type(number) is not int:
-            row.fail(f"{field}[{place}]", "a title and the number of a sentence", number)
     return found
 
 
@@ -91,6 +85,6 @@ def _pairs(row: Row, field: str, seconds: tuple[str, ...]) -> list[tuple[str, An
 
 
 def joined(sentences: Sequence[str]) -> str:
-    """The sentences as one text; some files begin each with its space, others do not."""
+    """Join the sentences to one text; some files begin each with its space, others do not."""
     return "".join(sentence if not place or sentence[:1].isspace() else f" {sentence}"
                    for place, sentence in enumerate(sentences))

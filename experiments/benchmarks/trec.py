@@ -45,7 +45,7 @@ class Trec(Selection):
     corpus: str | None = None
 
     def load(self) -> Benchmark:
-        """The chosen queries, over the whole corpus.
+        """Load the chosen queries, over the whole corpus.
 
         Raises:
             BenchmarkError: a file is not there, or a line does not fit.

@@ -53,18 +53,18 @@ class TwoWiki(SplitFiles):
     units: Units = "paragraphs"
 
     def files(self) -> list[Path]:
-        """The files of the questions."""
+        """List the files of the questions."""
         return [file for file in super().files() if file.name != _ALIASES]
 
     def rows(self) -> Iterator[Row]:
-        """The records, each with the other names of its answer."""
+        """Yield the records, each with the other names of its answer."""
         path = fetched(self.path)
         names = _names((path if path.is_dir() else path.parent) / _ALIASES)
         for row in super().rows():
             yield replace(row, fields={**row.fields, "aliases": names.get(row.optional("answer_id"), [])})
 
     def question(self, row: Row) -> Loaded:
-        """The question of one record; its evidence triples are the reference reasoning."""
+        """Return the question of one record; its evidence triples are the reference reasoning."""
         material = with_facts(row, self.units)
         answers = dict.fromkeys((row.filled("answer"), *row.texts("aliases")))
         return Question(id=row.id("_id", "id"), text=row.filled("question"), answers=tuple(answers), answerable=True,

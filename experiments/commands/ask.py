@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from retrieval.retrievers import RetrieverKind
     from retrieval.types import Hit
 
+
 def search(query: Query, index: IndexFolder,
            k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many chunks.")] = 10,
            retriever: RetrieverText = "dense", where: Conditions = None,
@@ -43,7 +44,7 @@ def search(query: Query, index: IndexFolder,
         raise SettingsError("the query is empty: say what to look for")
     kind, conditions = finding(retriever, where or [])
     opened = Index.open(index)
-    hits, judging = asyncio.run(_found(opened, kind, conditions, query, k))
+    hits, judging = asyncio.run(_search(opened, kind, conditions, query, k))
     rows = [hit_row(hit, opened) for hit in hits]
     for text in judging.get("notes", ()):
         note(text)
@@ -61,9 +62,10 @@ def search(query: Query, index: IndexFolder,
         say("     " + " ".join(row["text"].split())[:240])
 
 
-async def _found(index: Index, kind: RetrieverKind, where: tuple[str, ...], query: str,
-                 k: int) -> tuple[list[Hit], dict[str, Any]]:
-    """In a thread: a model that judges relevance is asked on the event loop meanwhile. With what such models used."""
+async def _search(index: Index, kind: RetrieverKind, where: tuple[str, ...], query: str,
+                  k: int) -> tuple[list[Hit], dict[str, Any]]:
+    """Search in a thread, since a model that judges relevance is called on the event loop; with what such models used.
+    """
     from dataclasses import asdict
 
     from agents.models import open_aids
@@ -147,7 +149,6 @@ def _settings(index: Path, model: str, reasoning: str, retrieval: str, k: int, r
 
 
 def _refuse_taken(save: Path) -> None:
-    """Make sure that nothing is there; else a question that is kept there would be lost."""
     from documents.errors import SettingsError
     from documents.places import local
 
@@ -164,7 +165,6 @@ def _refuse_taken(save: Path) -> None:
 
 
 def _temperature(text: str) -> float | None:
-    """A number of at least 0, or None for `none`."""
     from documents.errors import SettingsError
 
     if text.lower() == "none":

@@ -62,7 +62,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """What the command was given. `settings` are the options that make the index another one."""
+    """The arguments of the command. `settings` are the options that make the index another one."""
 
     sources: list[str]
     out: Path
@@ -117,7 +117,9 @@ def _estimate(asked: IndexRequest, json: bool) -> None:
 
 
 def _build(asked: IndexRequest, json: bool) -> None:
+    from documents.errors import IndexFolderError
     from experiments.terminal.display import Bars, note, print_json, say
+    from retrieval.storage.manifest import read_manifest
 
     estimates: list[BuildEstimate] = []
 
@@ -128,7 +130,10 @@ def _build(asked: IndexRequest, json: bool) -> None:
             if not asked.add and estimate.seconds.get("embedding", 0.0) > _LONG:
                 _tell_of_backends(_settings(**_named(asked)))
 
-    before = _manifest_of(asked.out)
+    try:
+        before = read_manifest(asked.out)
+    except (IndexFolderError, OSError):
+        before = None  # no index stands there, or none that can be read
     with Bars() as bars:
         report = _report(asked, bars, told)
     _warn(asked, before)
@@ -174,7 +179,6 @@ def _report(asked: IndexRequest, bars: Bars, told: Callable[[BuildEstimate], Non
 
 
 def _warn(asked: IndexRequest, before: Manifest | None) -> None:
-    """Say what the index that stood there had and this one has not."""
     from experiments.terminal.display import note
 
     if before is None or asked.add or asked.remove:
@@ -183,17 +187,6 @@ def _warn(asked: IndexRequest, before: Manifest | None) -> None:
         note("the index that stood here was made with other settings; options are not remembered, so give them again")
     if before.fields and asked.metadata is None:
         note("the index that stood here had metadata; it is not remembered, so give --metadata again")
-
-
-def _manifest_of(out: Path) -> Manifest | None:
-    """What the index that stands there says of itself; None where there is none that can be read."""
-    from documents.errors import IndexFolderError
-    from retrieval.storage.manifest import read_manifest
-
-    try:
-        return read_manifest(out)
-    except (IndexFolderError, OSError):
-        return None
 
 
 def _named(asked: IndexRequest) -> dict[str, Any]:
@@ -227,7 +220,6 @@ def _settings(chunker: str | None, size: int | None, format: str | None, embedde
 
 
 def _sizes(kind: str, size: int) -> dict[str, int]:
-    """The settings of that chunker that stand for one size."""
     from documents.chunkers import ChunkerSettings
     from documents.errors import SettingsError
 

@@ -10,7 +10,6 @@ from experiments.commands.options import AsJson
 
 if TYPE_CHECKING:
     from experiments.benchmarks import Selection
-    from experiments.negatives import MiningSettings
     from experiments.settings import RunSettings
     from experiments.settings.targets import Part
 
@@ -78,7 +77,6 @@ def evaluate_retrieval(
 
 def _settings(target: str, path: str | None, given: dict[str, Any], k: int | None, split: str | None,
               part: Part) -> RunSettings:
-    """The run of a file, or of a benchmark by its kind."""
     from documents.errors import SettingsError
     from documents.places import local
     from experiments.benchmarks import BENCHMARKS
@@ -103,7 +101,7 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
 
 
 def _name(path: str, part: Part, tried: list[Any]) -> str:
-    """Of the run: equal where the same is tried of the same files, so that the same command continues it."""
+    """Name the run: equally where the same is tried of the same files, so that the same command continues it."""
     import re
 
     from documents.types import digest
@@ -113,14 +111,12 @@ def _name(path: str, part: Part, tried: list[Any]) -> str:
 
 
 def _retriever(text: str, k: int) -> Any:
-    """The settings of one, which are searched over all that there is."""
     value = _value(text, "retriever")
     value = {"kind": value} if isinstance(value, str) else value
     return {"k": k, "over": "all", **value} if isinstance(value, dict) else value
 
 
 def _value(text: str, key: str) -> Any:
-    """A name, or settings in YAML."""
     from experiments.settings.file import read_value
 
     return read_value(text, f"--{key.removesuffix('s')} {text!r}")
@@ -162,7 +158,11 @@ def negatives(
 
     Candidates that may answer a question are left out; decisions.jsonl has each with its reason.
     """
-    from experiments.negatives import mine
+    from pydantic import ValidationError
+
+    from documents.errors import SettingsError
+    from experiments.negatives import MiningSettings, mine
+    from experiments.settings.file import explain
     from experiments.terminal.display import Bars, print_json
     from experiments.terminal.negatives import show_mining
 
@@ -170,7 +170,10 @@ def negatives(
         "per_question": per_question, "fill": fill, "index": index, "keep": keep, "depth": depth, "seed": seed,
         "reranker": None if reranker == "none" else reranker}
     given |= {name: value for name, value in (("miners", miner), ("embedder", embedder)) if value}
-    settings = _mining_settings(given)
+    try:
+        settings = MiningSettings.model_validate(given)
+    except ValidationError as error:
+        raise SettingsError(explain(error.errors(include_url=False)[0], MiningSettings)) from error
     selection = _benchmark(benchmark, path, set or [], {"limit": limit, "sample": sample, "seed": seed})
     with Bars() as bars:
         manifest = mine(selection, settings, out, bars)
@@ -180,21 +183,7 @@ def negatives(
         show_mining(manifest, out)
 
 
-def _mining_settings(given: dict[str, Any]) -> MiningSettings:
-    from pydantic import ValidationError
-
-    from documents.errors import SettingsError
-    from experiments.negatives import MiningSettings
-    from experiments.settings.file import explain
-
-    try:
-        return MiningSettings.model_validate(given)
-    except ValidationError as error:
-        raise SettingsError(explain(error.errors(include_url=False)[0], MiningSettings)) from error
-
-
 def _benchmark(kind: str, path: str | None, texts: list[str], part: dict[str, int | None]) -> Selection:
-    """The benchmark's settings, as `ragbed run` reads them."""
     from documents.errors import SettingsError
     from experiments.benchmarks import BENCHMARKS
     from experiments.settings.targets import Part, runs_of_target

@@ -99,6 +99,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
     """
     from documents.errors import SettingsError
+    from experiments.running.cassette import Replay
     from experiments.settings.limits import changed
     from experiments.settings.targets import Part
 
@@ -109,7 +110,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
                "rules": rules, "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name,
                "out": out, "set": set}
-    cassette = _opened(replay)
+    cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, {key: value for key, value in options.items() if value is not None},
                  Part(limit, sample, seed, tuple(filter or ())), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ())}) for one in runs]
@@ -117,12 +118,6 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         _plan(runs, json)
     else:
         _carry_out(runs, JournalMode.replay if cassette else journal, retry, fresh, json, cassette)
-
-
-def _opened(file: Path | None) -> Replay | None:
-    from experiments.running.cassette import Replay
-
-    return Replay.open(file) if file is not None else None
 
 
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,

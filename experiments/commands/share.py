@@ -3,14 +3,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from experiments.commands.options import AsJson
 
-if TYPE_CHECKING:
-    from experiments.running.verify import Check
 
 def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
            to: Annotated[str, typer.Argument(metavar="TO", help=(
@@ -56,19 +54,15 @@ def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], jso
     """Show what a cassette holds, once all of it was checked."""
     from experiments.running.cassette import Replay, holdings
     from experiments.terminal.display import print_json, print_records
+    from experiments.words import price
 
     held = holdings(Replay.open(file))
     if json:
         print_json(held)
     else:
-        print_records([(str(file), _holdings(held))])
-
-
-def _holdings(held: dict[str, Any]) -> list[tuple[str, str]]:
-    from experiments.words import price
-
-    tokens = held["tokens"]
-    return [("run", f"{held['run']}, by ragbed {held['ragbed']}"),
+        tokens = held["tokens"]
+        print_records([(str(file), [
+            ("run", f"{held['run']}, by ragbed {held['ragbed']}"),
             ("benchmark", f"{held['benchmark']}, {held['questions']} questions"),
             *(("model", name if name.endswith(f"#{identity}") else f"{name} ({identity})")
               for name, identity in held["models"].items()),
@@ -76,7 +70,7 @@ def _holdings(held: dict[str, Any]) -> list[tuple[str, str]]:
             ("holds", f"{_counted(held)}; {held['failed']} of the calls failed"),
             ("tokens", f"{tokens['prompt']} of prompts, {tokens['cached']} of them cached, and "
                        f"{tokens['completion']} of replies"),
-            ("price", f"{price(held['price'])} for these calls made live")]
+            ("price", f"{price(held['price'])} for these calls made live")])])
 
 
 def _counted(counts: Any) -> str:
@@ -93,41 +87,28 @@ def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
     """
     from experiments.running.verify import verify as checks_of
     from experiments.runs.finished import open_finished
-    from experiments.terminal.display import print_json
+    from experiments.terminal.display import print_json, print_table, say
 
     with open_finished(run) as finished:
         checks = checks_of(finished)
     agrees = all(check.agrees for check in checks)
     if json:
-        print_json({"run": str(run), "agrees": agrees, "checks": [_check_row(check) for check in checks]})
+        print_json({"run": str(run), "agrees": agrees, "checks": [
+            {"name": one.name, "agrees": one.agrees if one.checked else None, "detail": one.detail,
+             "differences": list(one.differences)} for one in checks]})
     else:
-        _show_checks(checks)
+        print_table(["what", "", "compared"], [
+            [one.name, "not compared" if not one.checked else "agrees" if one.agrees else
+             f"{len(one.differences)} differ", one.detail] for one in checks])
+        for check in checks:
+            for text in check.differences[:_SHOWN]:
+                say(f"{check.name}: {text}")
+            if len(check.differences) > _SHOWN:
+                say(f"{check.name}: and {len(check.differences) - _SHOWN} more, with --json")
+        wrong = [check.name for check in checks if not check.agrees]
+        say(f"What differs: {', '.join(wrong)}." if wrong else "Everything that could be compared agrees.")
     if not agrees:
         raise typer.Exit(1)
-
-
-def _check_row(check: Check) -> dict[str, object]:
-    return {"name": check.name, "agrees": check.agrees if check.checked else None, "detail": check.detail,
-            "differences": list(check.differences)}
-
-
-def _show_checks(checks: list[Check]) -> None:
-    from experiments.terminal.display import print_table, say
-
-    print_table(["what", "", "compared"], [[check.name, _verdict(check), check.detail] for check in checks])
-    for check in checks:
-        for text in check.differences[:_SHOWN]:
-            say(f"{check.name}: {text}")
-        if len(check.differences) > _SHOWN:
-            say(f"{check.name}: and {len(check.differences) - _SHOWN} more, with --json")
-    wrong = [check.name for check in checks if not check.agrees]
-    say(f"What differs: {', '.join(wrong)}." if wrong else "Everything that could be compared agrees.")
-
-
-def _verdict(check: Check) -> str:
-    if not check.checked:
-        return "not compared"
-    return "agrees" if check.agrees else f"{len(check.differences)} differ"
 
 
 class ScoringName(StrEnum):

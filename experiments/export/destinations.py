@@ -43,17 +43,14 @@ def check_replaceable(path: Path, form: str) -> None:
         return
     if not path.is_file():
         raise RunError(f"{path}: that is a device or a pipe; name a file")
-    if not _written_by_us(path, form):
-        raise RunError(f"{path} is there, and not an earlier export of this form; name another file")
-
-
-def _written_by_us(path: Path, form: str) -> bool:
     try:
         with path.open("rb") as stream:
             begins = stream.read(_LOOKED_AT)
     except OSError as error:
         raise RunError(f"{path} is there, and cannot be read: {error.strerror}; name another file") from error
-    return not begins or (_columns(path) == _PARQUET if form == ".parquet" else bool(_BEGINS[form].match(begins)))
+    ours = _columns(path) == _PARQUET if form == ".parquet" else _BEGINS[form].match(begins)
+    if begins and not ours:
+        raise RunError(f"{path} is there, and not an earlier export of this form; name another file")
 
 
 def _columns(path: Path) -> list[str]:
@@ -94,17 +91,12 @@ def export(run: Finished, destination: str) -> str:
     check_replaceable(path, form)
     causes = causes_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
     material = ExportedRun(run, causes)
-    _whole(path, lambda partial: write(material, partial))
-    return f"{path}: {len(run.folder.done())} records"
-
-
-def _whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file that is there whole or not at all, however large: it is not held in memory."""
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")  # the file is there whole or not at all
     try:
-        write(partial)
+        write(material, partial)
         os.replace(partial, path)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
     finally:
         partial.unlink(missing_ok=True)
+    return f"{path}: {len(run.folder.done())} records"

@@ -45,10 +45,11 @@ class JUnitTest:
 
 
 def write_junit(material: ExportedRun, path: Path) -> None:
-    """A test passes where the answer is right by its score, fails where it is wrong, is an error where there is none
-    or no verdict on it, and is skipped where nothing says what is right.
+    """Write a suite for each cell and a test for each question.
 
-    A right answer that rests on no gold, or cites none, passes with its cause as output.
+    A test passes where the answer is right by its score, fails where it is wrong, is an error where there is none or
+    no verdict on it, and is skipped where nothing says what is right. A right answer that rests on no gold, or cites
+    none, passes with its cause as output.
 
     Raises:
         RunError: the benchmark has no right answers.
@@ -64,14 +65,19 @@ def write_junit(material: ExportedRun, path: Path) -> None:
 
 
 def write_suites(name: str, suites: Iterable[tuple[str, list[JUnitTest]]], path: Path) -> None:
-    """Named suites of tests as one file, there whole or not at all; RunError where it cannot be written."""
+    """Write named suites of tests as one file, whole or not at all; RunError where it cannot be written."""
     root = Element("testsuites", name=_clean(name))
     for suite, tests in suites:
         counts = {of: str(sum(test.kind == kind for test in tests)) for kind, of in _COUNTED.items()}
         inside = SubElement(root, "testsuite", {"name": _clean(suite), "tests": str(len(tests)), **counts,
                                                 "time": f"{sum(test.seconds for test in tests):.3f}"})
         for test in tests:
-            _write(inside, suite, test)
+            case = SubElement(inside, "testcase", classname=_clean(suite), name=_clean(test.name),
+                              time=f"{test.seconds:.3f}")
+            if test.kind:
+                SubElement(case, test.kind, type=_clean(test.why), message=_clean(test.message))
+            elif test.message:
+                SubElement(case, "system-out").text = _clean(f"{test.why}: {test.message}")
     for counted in ("tests", *_COUNTED.values()):
         root.set(counted, str(sum(int(inside.attrib[counted]) for inside in root)))
     whole = BytesIO()
@@ -82,14 +88,6 @@ def write_suites(name: str, suites: Iterable[tuple[str, list[JUnitTest]]], path:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
 
 
-def _write(suite: Element, name: str, test: JUnitTest) -> None:
-    case = SubElement(suite, "testcase", classname=_clean(name), name=_clean(test.name), time=f"{test.seconds:.3f}")
-    if test.kind:
-        SubElement(case, test.kind, type=_clean(test.why), message=_clean(test.message))
-    elif test.message:
-        SubElement(case, "system-out").text = _clean(f"{test.why}: {test.message}")
-
-
 def _test(record: Record, material: ExportedRun) -> JUnitTest:
     result = record.result
     cause = BY_NAME[material.causes[result.cell][result.question]]
@@ -97,10 +95,10 @@ def _test(record: Record, material: ExportedRun) -> JUnitTest:
         flaw = "" if cause.name == "right" else cause.definition
         return JUnitTest(result.question, None, cause.name, flaw, record.timing.seconds)
     failure = f": {result.failure.message}" if result.failure else ""
-    said = f"; answered: {result.text}" if result.text else ""
+    answered = f"; answered: {result.text}" if result.text else ""
     gold = " / ".join(material.run.questions[result.question].answers) or "none"
     return JUnitTest(result.question, _KINDS.get(cause.name, "failure"), cause.name,
-                f"{cause.title} ({result.outcome}{failure}); gold: {gold}{said}", record.timing.seconds)
+                f"{cause.title} ({result.outcome}{failure}); gold: {gold}{answered}", record.timing.seconds)
 
 
 def _clean(text: str) -> str:
@@ -108,7 +106,7 @@ def _clean(text: str) -> str:
 
 
 def write_gates(all_passed: Sequence[Passed], left_out: Mapping[str, str], path: Path) -> None:
-    """A suite for each gate, a test for each cell; RunError where the file cannot be written.
+    """Write a suite for each gate, a test for each cell; RunError where the file cannot be written.
 
     Args:
         left_out: what no gate was checked of, by what it is: errors of every gate.

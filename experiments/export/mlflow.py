@@ -4,7 +4,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,8 +13,6 @@ from experiments.cells import FACTORS
 from experiments.runs.finished import Finished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mlflow import MlflowClient
 
 _VARIABLE = "MLFLOW_TRACKING_URI"
@@ -26,7 +23,7 @@ _ARTIFACTS = ("config.yaml", "manifest.json", "summary.json", "report.html")
 
 
 def log_to_mlflow(run: Finished, uri: str) -> str:
-    """Log the run, and say where. One that is there with the same results is not logged again.
+    """Log the run and return where it went, in words. One that is there with the same results is not logged again.
 
     The experiment has the run's name. Means are metrics, their intervals `NAME.low` and `NAME.high`; factors are
     parameters; the run's files but its records are artifacts.
@@ -46,36 +43,21 @@ def log_to_mlflow(run: Finished, uri: str) -> str:
         raise SettingsError(f"mlflow of where? give mlflow:URI, or set {_VARIABLE}")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # its seven take minutes where nobody listens
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow refuses folders without; it still writes them
-    _check_database(uri)
-    with _in_one_line(uri):
+    from mlflow.exceptions import MlflowException
+    from mlflow.store.db.db_types import DATABASE_ENGINES
+
+    place = _USER.sub("", uri)
+    # The extra is mlflow-skinny, which keeps nothing in databases, and blames something else.
+    if urlsplit(uri).scheme.partition("+")[0] in DATABASE_ENGINES and find_spec("sqlalchemy") is None:
+        raise RunError(f"MLflow at {place}: a database needs the whole of MLflow; pip install mlflow, or give a "
+                       "folder or a server")
+    try:
         from mlflow import MlflowClient
 
         return _log(MlflowClient(tracking_uri=uri), run)
-
-
-def _check_database(uri: str) -> None:
-    """mlflow-skinny, which the extra is, keeps nothing in databases, and says so of something else."""
-    from mlflow.store.db.db_types import DATABASE_ENGINES
-
-    if urlsplit(uri).scheme.partition("+")[0] in DATABASE_ENGINES and find_spec("sqlalchemy") is None:
-        raise RunError(f"MLflow at {_shown(uri)}: a database needs the whole of MLflow; pip install mlflow, or give a "
-                       "folder or a server")
-
-
-def _shown(text: str) -> str:
-    """A text without the user and password that its URIs may hold."""
-    return _USER.sub("", text)
-
-
-@contextmanager
-def _in_one_line(uri: str) -> Iterator[None]:
-    from mlflow.exceptions import MlflowException
-
-    try:
-        yield
     except (MlflowException, OSError, ImportError) as error:
         first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise RunError(f"MLflow at {_shown(uri)}: {_shown(first)[:300]}") from error
+        raise RunError(f"MLflow at {place}: {_USER.sub('', first)[:300]}") from error
 
 
 def _log(client: MlflowClient, run: Finished) -> str:

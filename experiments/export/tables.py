@@ -1,11 +1,4 @@
-"""Records as a table: CSV for people and spreadsheets, Parquet for programs.
-
-What an export is made of: a finished run, with the cause of every answer.
-
-Records as JSON Lines: everything that is stored of each, with its texts in place of their hashes.
-
-A run's records as flat rows, one for each question in each cell, with the same columns whatever they hold.
-"""
+"""A run's records as JSON Lines, with everything that is stored, and as a flat table in CSV or Parquet."""
 from __future__ import annotations
 
 import csv
@@ -20,7 +13,7 @@ from typing import Any, Literal
 
 from experiments.cells import FACTORS
 from experiments.question import Question
-from experiments.record import Record, Result, StoredStep
+from experiments.record import Result, StoredStep
 from experiments.running.labels import guarded
 from experiments.runs.finished import Finished
 from strategies.types import Usage
@@ -28,7 +21,7 @@ from strategies.types import Usage
 
 @dataclass(frozen=True, slots=True)
 class ExportedRun:
-    """A finished run.
+    """A finished run with the cause of every answer.
 
     Attributes:
         causes: by cell's id, then by question: why an answer is wrong, or `right`; empty where the benchmark has no
@@ -39,43 +32,35 @@ class ExportedRun:
     causes: Mapping[str, Mapping[str, str]]
 
     def cause(self, result: Result) -> str | None:
-        """Why it is wrong, or `right`."""
+        """Return why the answer is wrong, or `right`."""
         return self.causes.get(result.cell, {}).get(result.question)
 
 
-_TEXTS = 10_000  # kept at hand: neighbouring records share their passages and most of their prompts
+_TEXTS = 10_000  # kept in memory: neighbouring records share their passages and most of their prompts
 
 
 def write_jsonl(material: ExportedRun, path: Path) -> None:
-    """One line for each question in each cell."""
-    with path.open("w", encoding="utf-8") as file:
-        for line in _lines(material):
-            file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
-
-
-def _lines(material: ExportedRun) -> Iterator[dict[str, Any]]:
+    """Write one line for each question in each cell."""
     run = material.run
     cells = {row["id"]: {"id": row["id"], "name": run.labels[row["id"]], **{name: row.get(name) for name in FACTORS}}
              for row in run.rows}
     text = lru_cache(_TEXTS)(run.folder.database.text)
-    for record in run.folder.records(traces=True):
-        result = record.result
-        yield {"run": run.name, "cell": cells[result.cell], "question": _question(run.questions[result.question]),
-               "cause": material.cause(result), **_result(record, text),
-               "timing": record.timing.model_dump()}
+    with path.open("w", encoding="utf-8") as file:
+        for record in run.folder.records(traces=True):
+            result, question = record.result, run.questions[record.result.question]
+            line = {"run": run.name, "cell": cells[result.cell],
+                    "question": {"id": question.id, "text": question.text, "answers": list(question.answers),
+                                 "options": [list(option) for option in question.options], "tags": _lists(question)},
+                    "cause": material.cause(result), **_result(result, text), "timing": record.timing.model_dump()}
+            file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
 
 
-def _question(question: Question) -> dict[str, Any]:
-    return {"id": question.id, "text": question.text, "answers": list(question.answers),
-            "options": [list(option) for option in question.options],
-            "tags": {name: list(values) for name, values in question.tags.items()}}
+def _lists(question: Question) -> dict[str, list[str]]:
+    return {name: list(values) for name, values in question.tags.items()}
 
 
-def _result(record: Record, text: Callable[[str], str]) -> dict[str, Any]:
-    """All of the stored result, but that hashes of texts are the texts."""
-    stored = record.result.model_dump(mode="json", exclude={"cell", "question", "trace", "subs", "evidence"})
-    result = record.result
-    return {**stored,
+def _result(result: Result, text: Callable[[str], str]) -> dict[str, Any]:
+    return {**result.model_dump(mode="json", exclude={"cell", "question", "trace", "subs", "evidence"}),
             "evidence": [{**passage.model_dump(mode="json"), "text": text(passage.text)}
                          for passage in result.evidence],
             "subs": [{**sub.model_dump(mode="json", exclude={"trace"}),
@@ -114,7 +99,7 @@ _TIMED = (Column("seconds", "number"), Column("attempts", "whole"), Column("retr
 
 
 def columns(scores: Sequence[str]) -> tuple[Column, ...]:
-    """All columns of a run, in order; each score's is `score.NAME`."""
+    """Return all columns of a run, in order; each score's is `score.NAME`."""
     factors = (Column(name, "whole" if name == "repeat" else "text") for name in FACTORS)
     others = (Column(f"{who}_{column.name}", column.kind) for who in _OTHERS for column in _USED)
     return (Column("run"), Column("cell"), Column("cell_name"), *factors, Column("question"), Column("text"),
@@ -123,30 +108,25 @@ def columns(scores: Sequence[str]) -> tuple[Column, ...]:
 
 
 def rows(material: ExportedRun) -> Iterator[dict[str, Any]]:
-    """The rows by column, in the run's order; a column that a row lacks is None."""
+    """Yield the rows by column, in the run's order; a column that a row lacks is None."""
     run = material.run
     factors = {row["id"]: {name: row.get(name) for name in FACTORS} for row in run.rows}
     for record in run.folder.records():
         result = record.result
         yield {"run": run.name, "cell": result.cell, "cell_name": run.labels[result.cell], **factors[result.cell],
-               **_asked(run.questions[result.question]), **_answer(record),
-               "cause": material.cause(result),
+               **_question(run.questions[result.question]), **_answer(result), "cause": material.cause(result),
                **{f"score.{name}": value for name, value in result.scores.items()},
                **_used("", result.usage), **_used("judge_", result.judge_usage), **_used("sub_", result.sub_usage),
                **record.timing.model_dump()}
 
 
-def _asked(question: Question) -> dict[str, Any]:
+def _question(question: Question) -> dict[str, Any]:
     return {"question": question.id, "text": question.text, "gold": _listed(question.answers),
-            "tags": json.dumps(_plain(question.tags), ensure_ascii=False, sort_keys=True)}
+            "tags": json.dumps(_lists(question), ensure_ascii=False, sort_keys=True)}
 
 
-def _plain(tags: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    return {name: list(values) for name, values in tags.items()}
-
-
-def _answer(record: Record) -> dict[str, Any]:
-    result, verdict = record.result, record.result.verdict
+def _answer(result: Result) -> dict[str, Any]:
+    verdict = result.verdict
     return {"outcome": result.outcome, "answer": result.text, "refused": result.refused,
             "answerable": result.answerable, "cited": _listed(result.cited),
             "invalid_citations": _listed(result.invalid_citations), "gold_in_view": result.gold_in_view,
@@ -169,18 +149,20 @@ _BATCH = 2_000  # rows of a Parquet row group
 
 
 def write_csv(material: ExportedRun, path: Path) -> None:
-    """One row for each question in each cell; a text that a spreadsheet would run as a formula begins with `'`, and
-    what could steer a terminal is escaped, as `\\x1b`."""
+    """Write one row for each question in each cell; a text that a spreadsheet would run as a formula begins with `'`,
+    and what could steer a terminal is escaped, as `\\x1b`."""
     header = columns(_scores(material))
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([column.name for column in header])
         for row in rows(material):
-            writer.writerow([_cell(row.get(column.name)) for column in header])
+            values = (row.get(column.name) for column in header)
+            writer.writerow([guarded(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value))
+                             if isinstance(value, str) else value for value in values])
 
 
 def write_parquet(material: ExportedRun, path: Path) -> None:
-    """The same table, typed, in row groups, so that memory does not grow with the run."""
+    """Write the same table, typed, in row groups, so that memory does not grow with the run."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -188,23 +170,14 @@ def write_parquet(material: ExportedRun, path: Path) -> None:
     kinds = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
     schema = pa.schema([(column.name, kinds[column.kind]) for column in header])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in _batches(rows(material)):
+        all_rows = rows(material)
+        while batch := list(islice(all_rows, _BATCH)):
             writer.write_table(pa.table([[_typed(row.get(column.name), column) for row in batch] for column in header],
                                         schema=schema))
 
 
 def _scores(material: ExportedRun) -> list[str]:
-    """The scores that questions have: not those of sets alone."""
     return list(dict.fromkeys(name for result in material.run.folder.results() for name in result.scores))
-
-
-def _batches(all_rows: Iterator[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
-    while batch := list(islice(all_rows, _BATCH)):
-        yield batch
-
-
-def _cell(value: Any) -> Any:
-    return guarded(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value)) if isinstance(value, str) else value
 
 
 def _typed(value: Any, column: Column) -> Any:

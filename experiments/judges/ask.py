@@ -1,4 +1,4 @@
-"""Judging one answer: what the judge is given, and asking it."""
+"""Judging one answer: what the judge is given, and its verdict."""
 from __future__ import annotations
 
 import time
@@ -25,7 +25,7 @@ class Judged:
 
 
 def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> Graded | None:
-    """What a judge is given of a finished answer; None where none is asked.
+    """Return what a judge is given of a finished answer; None where no verdict is due.
 
     Answers are graded where the question is answerable and its gold answer known: a refusal is Wrong and a failure
     scores 0 without asking, and an unanswerable question is scored by refusal alone. As published, whatever is not
@@ -46,7 +46,7 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
 
 
 async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, deadline: Callable[[], float]) -> Judged:
-    """The judge's verdict where one is due."""
+    """Get the judge's verdict where one is due."""
     if graded is None:
         return Judged()
     judging = judge.judge(graded)

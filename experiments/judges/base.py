@@ -1,7 +1,4 @@
-"""What a judge is: a generator that may ask a model, and ends with a verdict.
-
-Brief: what a judge model is told for one rubric, and how its reply is read.
-"""
+"""What a judge is: a generator that may ask a model, and ends with a verdict; and how a model is asked by a rubric."""
 from __future__ import annotations
 
 import re
@@ -50,11 +47,11 @@ class Judge(Protocol):
 
     @property
     def name(self) -> str:
-        """What stands beside its grades."""
+        """Return what stands beside its grades."""
         ...
 
     def judge(self, graded: Graded) -> Judging:
-        """Yields the model calls that it needs, is sent their replies, returns the verdict."""
+        """Yield the model calls that it needs, take their replies, and return the verdict."""
         ...
 
 
@@ -82,22 +79,22 @@ class Brief:
     as_published: Callable[[Graded, int], Detour] | None = None
 
     def ask(self, graded: Graded) -> str:
-        """The prompt."""
+        """Return the prompt."""
         return fill(self.name, self.fields(graded))
 
     def repair(self, graded: Graded) -> str:
-        """What is said to a reply that cannot be read."""
+        """Return what a reply that cannot be read is answered with."""
         return fill(f"{self.name}_repair", self.repair_fields(graded))
 
 
 @cache
 def template(name: str) -> str:
-    """The text of `prompts/<name>.md`."""
+    """Return the text of `prompts/<name>.md`."""
     return resources.files(_FOLDER).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
-    """The template with its fields filled in, none of which ends its frame.
+    """Fill the template's fields in, none of which ends its frame.
 
     Raises:
         KeyError: the fields are not those that the template has.
@@ -107,28 +104,28 @@ def fill(name: str, fields: Mapping[str, str]) -> str:
 
 @cache
 def prompts_hash() -> str:
-    """One hash over every prompt of the judges, for the record of a run."""
+    """Return one hash over every prompt of the judges, for the record of a run."""
     files = resources.files(_FOLDER).joinpath("prompts").iterdir()
     names = sorted(file.name.removesuffix(".md") for file in files if file.name.endswith(".md"))
     return digest(*(part for name in names for part in (name, template(name))))
 
 
 def accepted(graded: Graded) -> str:
-    """The accepted answers; further ones follow the first, one a line."""
+    """Return the accepted answers; further ones follow the first, one a line."""
     return "\nor: ".join(graded.answers)
 
 
 def stated(text: str, label: str) -> str | None:
-    """What follows the label and a colon at the start of a line, without marks of emphasis or a full stop.
+    """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop.
 
     Returns:
         None where no line begins so, or two of them say different things, case apart.
     """
     lines = re.findall(rf"^[*_`#> \t-]*{label}[*_`#> \t]*[:：][\s*_`#>]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
-    said = {plain(line).lower(): plain(line) for line in lines}
-    return next(iter(said.values())) if len(said) == 1 else None
+    found = {plain(line).lower(): plain(line) for line in lines}
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def plain(text: str) -> str:
-    """The text without marks of emphasis around it and without a full stop."""
+    """Return the text without marks of emphasis around it and without a full stop."""
     return text.strip(_MARKS + "\n").removesuffix(".").strip(_MARKS)

@@ -1,12 +1,8 @@
 """The lexical judge, for runs without a judge model: text, numbers and dates compared, no model asked.
 
 A weak judge: it cannot see a paraphrase, nor a negation. Its scores are always shown with its name. Points it can only
-give by its grade: Correct 10, Partially Correct 5, Wrong 0.
-
-The lexical judge's rule for reference steps: how many of a step's content words stand in the reasoning.
-
-Weaker still than its rule for answers: a step counts as held where the reasoning speaks of the same things, whatever it
-says of them, in whatever order; an inference in other words is missed.
+give by its grade: Correct 10, Partially Correct 5, Wrong 0. Its rule for reference steps is weaker still: a step counts
+as held where the reasoning speaks of the same things, whatever it says of them.
 """
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from documents.numbers import TextValue, values
+from documents.numbers import values
 from experiments.judges.base import GRADES, Graded, Judging
 from experiments.metrics import holds, is_korean, token_f1
 from experiments.record import Grade, Verdict
@@ -29,19 +25,18 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
 
 
 def steps_held(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
-    """Places of the steps of whose content words at least 60 % stand in the reasoning.
+    """Return the places of the steps of whose content words at least 60 % stand in the reasoning.
 
     Words are folded, short function words left out, numbers and dates compared by value. Text without spaces between
     its words (Chinese, Japanese; Korean too, for its particles) is compared by character bigrams.
     """
-    said = set(_units(reasoning))
-    return tuple(place for place, step in enumerate(steps) if _share(step, said) >= _HELD)
-
-
-def _share(step: str, said: set[str]) -> float:
-    words = set(_units(step))
-    words = words - FUNCTION_WORDS or words
-    return len(words & said) / len(words) if words else 0.0
+    reasoned, held = set(_units(reasoning)), []
+    for place, step in enumerate(steps):
+        words = set(_units(step))
+        words = words - FUNCTION_WORDS or words
+        if words and len(words & reasoned) / len(words) >= _HELD:
+            held.append(place)
+    return tuple(held)
 
 
 def _units(text: str) -> Iterator[str]:
@@ -72,10 +67,7 @@ class Lexical(BaseModel):
         return "lexical"
 
     def judge(self, graded: Graded) -> Judging:
-        """The best grade over the accepted answers, or its points, or the steps held; asks no model.
-
-        A generator that yields nothing, so that every judge is played alike.
-        """
+        """Return the best grade over the accepted answers, or its points, or the steps held; yields no model call."""
         if graded.rubric == "steps":
             return Verdict(judge=self.name, steps=steps_held(graded.steps, graded.reasoning))
         text = strip_citations(graded.predicted)
@@ -87,7 +79,7 @@ class Lexical(BaseModel):
 
 
 def grade(text: str, answer: str) -> Grade:
-    """Correct, Partially Correct or Wrong, for a text without citations.
+    """Grade a text without citations: Correct, Partially Correct or Wrong.
 
     Correct: the normalised answer equals the text, or stands in a text of at most three times its length or ten
     words, and all its numbers and dates are there as values. Partially Correct: token F1 of 0.5 or more (character
@@ -101,9 +93,10 @@ def grade(text: str, answer: str) -> Grade:
     polar = _POLAR.get(normalize_answer(answer))
     if polar is not None:
         return "Correct" if _polarity(text) is polar else "Wrong"
-    wanted, said = values(answer), values(text)
-    bare = len(said) == 1 and with_values(text) == said[0].token
-    matched = sum(_is_said(value, said, bare) for value in wanted)
+    wanted, found = values(answer), values(text)
+    bare = len(found) == 1 and with_values(text) == found[0].token
+    matched = sum(any(other.says(value) and (other.percent == value.percent or (bare and value.percent))
+                      for other in found) for value in wanted)
     if matched == len(wanted) and _matches(text, answer):
         return "Correct"
     if _overlap(text, answer) >= _PARTIAL or (wanted and matched / len(wanted) >= _PARTIAL):
@@ -126,10 +119,6 @@ def _polarity(text: str) -> bool | None:
         return others[-1] if others and len(words) <= _LONGEST_WORDS else None
     both = len(words) > 2 and words[1] in ("and", "or") and others[1] is not None
     return None if both else first
-
-
-def _is_said(value: TextValue, said: tuple[TextValue, ...], bare: bool) -> bool:
-    return any(other.says(value) and (other.percent == value.percent or (bare and value.percent)) for other in said)
 
 
 def _matches(text: str, answer: str) -> bool:

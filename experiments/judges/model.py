@@ -9,7 +9,7 @@ from experiments.judges.base import Graded, Judging
 from experiments.judges.rubrics import BRIEFS
 from experiments.record import Verdict
 from strategies.reading import read_answer
-from strategies.types import Failure, Generate, Message, Reply
+from strategies.types import Failure, Generate, Message
 
 
 class ModelJudge(BaseModel):
@@ -49,14 +49,9 @@ class ModelJudge(BaseModel):
                 brief.read(read_answer(reply.text)[0], graded, self.name)
             if verdict is not None:
                 return verdict
-            flaws.append(_flaw(reply))
+            # A reply that was cut is not read at all: what it would have gone on to say is unknown.
+            flaws.append("cut by the token limit" if reply.finish_reason == "length" else
+                         "unreadable" if reply.text.strip() else "empty")
             messages += (Message("assistant", (reply.text or "(empty)",)), Message("user", (brief.repair(graded),)))
         note = flaws[0] if len(set(flaws)) == 1 else "unreadable"
         return Verdict(judge=self.name, note=note if published else f"{note} twice")
-
-
-def _flaw(reply: Reply) -> str:
-    """Why a reply says nothing. One that was cut is not read at all: what it would have gone on to say is unknown."""
-    if reply.finish_reason == "length":
-        return "cut by the token limit"
-    return "unreadable" if reply.text.strip() else "empty"

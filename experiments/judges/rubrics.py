@@ -52,8 +52,6 @@ def _read_grade(text: str, graded: Graded, judge: str) -> Verdict | None:
     return None if read is None else Verdict(judge=judge, grade=read[0], error_type=read[1])
 
 
-
-
 MOST_POINTS = 10
 _ANSWER = "ANSWER: "
 _POINTS = re.compile(r"(10|[0-9])(?:\s*(?:/|out of)\s*10)?", re.IGNORECASE)
@@ -65,8 +63,8 @@ def read_points(text: str) -> int | None:
     Returns:
         None where there is no such number, or there are two; one that is no whole number or out of range is none.
     """
-    said = stated(text, "Grade")
-    match = _POINTS.fullmatch(plain(text) if said is None else said)
+    grade = stated(text, "Grade")
+    match = _POINTS.fullmatch(plain(text) if grade is None else grade)
     return int(match[1]) if match else None
 
 
@@ -92,8 +90,6 @@ def _point_fields(graded: Graded) -> Mapping[str, str]:
 def _read_points(text: str, graded: Graded, judge: str) -> Verdict | None:
     points = read_points(text)
     return None if points is None else Verdict(judge=judge, points=points)
-
-
 
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -126,14 +122,6 @@ def numbered(steps: tuple[str, ...]) -> str:
     return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps))
 
 
-def _step_fields(graded: Graded) -> Mapping[str, str]:
-    return {"question": graded.question, "steps": numbered(graded.steps), "reasoning": graded.reasoning}
-
-
-def _repair_fields(graded: Graded) -> Mapping[str, str]:
-    return {"numbers": "0" if len(graded.steps) == 1 else f"0 to {len(graded.steps) - 1}"}
-
-
 def _read_steps(text: str, graded: Graded, judge: str) -> Verdict | None:
     held = read_steps(text, len(graded.steps))
     return None if held is None else Verdict(judge=judge, steps=held)
@@ -142,4 +130,7 @@ def _read_steps(text: str, graded: Graded, judge: str) -> Verdict | None:
 BRIEFS: Mapping[Rubric, Brief] = MappingProxyType({
     "grades": Brief("grades", _grade_fields, _read_grade),
     "points": Brief("points", _point_fields, _read_points, as_published=shortened),
-    "steps": Brief("steps", _step_fields, _read_steps, _repair_fields)})
+    "steps": Brief(
+        "steps", lambda graded: {"question": graded.question, "steps": numbered(graded.steps),
+                                 "reasoning": graded.reasoning}, _read_steps,
+        lambda graded: {"numbers": "0" if len(graded.steps) == 1 else f"0 to {len(graded.steps) - 1}"})})

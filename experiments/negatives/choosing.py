@@ -1,7 +1,4 @@
-"""Choosing a question's negatives among what the miners found: in turns, past the guard, until there are enough.
-
-How hard a question's negatives are, beside each other.
-"""
+"""Choosing a question's negatives among what the miners found, in turns and past the guard; and how hard each is."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,17 +17,15 @@ _THIRDS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 
 
 def hardness_of(cosine: float) -> float:
-    """From 0 to 1: the cosine, and 0 where it is negative."""
+    """Return the cosine, or 0 where it is negative."""
     return round(min(max(cosine, 0.0), 1.0), DECIMALS)
 
 
 def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
-    """By chunk id, in the order in which they were taken, how each negative was mined, and how hard it is.
+    """Return by chunk id, in the order in which they were taken, how each negative was mined, and how hard it is.
 
     Hardness is the cosine of the question's vector and that of the chunk's nearest window, by the embedder of the
-    collection, and 0 where it is negative: the same for whichever miner found the chunk. The bucket is the third of the
-    question's own negatives, so that each question has as many hard ones as easy ones to be asked with; it is no level
-    that questions share.
+    collection: the same for whichever miner found the chunk.
 
     Args:
         cosines: of the question with each chunk, in the order of `chosen.chunks`.
@@ -43,7 +38,7 @@ def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
 
 
 class Scores:
-    """What a reranker says of candidates. Those of many questions are scored together, once they are known.
+    """A reranker's scores of candidates. Those of many questions are scored together, once they are known.
 
     Args:
         scorer: None for no reranker, to which nothing is above the gold.
@@ -55,7 +50,7 @@ class Scores:
         self._asked: dict[str, tuple[Wanted, dict[str, Chunk]]] = {}
 
     def above_gold(self, wanted: Wanted, chunk: Chunk) -> Rejected | None:
-        """Why the chunk is not taken; None also where it is yet to be scored."""
+        """Return why the chunk is not taken; None also where it is yet to be scored."""
         if self._scorer is None or not wanted.gold:
             return None
         id = wanted.question.id
@@ -67,7 +62,7 @@ class Scores:
         return above_gold(chunk, ours, gold)
 
     def score(self) -> set[str]:
-        """Score what was asked for; the ids of the questions that have to be chosen for again.
+        """Score what was asked for, and return the ids of the questions that have to be chosen for once more.
 
         Raises:
             UserError: the reranker's model cannot be loaded.
@@ -85,14 +80,15 @@ class Scores:
 
 
 def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, scores: Scores) -> Chosen:
-    """The first miner's finds until the question is filled up, then one of each miner in turn.
-
-    So any first few of the further negatives are as mixed as all of them.
+    """Take the first miner's finds until the question is filled up, then one of each miner in turn.
 
     Args:
         found: what each miner found for the question, in the order of the miners' turns.
     """
-    by = _found_by(found)
+    by: dict[str, tuple[FoundBy, ...]] = {}
+    for miner, hits in found.items():
+        for hit in hits:
+            by[hit.chunk.id] = (*by.get(hit.chunk.id, ()), FoundBy(miner, hit.rank, round(hit.score, DECIMALS)))
     passing = _Passing(wanted, guard, scores)
     left = {miner: map(attrgetter("chunk"), hits) for miner, hits in found.items()}
     first = next(iter(left))
@@ -111,8 +107,6 @@ def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, sco
 
 
 class _Passing:
-    """What passes the guard, in order and with the miner whose turn took it, and what does not."""
-
     def __init__(self, wanted: Wanted, guard: Guard, scores: Scores) -> None:
         self.taken: dict[Chunk, str] = {}
         self.rejected: list[Rejected] = []
@@ -126,24 +120,11 @@ class _Passing:
             if chunk.id in self._seen:
                 continue
             self._seen.add(chunk.id)
-            why = self._why_not(chunk)
+            why = Rejected(chunk, "repeated") if not self._shown.lacks(chunk) else \
+                self._guard.check(chunk) or self._scores.above_gold(self._wanted, chunk)
             if why is None:
                 self._shown.add(chunk)
                 self.taken[chunk] = miner
                 return True
             self.rejected.append(why)
         return False
-
-    def _why_not(self, chunk: Chunk) -> Rejected | None:
-        if not self._shown.lacks(chunk):
-            return Rejected(chunk, "repeated")
-        return self._guard.check(chunk) or self._scores.above_gold(self._wanted, chunk)
-
-
-def _found_by(found: Mapping[str, Sequence[Hit]]) -> Mapping[str, tuple[FoundBy, ...]]:
-    """By chunk id, the miners that found it, in the order of their turns."""
-    by: dict[str, tuple[FoundBy, ...]] = {}
-    for miner, hits in found.items():
-        for hit in hits:
-            by[hit.chunk.id] = (*by.get(hit.chunk.id, ()), FoundBy(miner, hit.rank, round(hit.score, DECIMALS)))
-    return by

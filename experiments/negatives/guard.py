@@ -1,7 +1,4 @@
-"""The guard against false negatives: candidates that may answer the question, by their text alone.
-
-How alike two texts are, by the runs of characters that they share.
-"""
+"""The guard against false negatives: candidates that may answer the question, by their text alone."""
 from __future__ import annotations
 
 import unicodedata
@@ -14,7 +11,6 @@ from documents.numbers import values
 from documents.types import Chunk
 from experiments.metrics import holds
 from experiments.negatives.types import Rejected, Thresholds, Wanted
-from experiments.question import Question
 from experiments.running.perturbing import telling
 from retrieval.mining.same_name import numbers_of
 from strategies.normalising import normalize_answer, with_values
@@ -38,14 +34,17 @@ class Likeness(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def shingles(text: str) -> frozenset[str]:
-    """The runs of five characters of the normalised text (Broder, On the resemblance and containment of documents,
-    1997, with characters in place of words, so that scripts without spaces are alike); a shorter text is its own."""
+    """Return the runs of five characters of the normalised text; a shorter text is its own.
+
+    Broder, On the resemblance and containment of documents, 1997, with characters in place of words, so that scripts
+    without spaces are alike.
+    """
     plain = normalize_answer(text)
     return frozenset(plain[at:at + _SHINGLE] for at in range(max(len(plain) - _SHINGLE + 1, 1)))
 
 
 def likeness(one: Collection[str], other: Collection[str]) -> Likeness:
-    """Of two sets of shingles."""
+    """Compare two sets of shingles."""
     both = len(frozenset(one) & frozenset(other))
     smaller = min(len(one), len(other))
     return Likeness(both / (len(one) + len(other) - both), both / smaller if smaller >= _FEWEST else 0.0)
@@ -58,20 +57,17 @@ _NAME = range(2, 5)
 """How many words a name has of which one alone may tell it."""
 _FEW, _SHARE = 20, 0.002
 """A word is rare that stands in at most so many chunks, or in that share of them, whichever is more."""
-
-
-_KEPT = 1_024
-"""Texts of which what is made of them is kept: questions beside each other share candidates, and answers come again."""
+_KEPT = 1_024  # texts whose forms are kept: neighbouring questions share candidates, and answers recur
 
 
 class Rarity:
-    """Which words are rare among the chunks that negatives are found in."""
+    """The words that are rare among the chunks that negatives are found in."""
 
     def __init__(self, contents: Iterable[str]) -> None:
         self._holders: Counter[str] = Counter()
         self._count = 0
         for content in contents:
-            self._holders.update(_words_of(content))
+            self._holders.update(frozenset(_plain(content).split()))  # nothing is kept of a text looked at once
             self._count += 1
 
     def __contains__(self, word: str) -> bool:
@@ -79,16 +75,19 @@ class Rarity:
 
 
 class Guard:
-    """Decides over candidates of one question."""
+    """Decide over the candidates of one question."""
 
     def __init__(self, wanted: Wanted, thresholds: Thresholds, rarity: Rarity) -> None:
-        self._answers = _stated(wanted.question)
-        self._name_words = _name_words(self._answers, wanted.question.text, rarity)
+        question = wanted.question
+        options, telling_answers = dict(question.options), set(telling(question))
+        texts = (options.get(answer, answer) for answer in question.answers)
+        self._answers = tuple(text for text in texts if normalize_answer(text) in telling_answers)
+        self._name_words = _name_words(self._answers, question.text, rarity)
         self._gold = [(chunk.id, numbers_of(_body(chunk)), shingles(_body(chunk))) for chunk in wanted.gold]
         self._thresholds = thresholds
 
     def check(self, chunk: Chunk) -> Rejected | None:
-        """Why the chunk may be a false negative, the surest reason first; None where nothing says so."""
+        """Return why the chunk may be a false negative, the surest reason first; None where nothing tells."""
         return self._tells(chunk) or self._alike(chunk)
 
     def _tells(self, chunk: Chunk) -> Rejected | None:
@@ -111,27 +110,17 @@ class Guard:
             return None
         ours = shingles(_body(chunk))
         near, id = max(((likeness(ours, theirs), id) for id, theirs in same), key=lambda one: max(one[0]))
-        if not self._too_near(near):
+        if near.same < self._thresholds.same and near.part < self._thresholds.part:
             return None
         return Rejected(chunk, "near_duplicate",
                         {"gold": id, "same": round(near.same, 3), "part": round(near.part, 3)})
 
-    def _too_near(self, near: Likeness) -> bool:
-        return near.same >= self._thresholds.same or near.part >= self._thresholds.part
-
 
 def above_gold(chunk: Chunk, score: float, gold: Sequence[float]) -> Rejected | None:
-    """The decision on a candidate that a reranker scored, beside its scores of the gold chunks."""
+    """Decide on a candidate that a reranker scored, beside its scores of the gold chunks."""
     if not gold or score <= max(gold):
         return None
     return Rejected(chunk, "reranker", {"score": round(score, 4), "gold": round(max(gold), 4)})
-
-
-def _stated(question: Question) -> tuple[str, ...]:
-    """The accepted answers that tell something, as they are stated; of options, the text of the right one."""
-    options, tell = dict(question.options), set(telling(question))
-    stated = (options.get(answer, answer) for answer in question.answers)
-    return tuple(answer for answer in stated if normalize_answer(answer) in tell)
 
 
 def _name_words(answers: Iterable[str], question: str, rarity: Rarity) -> frozenset[str]:
@@ -185,8 +174,3 @@ def _days(text: str, with_year: bool = False) -> frozenset[tuple[int | None, int
 @lru_cache(maxsize=_KEPT)
 def _words(content: str) -> frozenset[str]:
     return frozenset(_normalised(content).split())
-
-
-def _words_of(content: str) -> frozenset[str]:
-    """As `_words`, of a text that is looked at once: nothing is kept of it."""
-    return frozenset(_plain(content).split())

@@ -1,9 +1,4 @@
-"""Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other.
-
-Counting what the guard decided: by reason, by miner, and which questions got fewer negatives than asked for.
-
-Where negatives come from: an index, or the chunks that a benchmark brings.
-"""
+"""Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other."""
 from __future__ import annotations
 
 from collections import Counter
@@ -24,7 +19,7 @@ from experiments.negatives.choosing import hardness_of, mined
 from experiments.negatives.guard import Rarity
 from experiments.negatives.rounds import Candidates, Rounds, wanted_of
 from experiments.negatives.types import REASONS, Chosen, MiningSettings, Wanted, best_rank, with_negatives
-from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
+from experiments.question import Benchmark, Bucket, FoundBy, Mined
 from retrieval.embedders.opening import open_embedder
 from retrieval.hits import DECIMALS
 from retrieval.index import Index
@@ -45,7 +40,7 @@ NOBODY = "left out"
 
 def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[Mapping[str, Mined]],
             rejected_near: Sequence[float]) -> dict[str, Any]:
-    """Everything that a table of a mining shows, as the manifest keeps it.
+    """Count everything that a table of a mining shows, as the manifest keeps it.
 
     A candidate that several miners found counts once in `candidates`, and under each of these miners in `miners`.
 
@@ -63,19 +58,21 @@ def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[
             for each in found:
                 by_miner.setdefault(each.miner, Counter())["kept"] += 1
     kept = sum(len(one.chunks) for one in chosen)
+    every = [each for one in mined for each in one.values()]
+    hardness = {bucket: [one.hardness for one in every if one.bucket == bucket] for bucket in _BUCKETS}
     return {"questions": len(wanted), "wanted": sum(one.total for one in wanted), "kept": kept,
             "filled_up_with": sum(one.fill for one in chosen),
             "candidates": {"kept": kept, **{reason: reasons[reason] for reason in REASONS}},
             "miners": {name: dict(counts) for name, counts in by_miner.items()},
-            "hardness": _hardness([each for one in mined for each in one.values()]),
+            "hardness": {bucket: {"n": len(values), "least": min(values), "mean": round(sum(values) / len(values), 6),
+                                  "greatest": max(values)} for bucket, values in hardness.items() if values},
             "guard": {"ranks": _by_rank(chosen),
-                      "hardness": {"kept": _mean([each.hardness for one in mined for each in one.values()]),
-                                   "rejected": _mean(rejected_near)}},
+                      "hardness": {"kept": _mean([one.hardness for one in every]), "rejected": _mean(rejected_near)}},
             "short": sum(one.why_short is not None for one in chosen)}
 
 
 def short(wanted: Sequence[Wanted], chosen: Sequence[Chosen]) -> dict[str, dict[str, Any]]:
-    """By question id: how many negatives it was to have, how many it has, how many were rejected, and why no more."""
+    """Return by question id how many negatives were wanted, kept and rejected, and why there are no more."""
     return {one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
                               "why": found.why_short}
             for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None}
@@ -94,13 +91,6 @@ def _mean(values: Sequence[float]) -> float | None:
     return round(fmean(values), DECIMALS) if values else None
 
 
-def _hardness(every: Sequence[Mined]) -> dict[str, dict[str, float]]:
-    """Of each bucket: how many, and the least, mean and greatest hardness."""
-    found = {bucket: [one.hardness for one in every if one.bucket == bucket] for bucket in _BUCKETS}
-    return {bucket: {"n": len(values), "least": min(values), "mean": round(sum(values) / len(values), 6),
-                     "greatest": max(values)} for bucket, values in found.items() if values}
-
-
 _SCOPE = "all"
 
 
@@ -117,7 +107,7 @@ class MiningSource:
     index: Index | None
 
     def source_of(self, document: str) -> str:
-        """The source path of a document id; the id itself where none is known."""
+        """Return the source path of a document id; the id itself where none is known."""
         if document in self.benchmark.documents:
             return self.benchmark.documents[document].source
         try:
@@ -126,14 +116,14 @@ class MiningSource:
             return document
 
     def document(self, id: str) -> Document:
-        """The document of a chunk of the benchmark or of the collection."""
+        """Return the document of a chunk of the benchmark or of the collection."""
         known = self.benchmark.documents
         return known[id] if id in known else self.collection.document(id)
 
 
 def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> MiningSource:
-    """The index that the settings name, or the chunks of the benchmark: those that all its questions share, else those
-    of all its questions.
+    """Open the index that the settings name, or the chunks of the benchmark: those that all its questions share, else
+    those of all its questions.
 
     Raises:
         BenchmarkError: there is no index, and the benchmark brings no chunks.
@@ -154,8 +144,6 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """A rejected candidate as it is kept."""
-
     question: str
     reason: str
     figures: Mapping[str, str | float]
@@ -177,7 +165,12 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
         UserError: an index, or a model, is not to be had; or another process is writing the folder.
     """
     with alone(out):
-        _check_new(out)
+        try:
+            taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
+        except OSError as error:
+            raise SettingsError(f"{out}: {error.strerror}") from error
+        if taken:
+            raise SettingsError(f"{out}: something is there already; give a new folder")
         return _mined(selection, settings, out, progress)
 
 
@@ -188,33 +181,30 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     rows, nearness = Rows(source.collection), Nearness(source.collection)
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
     wanted = list(wanted_of(benchmark, _candidates(source, rows, nearness), settings))
-    chosen = _rounds(settings, source, {name: miner for name, (miner, _) in opened.items()}).mined(wanted, progress)
+    scorer = None if settings.reranker is None else settings.reranker.open(Aids())
+    rounds = Rounds(settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
+                    Rarity(chunk.content for chunk in source.collection.chunks))
+    chosen = rounds.mined(wanted, progress)
     cosines = nearness.of([one.question.text for one in wanted],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
-    how = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
+    by_chunk = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
     questions = tuple(with_negatives(each, found, by, settings.seed)
-                      for each, found, by in zip(wanted, chosen, how, strict=True))
+                      for each, found, by in zip(wanted, chosen, by_chunk, strict=True))
     manifest = MinedManifest(
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
         mining=settings.model_dump(mode="json"), collection=_collection(source, settings, opened),
-        counts=counted(wanted, chosen, how, _rejected_near(wanted, chosen, rows, nearness)),
+        counts=counted(wanted, chosen, by_chunk, _rejected_near(wanted, chosen, rows, nearness)),
         short=short(wanted, chosen))
-    return _write(_with(benchmark, questions, source), manifest, wanted, chosen, out)
-
-
-def _check_new(out: Path) -> None:
-    try:
-        taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
-    except OSError as error:
-        raise SettingsError(f"{out}: {error.strerror}") from error
-    if taken:
-        raise SettingsError(f"{out}: something is there already; give a new folder")
-
-
-def _rounds(settings: MiningSettings, source: MiningSource, miners: Mapping[str, Miner]) -> Rounds:
-    scorer = None if settings.reranker is None else settings.reranker.open(Aids())
-    return Rounds(settings, miners, scorer, Rarity(chunk.content for chunk in source.collection.chunks))
+    brought = dict.fromkeys(chunk.document for question in questions for chunk in question.chunks)
+    brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)
+    made = replace(benchmark, questions=questions, documents={id: source.document(id) for id in brought})
+    lines = {**benchmark_lines(made), DECISIONS: _decisions(wanted, chosen)}
+    with replaced(out) as folder:
+        for name, each in lines.items():
+            write_lines(each, folder / name)
+        write_manifest(manifest, folder)
+    return manifest
 
 
 def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candidates:
@@ -226,7 +216,6 @@ def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candida
 
 
 def _rejected_near(wanted: Sequence[Wanted], chosen: Sequence[Chosen], rows: Rows, nearness: Nearness) -> list[float]:
-    """The hardness of every candidate that the guard rejected."""
     cosines = nearness.of([one.question.text for one in wanted],
                           [rows.rows_of(each.chunk.id for each in one.rejected if each.guarded) for one in chosen])
     return [hardness_of(cosine) for own in cosines for cosine in own]
@@ -238,23 +227,6 @@ def _collection(source: MiningSource, settings: MiningSettings,
     return {"chunks": len(source.collection.chunks), "content": source.collection.content,
             "embedder": source.collection.embedder.identity, "reranker": reranker,
             "miners": {name: identity for name, (_, identity) in opened.items()}}
-
-
-def _with(benchmark: Benchmark, questions: tuple[Question, ...], source: MiningSource) -> Benchmark:
-    """The benchmark with these questions, and the documents of all their chunks."""
-    brought = dict.fromkeys(chunk.document for question in questions for chunk in question.chunks)
-    brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)
-    return replace(benchmark, questions=questions, documents={id: source.document(id) for id in brought})
-
-
-def _write(benchmark: Benchmark, manifest: MinedManifest, wanted: Iterable[Wanted], chosen: Iterable[Chosen],
-           out: Path) -> MinedManifest:
-    lines = {**benchmark_lines(benchmark), DECISIONS: _decisions(wanted, chosen)}
-    with replaced(out) as folder:
-        for name, each in lines.items():
-            write_lines(each, folder / name)
-        write_manifest(manifest, folder)
-    return manifest
 
 
 def _decisions(wanted: Iterable[Wanted], chosen: Iterable[Chosen]) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""Mining in rounds: where the guard left a question short, the miners look deeper, until they find nothing more.
-
-What each question is to have mined: what is gold and left out, what it keeps, and how many it lacks.
-"""
+"""Mining in rounds: where the guard left a question short, the miners look deeper, until they find nothing more."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +8,7 @@ from documents.types import Chunk
 from experiments.negatives.choosing import Scores, choose
 from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.types import Chosen, MiningSettings, Reason, Rejected, Wanted
-from experiments.question import Benchmark, Gold, Question
+from experiments.question import Benchmark, Question
 from experiments.running.gold import by_source, match
 from experiments.running.placing import Places, SourceOf
 from retrieval.mining import Miner, MiningQuery
@@ -40,14 +37,16 @@ class Candidates:
 
 
 def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSettings) -> Iterator[Wanted]:
-    """Each question with what is to be mined for it, in order."""
+    """Yield each question with what is to be mined for it: gold that is left out, what it keeps, how many it lacks."""
     places = Places(candidates.chunks, candidates.source_of)
     shared = Places(benchmark.shared, candidates.source_of)
     for question in benchmark.questions:
         own = Places(question.own, candidates.source_of).gold(question.gold) or shared.gold(question.gold)
         gold = question.gold + (by_source(question.gold, benchmark.documents) if candidates.indexed else ())
         left_out = places.gold(gold)
-        coarse = tuple(_coarse(gold, left_out, candidates.source_of))
+        levels = match(gold, map(Passage, range(len(left_out)), left_out), candidates.source_of).levels
+        coarse = tuple(Rejected(chunk, reason) for row, chunk in enumerate(left_out)
+                       if (reason := _COARSE.get(levels[row] or "")))
         shown = own or left_out
         if coarse and len(shown) > MOST_GOLD:
             shown = tuple(candidates.nearest(question.text, left_out)[:MOST_GOLD])
@@ -64,14 +63,6 @@ def _wanted(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, ...
     return Wanted(question, asked, kept, keeps_own, gold, fill, settings.per_question, coarse)
 
 
-def _coarse(gold: Sequence[Gold], left_out: Sequence[Chunk], source_of: SourceOf) -> Iterator[Rejected]:
-    levels = match(gold, map(Passage, range(len(left_out)), left_out), source_of).levels
-    for row, chunk in enumerate(left_out):
-        reason = _COARSE.get(levels[row] or "")
-        if reason:
-            yield Rejected(chunk, reason)
-
-
 _FIRST = 20  # candidates of each miner in the first round, and at least two for each that is wanted
 _DEEPER = 4
 _GROUP = 512  # questions that are mined for together
@@ -80,7 +71,7 @@ Found = Mapping[str, Sequence[Hit]]
 
 
 class Rounds:
-    """Mines for many questions.
+    """Mine for many questions.
 
     Args:
         miners: by name, in the order of their turns.
@@ -93,7 +84,7 @@ class Rounds:
         self._settings, self._miners, self._scorer, self._rarity = settings, miners, scorer, rarity
 
     def mined(self, wanted: Sequence[Wanted], progress: Progress) -> list[Chosen]:
-        """What is chosen for each question, in their order.
+        """Choose negatives for each question, in their order.
 
         Raises:
             UserError: a miner's or the reranker's model is not to be had.
@@ -111,11 +102,12 @@ class Rounds:
         depth = min(self._settings.depth, max(_FIRST, 2 * max((one.total for one in wanted), default=0)))
         left = list(wanted)
         while left:
-            found = self._found(left, depth)
+            found = self._found([one.asked for one in left], depth)
             made = self._chosen(left, found, guards, scores)
             chosen |= {one.question.id: self._explained(one, made[one.question.id], found[one.question.id], depth)
                        for one in left}
-            left = [one for one in left if _may_have_more(one, chosen[one.question.id])]
+            left = [one for one in left if len(chosen[one.question.id].chunks) < one.total
+                    and chosen[one.question.id].why_short is None]
             depth = min(self._settings.depth, depth * _DEEPER)
         return [chosen[one.question.id] for one in wanted]
 
@@ -129,10 +121,9 @@ class Rounds:
             return replace(chosen, why_short=f"the first {depth} candidates of each miner were looked at")
         return chosen
 
-    def _found(self, wanted: Sequence[Wanted], depth: int) -> dict[str, Found]:
-        asked = [one.asked for one in wanted]
-        by_miner = {name: miner.mine(asked, depth) for name, miner in self._miners.items()}
-        return {one.key: {name: hits[place] for name, hits in by_miner.items()} for place, one in enumerate(asked)}
+    def _found(self, queries: Sequence[MiningQuery], depth: int) -> dict[str, Found]:
+        by_miner = {name: miner.mine(queries, depth) for name, miner in self._miners.items()}
+        return {one.key: {name: hits[place] for name, hits in by_miner.items()} for place, one in enumerate(queries)}
 
     def _chosen(self, wanted: Sequence[Wanted], found: Mapping[str, Found], guards: Mapping[str, Guard],
                 scores: Scores) -> dict[str, Chosen]:
@@ -143,7 +134,3 @@ class Rounds:
             chosen |= {id: choose(one, found[id], guards[id], scores) for id, one in left.items()}
             left = {id: left[id] for id in scores.score()}
         return chosen
-
-
-def _may_have_more(wanted: Wanted, chosen: Chosen) -> bool:
-    return len(chosen.chunks) < wanted.total and chosen.why_short is None

@@ -1,9 +1,4 @@
-"""What is mined for a question, what is kept of it, and what is turned away.
-
-Settings of the mining of negatives.
-
-A question with what was mined for it.
-"""
+"""The settings of mining negatives, and what is mined for a question, kept and turned away."""
 from __future__ import annotations
 
 import random
@@ -83,7 +78,7 @@ REASONS: Mapping[Reason, str] = {
 
 
 def best_rank(found: Iterable[FoundBy]) -> int | None:
-    """The best rank that any miner gave a candidate; None where it was only drawn, in which ranks say nothing."""
+    """Return the best rank that any miner gave a candidate; None where it was only drawn, in no order."""
     return min((one.rank for one in found if one.miner != DRAWN), default=None)
 
 
@@ -103,7 +98,7 @@ class Rejected:
 
     @property
     def guarded(self) -> bool:
-        """Whether a miner found it, and the guard took it for one that may answer the question."""
+        """Tell whether a miner found it, and the guard took it for one that may answer the question."""
         return bool(self.found) and self.reason != "repeated"
 
 
@@ -155,7 +150,7 @@ class Chosen:
 
 
 def with_negatives(wanted: Wanted, chosen: Chosen, mined: Mapping[str, Mined], seed: int) -> Question:
-    """The question as it was, with negatives among its chunks and further ones behind these.
+    """Return the question with negatives among its chunks and further ones behind these.
 
     Where any fill it up, the order of its chunks is drawn, so that gold has no place of its own. The benchmark's own
     negatives, where they are kept, follow the mined ones; no dose has them, since nobody knows how hard they are.

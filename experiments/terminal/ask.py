@@ -1,9 +1,8 @@
-"""Ask one question at a terminal: shown while it is answered, saved after each step where wanted, then its answer."""
+"""`ragbed ask` at work: a question shown while it is answered, saved after each step where wanted, and its answer."""
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,13 +21,14 @@ if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
     from agents.graph import State
 
+
 def as_lines(event: dict[str, Any]) -> None:
-    """Each event as JSON on a line of its own, for programs."""
+    """Print each event as JSON on a line of its own, for programs."""
     print_json(event, indent=None)
 
 
 class Watched:
-    """Replies on stdout, piece by piece, and steps, decisions and reasoning on stderr.
+    """Print replies on stdout, piece by piece, and steps, decisions and reasoning on stderr.
 
     Of calls that are made together one is shown as it comes, and what the others say is kept until it ended.
     """
@@ -58,13 +58,9 @@ class Watched:
         self._tell(event)
         if event["event"] == "reply":
             self._shown = None
-            self._next()
-
-    def _next(self) -> None:
-        """Show what the call said that began first of those that wait."""
-        if self._waiting:
-            for event in self._waiting.pop(min(self._waiting)):
-                self._of_call(event)
+            if self._waiting:  # those that wait come in the order in which their calls began
+                for one in self._waiting.pop(min(self._waiting)):
+                    self._of_call(one)
 
     def _tell(self, event: dict[str, Any]) -> None:
         line = _line(event)
@@ -81,7 +77,6 @@ class Watched:
 
 
 def _line(event: dict[str, Any]) -> str:
-    """What happened in one line; nothing where the pieces of a reply say it."""
     failure, why = event.get("failure"), event.get("why")
     failed, because = f", failed: {failure}" if failure else "", f" ({why})" if why else ""
     match event["event"]:
@@ -105,12 +100,11 @@ _STOPPED = "what was found and said so far is in {file}; go on with `ragbed resu
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """How a question is asked at a terminal.
+    """Options of a question at a terminal.
 
     Attributes:
-        stream: whether to show what happens as it does.
         json: for programs: one object, or one on each line where it is streamed.
-        save: the file that keeps the question after each step; None keeps it nowhere.
+        save: the file that keeps the question after each step.
         stop_after: steps; None goes on to the end.
     """
 
@@ -123,8 +117,6 @@ class AskOptions:
 
 @dataclass(slots=True)
 class _Ended:
-    """What came of it; no answer where it was stopped before."""
-
     index: Index
     steps: int = 0
     answer: Answer | None = None
@@ -144,7 +136,11 @@ def ask(settings: AssistantSettings, question: str | State, options: AskOptions)
     with stoppable(kept):
         ended = asyncio.run(_played(settings, question, options))
     if ended.answer is None:
-        _say_stopped(ended, options)
+        if options.json:
+            print_json({"event": "stopped", "steps": ended.steps, "saved": str(options.save)},
+                       None if options.stream else 2)
+        else:
+            note(f"stopped after {ended.steps} steps; {_STOPPED.format(file=options.save)}")
         return True
     row = answer_row(ended.answer, ended.index, settings.model)
     row["notes"] += ended.judged
@@ -174,32 +170,19 @@ async def _played(settings: AssistantSettings, question: str | State, options: A
             async for event in events:
                 if isinstance(event, Answer):
                     ended.answer = event
-                elif _goes_on(event, ended, watch) and ended.steps - begun == options.stop_after:
-                    break
+                    continue
+                if watch is not None:
+                    watch(event)
+                if event["event"] == "saved":
+                    ended.steps = event["steps"]
+                    if ended.steps - begun == options.stop_after:
+                        break
         ended.judged = tuple(assistant.on_judges())
         return ended
 
 
-def _goes_on(event: dict[str, Any], ended: _Ended, watch: Callable[[dict[str, Any]], None] | None) -> bool:
-    """Show an event; whether it is that of a step that ended and was saved."""
-    if watch is not None:
-        watch(event)
-    if event["event"] != "saved":
-        return False
-    ended.steps = event["steps"]
-    return True
-
-
-def _say_stopped(ended: _Ended, options: AskOptions) -> None:
-    stopped = {"event": "stopped", "steps": ended.steps, "saved": str(options.save)}
-    if options.json:
-        print_json(stopped, None if options.stream else 2)
-    else:
-        note(f"stopped after {ended.steps} steps; {_STOPPED.format(file=options.save)}")
-
-
 def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
-    """The answer as `ask --json` prints it."""
+    """Return the answer as `ask --json` prints it."""
     evidence = {passage.number: {"number": passage.number, **chunk_row(passage.chunk, index)}
                 for passage in answer.evidence}
     return {"outcome": answer.outcome, "answer": answer.text, "refused": answer.refused,

@@ -1,7 +1,4 @@
-"""What the commands show: tables, JSON, progress. Nothing else in the project prints.
-
-Stopping a command that works for long: Ctrl-C, and the signal by which schedulers and containers end a process.
-"""
+"""What the commands show: tables, JSON, progress, and that one was stopped. Nothing else in the project prints."""
 from __future__ import annotations
 
 import json
@@ -34,7 +31,7 @@ _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\
 
 
 def console(stderr: bool = False) -> Console:
-    """A console, as wide as a run's table where there is no terminal."""
+    """Return a console, as wide as a run's table where there is no terminal."""
     stream = sys.stderr if stderr else sys.stdout
     wider = os.environ.get("COLUMNS", "")  # some programs export 80 to whatever they start, so never narrower
     width = max(_WIDTH, int(wider)) if wider.isdecimal() and len(wider) < 5 else _WIDTH
@@ -42,24 +39,24 @@ def console(stderr: bool = False) -> Console:
 
 
 def say(text: str) -> None:
-    """One line of plain text on stdout."""
+    """Print one line of plain text on stdout."""
     console().print(printable(text), markup=False, soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """One line on stderr, for what is not the result."""
+    """Print one line on stderr, for what is not the result."""
     console(stderr=True).print(printable(text), markup=False, soft_wrap=True)
 
 
 def write(text: str, stderr: bool = False) -> None:
-    """A piece of plain text, shown at once."""
+    """Print a piece of plain text at once."""
     stream = sys.stderr if stderr else sys.stdout
     stream.write(printable(text))
     stream.flush()
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """The value as JSON on stdout, for programs; what could steer a terminal is escaped.
+    """Print the value as JSON on stdout, for programs; what could steer a terminal is escaped.
 
     Args:
         indent: None for one line, shown at once.
@@ -128,7 +125,7 @@ def _least(column: Sequence[str]) -> int:
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
-    """Records one below the other: a title, and its fields under it, each a name and a text that may be long."""
+    """Print records one below the other: a title, and its fields under it, each a name and a text that may be long."""
     width = console().width
     for title, fields in records:
         console().print(escape(printable(title)), style="bold", soft_wrap=True)
@@ -166,7 +163,7 @@ class Bars:
         self._bars = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                               TimeRemainingColumn(), console=self._console, refresh_per_second=4)
         self._tasks: dict[str, TaskID] = {}
-        self._said: dict[str, float] = {}
+        self._printed: dict[str, float] = {}
         self._begun: dict[str, tuple[float, int]] = {}
 
     def __enter__(self) -> Bars:
@@ -191,34 +188,27 @@ class Bars:
             return
         now = time.monotonic()
         self._begun.setdefault(stage, (now, done))
-        if done and (done == total or now - self._said.setdefault(stage, now) >= PROGRESS_EVERY):
-            if self._said.get(stage) != float("inf"):
-                left = self._left(stage, done, total, now)
-                print_progress({"stage": stage, "done": done, "total": total, **left})
-            self._said[stage] = float("inf") if done == total else now
-
-    def _left(self, stage: str, done: int, total: int | None, now: float) -> dict[str, int]:
-        """The seconds that the rest will take at the pace so far, where that can be said."""
-        begun, first = self._begun[stage]
-        if total is None or done <= first or done >= total:
-            return {}
-        return {"seconds_left": round((now - begun) / (done - first) * (total - done))}
-
-
-_TERMINATED = 128 + signal.SIGTERM
+        if done and (done == total or now - self._printed.setdefault(stage, now) >= PROGRESS_EVERY):
+            if self._printed.get(stage) != float("inf"):
+                row: dict[str, Any] = {"stage": stage, "done": done, "total": total}
+                begun, first = self._begun[stage]
+                if total is not None and first < done < total:
+                    row["seconds_left"] = round((now - begun) / (done - first) * (total - done))
+                print_progress(row)
+            self._printed[stage] = float("inf") if done == total else now
 
 
 @contextmanager
 def stoppable(kept: str) -> Iterator[None]:
-    """Both signals end what goes on within as Ctrl-C does, with one line; exit status 130 or 143.
+    """End what goes on within on Ctrl-C and on SIGTERM alike, with one line; exit status 130 or 143.
 
     Args:
         kept: what is kept, and how to go on.
     """
-    told: list[int] = []
+    terminated: list[int] = []
 
     def terminate(number: int, frame: FrameType | None) -> None:
-        told.append(number)
+        terminated.append(number)
         signal.raise_signal(signal.SIGINT)
 
     # A script's `command &` begins with interrupts ignored; then the loop would not listen for the one raised above.
@@ -228,9 +218,9 @@ def stoppable(kept: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        note(f"{'terminated' if told else 'interrupted'}; {kept}")
-        if told:
-            raise typer.Exit(_TERMINATED) from None
+        note(f"{'terminated' if terminated else 'interrupted'}; {kept}")
+        if terminated:
+            raise typer.Exit(128 + signal.SIGTERM) from None
         raise
     finally:
         for number, handler in before.items():

@@ -4,34 +4,108 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import chain, count
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import typer
 
+from agents.search import Searcher
 from documents.errors import SettingsError
+from documents.types import Chunk
 from experiments.analysis.trec import Evaluation, Ranker, evaluated, evaluated_alone, line_name, rankings_of
 from experiments.analysis.trec_files import Rankings, read_run, write_run
 from experiments.benchmarks.qrels import read_qrels
 from experiments.cells import Cell
+from experiments.metrics import Extent, precision_omega
 from experiments.question import RANKED, Gold, Question
 from experiments.record import Result
 from experiments.report.page import report_run
 from experiments.running.recording import IndexKey
+from experiments.running.resources import Resources
 from experiments.running.runner import Watch, run
 from experiments.runs.finished import Finished
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
 from experiments.terminal.run import all_failed, on_failures
-from experiments.terminal.searching import Searching, Stages, searching_of, seconds_said
 from experiments.words import difference, figure, probability, verdict
+from retrieval.types import Progress
 
 _TOLD = 12  # comparisons above which those that are not real are not told one by one
-_NO_SEARCH = Searching()
 _LONGEST = 80  # characters of a file's name: in UTF-8 some have three bytes, and 255 bytes are the most
 
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """What a cell searched and how fast; in no summary, since times differ from day to day.
+
+    Attributes:
+        chunks: how many were searched; None where a replay did not open them.
+        characters: of a chunk, on average, without a header that it repeats.
+        omega: the mean precision over characters, were exactly the chunks found that hold gold; None without gold
+            characters.
+        first: seconds of the first search, which loads and builds what it needs.
+        rate: queries a second in the searches after it; where there was one search, in that.
+    """
+
+    chunks: int | None = None
+    characters: float | None = None
+    omega: float | None = None
+    first: float | None = None
+    rate: float | None = None
+
+
+@dataclass(slots=True)
+class Stages:
+    """Add up the seconds of each stage of building, and pass the progress on."""
+
+    on: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+    _at: float = field(default_factory=perf_counter)
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        now = perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._at
+        self.on(stage, done, total)
+        self._at = perf_counter()
+
+
+def searching_of(resources: Resources) -> dict[IndexKey, Searching]:
+    """Return what was searched, by the name of what found it and by format; a question's own chunks have no format."""
+    questions = resources.benchmark.questions
+    indexed = {key: _searching(resources.indexes[key].chunks if key in resources.indexes else (), questions, searcher)
+               for key, searcher in resources.searchers.items()}
+    return indexed | {(name, None): _searching(one.pool.chunks if one.pool is not None else (), questions, one.searcher)
+                      for name, one in resources.pools.items()}
+
+
+def _searching(chunks: Sequence[Chunk], questions: Sequence[Question], searcher: Searcher[Any]) -> Searching:
+    first, rate = searcher.times.first, searcher.times.rate
+    if not chunks:
+        return Searching(first=first, rate=rate)
+    lengths = [chunk.end - chunk.start for chunk in chunks]
+    return Searching(len(chunks), sum(lengths) / len(lengths), _omega(chunks, questions), first, rate)
+
+
+def _omega(chunks: Sequence[Chunk], questions: Sequence[Question]) -> float | None:
+    extents: dict[tuple[str, str], list[Extent]] = {}
+    for chunk in chunks:
+        extents.setdefault((chunk.document, chunk.format), []).append(
+            Extent(chunk.document, chunk.format, chunk.start, chunk.end))
+    found = []
+    for question in questions:
+        spans = [Extent(item.document, item.format, item.start, item.end) for item in question.gold
+                 if item.chunk is None and item.format is not None and item.start is not None and item.end is not None]
+        if spans:
+            places = {(span.document, span.format) for span in spans}
+            found.append(precision_omega([one for place in places for one in extents.get(place, ())], spans))
+    return sum(found) / len(found) if found else None
+
+
+_NO_SEARCH = Searching()
 Found = Mapping[IndexKey, Searching]
 
 
@@ -64,7 +138,7 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
             else:
                 _show(evaluation, found, finished.name)
                 say(f"report: {report}")
-            built = seconds_said(stages.seconds)
+            built = ", ".join(f"{stage} {took:.1f} s" for stage, took in stages.seconds.items() if took >= 0.05)
             for text in [*on_failures(folder, "the same command with --fresh"), *([f"built: {built}"] if built else []),
                          *(f"TREC run: {file}" for file in written)]:
                 note(text)
@@ -91,7 +165,7 @@ def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
 
 
 def rankings_in(files: Sequence[Path]) -> dict[str, Rankings]:
-    """TREC runs, by the names of their files.
+    """Read TREC runs, by the names of their files.
 
     Raises:
         UserError: one cannot be read, or two have one name.
@@ -104,7 +178,6 @@ def rankings_in(files: Sequence[Path]) -> dict[str, Rankings]:
 
 
 def _write(finished: Finished, folder: Path) -> list[Path]:
-    """A TREC run for each cell, `LABEL.run`, after one pass over the records."""
     questions = list(finished.questions.values())
     found: dict[str, list[Result]] = {cell.id: [] for cell in finished.cells}
     for result in finished.folder.results():
@@ -118,7 +191,7 @@ def _write(finished: Finished, folder: Path) -> list[Path]:
 
 
 def _file_names(labels: Sequence[str]) -> list[str]:
-    """A name for the file of each label, in letters of whatever script; those that would be one are numbered."""
+    """Name the file of each label in letters of any script; equal names are numbered."""
     names: list[str] = []
     taken: set[str] = set()
     for label in labels:
@@ -130,7 +203,7 @@ def _file_names(labels: Sequence[str]) -> list[str]:
     return names
 
 
-def _searching(line: Ranker, found: Found) -> Searching:
+def _searched(line: Ranker, found: Found) -> Searching:
     if line.row is None:
         return _NO_SEARCH
     cell = Cell.of(line.row)
@@ -139,13 +212,13 @@ def _searching(line: Ranker, found: Found) -> Searching:
 
 def _plain(evaluation: Evaluation, found: Found) -> dict[str, Any]:
     made = evaluation.as_json()
-    lines = [{**plain, "searching": _searching(line, found).plain()}
+    lines = [{**plain, "searching": asdict(_searched(line, found))}
              for plain, line in zip(made["lines"], evaluation.lines, strict=True)]
     return {**made, "lines": lines}
 
 
 def _show(evaluation: Evaluation, found: Found, name: str) -> None:
-    searching = [_searching(line, found) for line in evaluation.lines]
+    searching = [_searched(line, found) for line in evaluation.lines]
     extra = [(title, shown) for title, shown in (
         ("chunks", [_number(one.chunks) for one in searching]),
         ("characters of one", [_number(one.characters) for one in searching]),

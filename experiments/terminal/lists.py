@@ -1,14 +1,10 @@
-"""The strategies that there are, ours and those of installed packages, with the settings of each.
-
-What there is, for `ragbed list`: rows of plain values.
-
-Writing the files that a strategy of one's own begins with.
-"""
+"""What there is, for `ragbed list`, as rows of plain values; and the files that a new strategy begins with."""
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,44 +18,41 @@ from strategies.settings.plugins import FAMILIES, Family, installed
 if TYPE_CHECKING:
     from experiments.benchmarks import Selection
 
+Row = dict[str, Any]
 _LEAST = (("minimum", "at least"), ("exclusiveMinimum", "above"))
 _MOST = (("maximum", "at most"), ("exclusiveMaximum", "below"))
 
 
-def strategy_rows() -> Iterator[dict[str, Any]]:
-    """Retrieval and reasoning strategies: what each does, its settings with defaults and bounds, and whose it is.
+def strategies() -> list[Row]:
+    """List retrieval and reasoning strategies: what each does, its settings with defaults and bounds, whose it is.
 
     Installed packages are loaded for it; of one that cannot be used `does` says why.
     """
-    for family in FAMILIES:
-        for name, function in known(family).items():
-            yield _row(family, name, function, "ragbed")
+    rows = [_row(family, name, function, "ragbed") for family in FAMILIES for name, function in known(family).items()]
     for family in FAMILIES:
         for found in installed(family, tuple(known(family))):
             if isinstance(found, tuple):
                 name, package, why = found
-                yield {"kind": family, "name": name, "does": why, "settings": "", "from": package}
+                rows.append({"kind": family, "name": name, "does": why, "settings": "", "from": package})
             else:
-                yield _row(family, found.kind, found.function, found.package)
+                rows.append(_row(family, found.kind, found.function, found.package))
+    return rows
 
 
-def _row(family: Family, name: str, function: Callable[..., Any], package: str) -> dict[str, Any]:
+def _row(family: Family, name: str, function: Callable[..., Any], package: str) -> Row:
     does = (function.__doc__ or "").strip().splitlines() or [""]
-    return {"kind": family, "name": name, "does": does[0], "from": package,
-            "settings": ", ".join(_setting(*one) for one in fields_schema(function).items())}
-
-
-def _setting(name: str, schema: dict[str, Any]) -> str:
-    default = schema.get("default", "has to be given")
-    said = str(default).lower() if default is None or isinstance(default, bool) else str(default)
-    described = _bounds(schema)
-    return f"{name}: {said}{f' ({described})' if described else ''}"
+    settings = []
+    for setting, schema in fields_schema(function).items():
+        default = schema.get("default", "has to be given")
+        value = str(default).lower() if default is None or isinstance(default, bool) else str(default)
+        bounds = _bounds(schema)
+        settings.append(f"{setting}: {value}{f' ({bounds})' if bounds else ''}")
+    return {"kind": family, "name": name, "does": does[0], "from": package, "settings": ", ".join(settings)}
 
 
 def _bounds(schema: dict[str, Any]) -> str:
-    """What a value may be, in words."""
     if "anyOf" in schema:
-        return " or ".join(said for one in schema["anyOf"] if (said := _bounds(one)))
+        return " or ".join(bounds for one in schema["anyOf"] if (bounds := _bounds(one)))
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
     if "minimum" in schema and "maximum" in schema:
@@ -69,16 +62,8 @@ def _bounds(schema: dict[str, Any]) -> str:
     return ", ".join(ends) or plain
 
 
-Row = dict[str, Any]
-
-
-def strategies() -> list[Row]:
-    """Retrieval and reasoning strategies, ours and those of installed packages."""
-    return list(strategy_rows())
-
-
 def retrievers() -> list[Row]:
-    """Kinds of retriever and their settings."""
+    """List the kinds of retriever and their settings."""
     from experiments.settings.retrievers import Searched
     from retrieval.retrievers import KINDS
     return [{"name": kind.model_fields["kind"].default, "does": (kind.__doc__ or "").strip().splitlines()[0],
@@ -87,20 +72,20 @@ def retrievers() -> list[Row]:
 
 
 def benchmarks() -> list[Row]:
-    """Kinds of benchmark: what each is, what it measures, and whether its files are here."""
+    """List the kinds of benchmark: what each is, what it measures, and whether its files are here."""
     from experiments.benchmarks import BENCHMARKS
-    return [_benchmark(kind, settings) for kind, settings in BENCHMARKS.items()]
-
-
-def _benchmark(kind: str, settings: type[Selection]) -> Row:
     from experiments.metrics import GROUPS
-    about, scheme = settings.about, settings.scheme
-    metrics = [metric.shape for group in scheme.groups if group in GROUPS for metric in GROUPS[group].metrics]
-    return {"name": kind, "is": (settings.__doc__ or "").strip().splitlines()[0], "paper": about.paper,
+    rows: list[Row] = []
+    for kind, settings in BENCHMARKS.items():
+        about, scheme = settings.about, settings.scheme
+        metrics = [metric.shape for group in scheme.groups if group in GROUPS for metric in GROUPS[group].metrics]
+        rows.append({
+            "name": kind, "is": (settings.__doc__ or "").strip().splitlines()[0], "paper": about.paper,
             "licence": about.licence, "size": about.size, "metrics": metrics, "judge": scheme.rubric or "none",
             "columns": list(scheme.columns), "views": list(scheme.views), "published": list(scheme.published),
             "run_as": dict(about.settings), "as_published": dict(about.as_published), "get": about.get,
-            "here": _here(settings), "settings": [name for name in settings.model_fields if name != "kind"]}
+            "here": _here(settings), "settings": [name for name in settings.model_fields if name != "kind"]})
+    return rows
 
 
 def _here(settings: type[Selection]) -> str:
@@ -114,29 +99,14 @@ def _here(settings: type[Selection]) -> str:
     return "give a path"
 
 
-def conditions() -> list[Row]:
-    """What can stand in for retrieval."""
-    return [{"name": name, "does": does} for name, does in CONDITIONS.items()]
-
-
-def rules() -> list[Row]:
-    """What a prompt demands of an answer."""
-    return [{"name": name, "does": does} for name, does in RULES.items()]
-
-
-def perturbations() -> list[Row]:
-    """What can be done to the evidence."""
-    return [{"name": name, "does": does} for name, does in PERTURBATIONS.items()]
-
-
 def metrics() -> list[Row]:
-    """Metrics by the name that settings, records and tables use."""
+    """List the metrics by the name that settings, records and tables use."""
     from experiments.metrics import METRICS
     return [{"name": metric.shape, "over": metric.over, "is": metric.description} for metric in METRICS.values()]
 
 
 def models() -> list[Row]:
-    """Local models of the catalogue and whether they are here."""
+    """List the local models of the catalogue and whether they are here."""
     from agents import catalogue
     return [{"name": entry.name, "kind": entry.kind, "licence": entry.licence,
              "size": f"{entry.size / 1e6:.0f} MB", "here": catalogue.find(entry) is not None, "note": entry.note}
@@ -166,9 +136,16 @@ PERTURBATIONS = {
     "pool@N": "what is searched is the gold and N chunks that are not, of whichever sort as above",
     "gold_at@N": "the gold chunks stand together from position N, counted from 1",
     "A+B": "both, such as shuffle+separators_off"}
+
+
+def _named(texts: Mapping[str, str]) -> list[Row]:
+    return [{"name": name, "does": does} for name, does in texts.items()]
+
+
 INVENTORY: dict[str, Callable[[], list[Row]]] = {
     "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks,
-    "conditions": conditions, "rules": rules, "perturbations": perturbations,
+    "conditions": partial(_named, CONDITIONS), "rules": partial(_named, RULES),
+    "perturbations": partial(_named, PERTURBATIONS),
     "metrics": metrics, "models": models}
 
 
@@ -185,7 +162,9 @@ def write_strategy(name: str, family: str) -> None:
         raise SettingsError(f"{name} is a strategy of ragbed's own; give another name")
     if name in sys.stdlib_module_names:
         raise SettingsError(f"{name} is a module of Python's own; give another name")
-    texts = {Path(f"{name}.py"): _template(family), Path(f"test_{name}.py"): _template(f"{family}_test")}
+    templates = resources.files("experiments").joinpath("data", "templates")
+    texts = {Path(file): templates.joinpath(f"{template}.py.txt").read_text(encoding="utf-8")
+             for file, template in ((f"{name}.py", family), (f"test_{name}.py", f"{family}_test"))}
     there = next((path for path in texts if path.exists()), None)
     if there is not None:
         raise SettingsError(f"{there} is there already; give another name, or remove it first")
@@ -195,7 +174,3 @@ def write_strategy(name: str, family: str) -> None:
                 file.write(text.replace("NAME", name))
         except OSError as error:
             raise SettingsError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def _template(name: str) -> str:
-    return resources.files("experiments").joinpath("data", "templates", f"{name}.py.txt").read_text(encoding="utf-8")

@@ -1,10 +1,13 @@
-"""A run while it goes on: drawn on a terminal, else as JSON Lines on stderr."""
+"""A run while it goes on: its records counted, drawn on a terminal, else as JSON Lines on stderr."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -12,10 +15,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from agents.types import Cost
+from experiments.cells import FACTORS, called, labels, shortened, varying
 from experiments.record import Record
 from experiments.settings.limits import shown
 from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
-from experiments.terminal.tally import Tally
 from experiments.words import price
 
 if TYPE_CHECKING:
@@ -26,10 +30,139 @@ _IDLE = 1.0  # seconds between two drawings where nothing was made
 _QUIET = 60.0  # seconds between two lines of JSON where nothing was made
 _AROUND = 8  # lines of a terminal that the lines of cells leave free
 _MOST = 24  # lines of cells
+_WINDOW = 60.0  # seconds over which the rate is taken; longer while that holds few records
+_FEW = 20
+_APART, _KEPT = 1.0, 600  # seconds between two moments that are remembered, and how many are
+_FINE = ("answered", "refused", "searched")
+NOTHING = "nothing was left to do"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressLine:
+    """Some cells of a run together; `failed` counts records of this session that hold neither answer nor refusal."""
+
+    name: str
+    done: int
+    total: int
+    failed: int
+
+
+class Tally:
+    """Count the records of one session, their rate, and the time that is left.
+
+    Attributes:
+        done: records that are there, of `total`.
+        made: those made in this session; `cost`, `prompt_tokens` and `completion_tokens` are theirs.
+        failed: of these, by outcome, those that hold neither answer nor refusal.
+        replayed: the price of what came from the journal; `unpriced` where one is unknown.
+    """
+
+    def __init__(self, begun: Begun, clock: Callable[[], float] = time.monotonic) -> None:
+        self.begun = begun
+        self.total = len(begun.cells) * begun.questions
+        self.made = self.prompt_tokens = self.completion_tokens = 0
+        self.cost, self.replayed, self.unpriced = Cost(), 0.0, False
+        self.failed: Counter[str] = Counter()
+        cells = {cell.id for cell in begun.cells}
+        self._done = Counter(cell for cell, _ in begun.done if cell in cells)
+        self._failed: Counter[str] = Counter()
+        self.done = self._done.total()
+        self._clock = clock
+        self._called, self._burst = False, (clock(), 0)  # the model was; when the burst from the journal ended
+        self._moments = deque([self._burst], maxlen=_KEPT)
+
+    def add(self, record: Record) -> None:
+        """Count a record."""
+        result, timing = record.result, record.timing
+        self.made += 1
+        self.done += 1
+        self._done[result.cell] += 1
+        if result.outcome not in _FINE:
+            self.failed[result.outcome] += 1
+            self._failed[result.cell] += 1
+        if not self._called:
+            self._called = timing.attempts > 0
+            if self._called:
+                self._moments = deque([self._burst], maxlen=_KEPT)
+            else:
+                self._burst = (self._clock(), self.made)
+        self.cost += Cost(0.0, timing.attempts, timing.replayed, timing.paid, timing.retried)
+        worth = 0.0
+        for usage in (result.usage, result.judge_usage, result.sub_usage):
+            self.prompt_tokens += usage.prompt_tokens
+            self.completion_tokens += usage.completion_tokens
+            if usage.price is None:
+                self.unpriced = True
+            else:
+                worth += usage.price
+        self.replayed += worth - (timing.paid or 0.0)
+
+    def lines(self, most: int) -> list[ProgressLine]:
+        """Return a line for each cell; above `most` of them, for each level of one factor; none at the worst."""
+        cells = self.begun.cells
+        rows = shortened([{"id": cell.id, **asdict(cell)} for cell in cells])
+        if len(cells) <= most:
+            named = dict(zip((cell.id for cell in cells), labels(rows), strict=True))
+        else:
+            levels = {factor: {str(row["id"]): called(row, [factor]) or f"no {factor}" for row in rows}
+                      for factor in ("model", *varying(rows), *FACTORS) if factor in rows[0]}
+            named = next((by for by in levels.values() if 1 < len(set(by.values())) <= most), {})
+        grouped: dict[str, list[str]] = {}
+        for id, name in named.items():
+            grouped.setdefault(name, []).append(id)
+        return [ProgressLine(name, sum(self._done[id] for id in ids), len(ids) * self.begun.questions,
+                             sum(self._failed[id] for id in ids)) for name, ids in grouped.items()]
+
+    def rate(self) -> float | None:
+        """Return the records a second, recently; None before the first.
+
+        What came from the journal in a burst, before the model was asked, does not count: the rest is as slow as it.
+        """
+        now = self._clock()
+        if now - self._moments[-1][0] >= _APART:
+            self._moments.append((now, self.made))
+        since, before = next((moment for moment in reversed(self._moments)
+                              if now - moment[0] >= _WINDOW and self.made - moment[1] >= _FEW), self._moments[0])
+        return (self.made - before) / (now - since) if self.made > before and now > since else None
+
+    def seconds_left(self) -> float | None:
+        """Estimate the seconds that the rest takes; None where the rate is not known yet."""
+        rate = self.rate()
+        return None if rate is None else (self.total - self.done) / rate
+
+    def figures(self) -> dict[str, Any]:
+        """Return all of it as plain JSON."""
+        spending, rate, left = self.begun.spending, self.rate(), self.seconds_left()
+        paid, unpriced = spending.dollars, self.unpriced or spending.unpriced
+        return {"stage": "questions", "done": self.done, "total": self.total, "cells": len(self.begun.cells),
+                "rate": None if rate is None else round(rate, 3),
+                "seconds_left": None if left is None else round(left),
+                "tokens": {"prompt": self.prompt_tokens, "completion": self.completion_tokens},
+                "price": {"paid": None if unpriced else round(paid, 6),
+                          "live": None if unpriced else round(paid + self.replayed, 6)},
+                "failed": dict(self.failed), "calls": self.calls(),
+                "budget_left": {name: round(left, 6) for name, left in spending.left().items()}}
+
+    def summary(self) -> str:
+        """Return the session in one line, at its end."""
+        if not self.made and self.done == self.total:
+            return NOTHING
+        cost = self.cost
+        retried = f", tries of {cost.retried} retried ones among them," if cost.retried else ""
+        return (f"{self.made} records made now, {cost.attempts} calls sent{retried} and {cost.replayed} from the "
+                f"journal, paid now {price(None if self.begun.spending.unpriced else cost.paid)}")
+
+    def calls(self) -> Mapping[str, int]:
+        """Return the calls of this session, and the places that their servers leave them now."""
+        spending, clients = self.begun.spending, self.begun.clients
+        return {"made": spending.calls, "retried": spending.retried,
+                "rate_limited": sum(client.rate_limited for client in clients), "under_way": spending.under_way,
+                "places": sum(client.places for client in clients),
+                "places_at_most": sum(client.limits.concurrency for client in clients)}
 
 
 class RunView:
-    """What the runner's `Watch` tells, shown. Before the first call: bars of what is built; then the records."""
+    """Show what the runner's `Watch` reports: bars of what is built, then, from the first call on, the records."""
 
     def __init__(self) -> None:
         self.tally: Tally | None = None
@@ -55,11 +188,11 @@ class RunView:
             print_progress(self.tally.figures())
 
     def stage(self, stage: str, done: int, total: int | None) -> None:
-        """What is built goes on."""
+        """Show that a stage of building goes on."""
         self._bars(stage, done, total)
 
     def begun(self, begun: Begun) -> None:
-        """The first call comes next."""
+        """Begin to show records: the first call comes next."""
         self.tally = Tally(begun)
         self._bars.stop()
         loop = asyncio.get_running_loop()
@@ -67,20 +200,20 @@ class RunView:
         if self._drawn:
             self._screen = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
             self._screen.start()
-            self._again(loop, _DRAWN_EVERY, self._draw)
+            self._repeat(loop, _DRAWN_EVERY, self._draw)
         else:
-            self._again(loop, PROGRESS_EVERY, self._tell)
+            self._repeat(loop, PROGRESS_EVERY, lambda tally: print_progress(tally.figures()))
 
     def record(self, record: Record) -> None:
-        """A record was made."""
+        """Count a record that was made."""
         assert self.tally is not None
         self.tally.add(record)
 
     def note(self, text: str) -> None:
-        """One line on stderr at once, above what is drawn."""
+        """Print one line on stderr at once, above what is drawn."""
         self._console.print(printable(text), markup=False, soft_wrap=True)
 
-    def _again(self, loop: asyncio.AbstractEventLoop, every: float, show: Callable[[Tally], None]) -> None:
+    def _repeat(self, loop: asyncio.AbstractEventLoop, every: float, show: Callable[[Tally], None]) -> None:
         """Show what is new every so often; what is not new, seldom: its times change, and it is seen to be alive."""
         def tick() -> None:
             assert self.tally is not None
@@ -92,9 +225,6 @@ class RunView:
 
         self._timer = loop.call_later(every, tick)
 
-    def _tell(self, tally: Tally) -> None:
-        print_progress(tally.figures())
-
     def _draw(self, tally: Tally) -> None:
         assert self._screen is not None
         width, height = self._console.size
@@ -102,11 +232,7 @@ class RunView:
 
 
 def screen_of(tally: Tally, most: int, width: int) -> RenderableType:
-    """What a terminal of that width shows of a run.
-
-    Args:
-        most: lines of cells; where there are more cells, a line stands for several.
-    """
+    """Draw a run for a terminal of that width, in at most so many lines of cells, which may stand for several each."""
     bar = max(6, min(24, width // 5))
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, overflow="ellipsis")
@@ -124,10 +250,12 @@ def _pace(tally: Tally) -> str:
     rate, left = tally.rate(), tally.seconds_left()
     share = 100 * tally.done // tally.total
     cells = len(tally.begun.cells)
-    said = f"{tally.done:,} of {tally.total:,} questions ({share} %) in {cells:,} cell{'s' * (cells != 1)}"
+    text = f"{tally.done:,} of {tally.total:,} questions ({share} %) in {cells:,} cell{'s' * (cells != 1)}"
     if rate is None or left is None:
-        return said
-    return f"{said}, {_rate(rate)}, {_duration(left)} left"
+        return text
+    pace = f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.1f} a second" if rate >= 1 else \
+        f"{60 * rate:.1f} a minute"
+    return f"{text}, {pace}, {_duration(left)} left"
 
 
 def _use(tally: Tally) -> str:
@@ -141,18 +269,13 @@ def _use(tally: Tally) -> str:
 
 def _calls(tally: Tally) -> str:
     calls = tally.calls()
-    said = f"calls: {calls['made']:,} made, {calls['under_way']:,} under way"
+    text = f"calls: {calls['made']:,} made, {calls['under_way']:,} under way"
     if calls["places"] < calls["places_at_most"]:
-        said += f", {calls['places']:,} of {calls['places_at_most']:,} places"
-    said += "".join(f", {calls[name]:,} {name.replace('_', '-')}" for name in ("retried", "rate_limited")
+        text += f", {calls['places']:,} of {calls['places_at_most']:,} places"
+    text += "".join(f", {calls[name]:,} {name.replace('_', '-')}" for name in ("retried", "rate_limited")
                     if calls[name])
     failed = ", ".join(f"{count:,} {outcome}" for outcome, count in tally.failed.most_common())
-    return said + (f"; failed: {failed}" if failed else "")
-
-
-def _rate(rate: float) -> str:
-    return f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.1f} a second" if rate >= 1 else \
-        f"{60 * rate:.1f} a minute"
+    return text + (f"; failed: {failed}" if failed else "")
 
 
 def _duration(seconds: float) -> str:

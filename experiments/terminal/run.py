@@ -26,9 +26,8 @@ from experiments.runs.finished import Finished
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
-from experiments.terminal.live import RunView
+from experiments.terminal.live import NOTHING, RunView, Tally
 from experiments.terminal.tables import on_published, print_views, run_table
-from experiments.terminal.tally import NOTHING, Tally
 
 _SHOWN = 300  # characters of a message
 _NO_REPLY = ("error", "timeout", "budget", "too_long")
@@ -155,7 +154,7 @@ def _finish(folder: RunFolder, put: Put | None, retry: str, tally: Tally | None,
     for text in on_failures(folder, retry):
         note(text)
     if not put:
-        note(f"{tally.said() if tally else NOTHING}, {time.monotonic() - started:.0f} s")
+        note(f"{tally.summary() if tally else NOTHING}, {time.monotonic() - started:.0f} s")
         say(f"report: {report}")
 
 

@@ -1,9 +1,4 @@
-"""Hits and citations as the rows that `search --json` and `ask --json` print.
-
-One question and what the cells of a run made of it, in the terminal.
-
-`ragbed show` at work: one question of a run in its cells, from the records alone.
-"""
+"""`ragbed show` at work: one question and what the cells of a run made of it; and chunks as rows for programs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +11,7 @@ from experiments.analysis.cases import causes_of
 from experiments.analysis.causes import BY_NAME
 from experiments.cells import Cell
 from experiments.question import Question
-from experiments.record import Record, Result, StoredPassage, StoredSub, Verdict
+from experiments.record import Record, StoredPassage, StoredStep, Verdict
 from experiments.running.results import with_gold
 from experiments.runs.manifest import manifest_of
 from experiments.runs.selectors import cells_in, cells_named, question_named
@@ -27,21 +22,23 @@ from experiments.words import plural, price
 from retrieval.index import Index
 from retrieval.types import Hit
 
+Text = Callable[[str], str]
+
 
 def hit_row(hit: Hit, index: Index) -> dict[str, Any]:
-    """A hit with where it comes from."""
+    """Return a hit with where it comes from, as `search --json` prints it."""
     return {"rank": hit.rank, "score": round(hit.score, 6), "found_by": hit.found_by, **chunk_row(hit.chunk, index)}
 
 
 def chunk_row(chunk: Chunk, index: Index) -> dict[str, Any]:
-    """A chunk and its place; `document` is the source's path, `pages` first and last, counted from 1."""
+    """Return a chunk and its place; `document` is the source's path, `pages` first and last, counted from 1."""
     return {"chunk": chunk.id, "document": index.source_of(chunk.document), "format": chunk.format,
             "pages": list(chunk.pages) if chunk.pages else None, "start": chunk.start, "end": chunk.end,
             "text": chunk.content}
 
 
 def place(row: dict[str, Any]) -> str:
-    """`report.pdf, pages 3-4` in words."""
+    """Return the place in words, such as `report.pdf, pages 3-4`."""
     pages = row["pages"]
     if not pages:
         return str(row["document"])
@@ -66,8 +63,9 @@ class ShownAnswer:
 
 def show_answers(title: str, question: Question, cells: Sequence[ShownAnswer], columns: Sequence[str], text: Text,
                  prompts: bool, every: bool) -> None:
-    """The question with its gold, a line for each cell, then each cell: figures, and the steps that led to them. What
-    evidence several cells were shown has its passages once.
+    """Print the question with its gold, a line for each cell, then each cell: figures, and the steps that led to them.
+
+    Evidence that several cells were shown has its passages once.
 
     Args:
         columns: metrics of the run's table, the first one above all.
@@ -75,16 +73,22 @@ def show_answers(title: str, question: Question, cells: Sequence[ShownAnswer], c
         prompts: whether with the prompts as sent.
         every: whether with all scores, or those of the columns.
     """
-    print_records([(title, list(_asked(question)))])
+    print_records([(title, list(_question_fields(question)))])
     say("")
-    print_table(["cell", "outcome", *columns[:1], "cause"], [_line(one, columns[:1]) for one in cells])
+    rows = []
+    for one in cells:
+        scores = {} if one.record is None else one.record.result.scores
+        rows.append([one.label, "not asked yet" if one.record is None else one.record.result.outcome,
+                     *("-" if (score := scores.get(name)) is None else f"{score:g}" for name in columns[:1]),
+                     (one.record and one.cause) or "-"])
+    print_table(["cell", "outcome", *columns[:1], "cause"], rows)
     first: dict[tuple[StoredPassage, ...], str] = {}
     for one in cells:
         if one.record is None:
             continue
         result = one.record.result
         say("")
-        print_records([(one.label, list(_answered(one.record, question, () if every else columns)))])
+        print_records([(one.label, list(_answer_fields(one.record, question, () if every else columns)))])
         known = first.setdefault(result.evidence, one.label)
         places = PassagePlaces({passage.number: _placed(passage) for passage in result.evidence}, one.searches,
                         known if known != one.label else None)
@@ -95,15 +99,7 @@ def show_answers(title: str, question: Question, cells: Sequence[ShownAnswer], c
                 show_steps([restored(step, text) for step in sub.trace], places, prompts)
 
 
-def _line(one: ShownAnswer, columns: Sequence[str]) -> list[str]:
-    if one.record is None:
-        return [one.label, "not asked yet", *("-" for _ in columns), "-"]
-    scores = one.record.result.scores
-    return [one.label, one.record.result.outcome,
-            *("-" if (score := scores.get(name)) is None else f"{score:g}" for name in columns), one.cause or "-"]
-
-
-def _asked(question: Question) -> Iterator[tuple[str, str]]:
+def _question_fields(question: Question) -> Iterator[tuple[str, str]]:
     yield "question", cut(question.text)
     for label, option in question.options:
         yield "option", f"{label}. {option}"
@@ -118,12 +114,16 @@ def _asked(question: Question) -> Iterator[tuple[str, str]]:
         yield "tags", ", ".join(f"{name}={'+'.join(values)}" for name, values in question.tags.items())
 
 
-def _answered(record: Record, question: Question, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """With the scores of the columns; without columns, all."""
+def _answer_fields(record: Record, question: Question, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the scores of the columns; without columns, all."""
     result, timing = record.result, record.timing
     yield "outcome", result.outcome + (f": {result.failure.message}" if result.failure else "")
     yield "answer", cut(result.text) or "none"
-    yield from _cited(result)
+    by_number = {passage.number: passage for passage in result.evidence}
+    for number in result.cited:
+        yield "cites", f"[{number}] {_placed(by_number[number])}"
+    if result.invalid_citations:
+        yield "", f"cited but never shown: {list(result.invalid_citations)}"
     yield "gold shown", "none is known" if result.gold_in_view is None else \
         ", ".join(f"[{one.number}]" for one in result.in_view if one.gold) or f"none of {result.gold_total}"
     scores = [f"{name} {value:g}" for name, value in result.scores.items()
@@ -139,34 +139,22 @@ def _answered(record: Record, question: Question, columns: Sequence[str]) -> Ite
     if result.notes:
         yield "notes", ", ".join(result.notes)
     usage = result.usage + result.sub_usage
-    again = f" (calls retried: {timing.retried})" if timing.retried else ""
+    retried = f" (calls retried: {timing.retried})" if timing.retried else ""
     yield "used", (f"{plural(usage.calls, 'call')}, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
-                   f"{price(usage.price)}; {plural(timing.attempts, 'request')}{again} in {timing.seconds} s")
-
-
-def _cited(result: Result) -> Iterator[tuple[str, str]]:
-    by_number = {passage.number: passage for passage in result.evidence}
-    for number in result.cited:
-        yield "cites", f"[{number}] {_placed(by_number[number])}"
-    if result.invalid_citations:
-        yield "", f"cited but never shown: {list(result.invalid_citations)}"
+                   f"{price(usage.price)}; {plural(timing.attempts, 'request')}{retried} in {timing.seconds} s")
 
 
 def _placed(passage: StoredPassage) -> str:
-    """Where a passage comes from, and whether it is gold."""
     gold = f" (gold {passage.gold})" if passage.gold else ""
     return place({"document": passage.source, "pages": passage.pages}) + gold
 
 
 def _verdict(verdict: Verdict) -> str:
-    said = [f"{verdict.grade}" if verdict.grade else "",
-            "" if verdict.points is None else f"{verdict.points} of 10 points",
-            "" if verdict.steps is None else f"holds the steps {[one + 1 for one in verdict.steps]}",
-            verdict.error_type or "", verdict.note]
-    return f"{', '.join(one for one in said if one) or 'nothing'} (by {verdict.judge})"
-
-
-Text = Callable[[str], str]
+    parts = [f"{verdict.grade}" if verdict.grade else "",
+             "" if verdict.points is None else f"{verdict.points} of 10 points",
+             "" if verdict.steps is None else f"holds the steps {[one + 1 for one in verdict.steps]}",
+             verdict.error_type or "", verdict.note]
+    return f"{', '.join(filter(None, parts)) or 'nothing'} (by {verdict.judge})"
 
 
 def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores: bool, json: bool) -> None:
@@ -190,8 +178,9 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
         if json:
             rows = [_cell_row(id, label, records.get(id), causes.get(id), question, texts, prompts)
                     for id, label in wanted.items()]
-            print_json({"run": str(path), "number": number + 1, "of": len(ids), "question": _question_row(question),
-                        "cells": rows})
+            chunks = ("given", "pool", "whole", "negatives", "table")  # which a run does not keep with the question
+            row = {key: value for key, value in asdict(question).items() if key not in chunks}
+            print_json({"run": str(path), "number": number + 1, "of": len(ids), "question": row, "cells": rows})
         else:
             searching = {row["id"] for row in cells if row.get("condition", "retrieved") == "retrieved"}
             show_answers(f"question {number + 1} of {len(ids)}: {question.id}", question,
@@ -211,34 +200,25 @@ def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Que
             {cell: BY_NAME[cause].title for cell, causes in found.items() for cause in causes.values()})
 
 
-def _question_row(question: Question) -> dict[str, Any]:
-    """The question without the chunks, which a run does not keep with it."""
-    chunks = ("given", "pool", "whole", "negatives", "table")
-    return {key: value for key, value in asdict(question).items() if key not in chunks}
-
-
 def _cell_row(id: str, label: str, record: Record | None, cause: str | None, question: Question,
               text: Text, prompts: bool) -> dict[str, Any]:
-    """What a cell made of the question; `outcome` is None where it has no record yet."""
     if record is None:
         return {"cell": id, "name": label, "outcome": None}
     result = record.result
-    passages = {passage.number: _passage_row(passage, text) for passage in result.evidence}
+    passages = {}
+    for passage in result.evidence:
+        row = {**passage.model_dump(mode="json", exclude={"source", "document"}), "document": passage.source}
+        passages[passage.number] = {**row, "place": place(row), "text": text(passage.text)}
+
+    def trace(steps: Sequence[StoredStep]) -> list[dict[str, Any]]:
+        return [step_row(restored(step, text), prompts) for step in steps]
+
     return {"name": label, "cause": cause,
             **result.model_dump(mode="json", exclude={"evidence", "cited", "trace", "subs"}),
             "citations": [{key: value for key, value in passages[number].items() if key != "text"}
                           for number in result.cited],
             "evidence": list(passages.values()),
-            "sub_questions": [_sub_row(sub, gold, text, prompts) for sub, gold in with_gold(result.subs, question)],
-            "trace": [step_row(restored(step, text), prompts) for step in result.trace],
+            "sub_questions": [{"question": sub.question, "outcome": sub.outcome, "answer": sub.text, "gold": gold,
+                               "trace": trace(sub.trace)} for sub, gold in with_gold(result.subs, question)],
+            "trace": trace(result.trace),
             "timing": record.timing.model_dump(mode="json")}
-
-
-def _passage_row(passage: StoredPassage, text: Text) -> dict[str, Any]:
-    row = {**passage.model_dump(mode="json", exclude={"source", "document"}), "document": passage.source}
-    return {**row, "place": place(row), "text": text(passage.text)}
-
-
-def _sub_row(sub: StoredSub, gold: str | None, text: Text, prompts: bool) -> dict[str, Any]:
-    return {"question": sub.question, "outcome": sub.outcome, "answer": sub.text, "gold": gold,
-            "trace": [step_row(restored(step, text), prompts) for step in sub.trace]}

@@ -1,4 +1,4 @@
-"""The steps of an answer in the terminal: of one that was just given, and of one that a run keeps."""
+"""The steps of an answer in the terminal: of one just given, and of one that a run keeps."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from agents.types import DecisionStep, GenerateStep, SearchStep, Step, called, wire_message
-from experiments.record import StoredMessage, StoredStep
+from experiments.record import StoredStep
 from experiments.terminal.display import console, say
 from strategies.types import Message, Role
 
@@ -18,31 +18,19 @@ LONGEST = 20_000  # characters of a reply that a terminal shows; --json has all
 
 
 def restored(step: StoredStep, text: Callable[[str], str]) -> Step:
-    """The step as it was before it was stored.
-
-    Args:
-        text: a text by its hash.
-    """
+    """Return the step as it was before it was stored; `text` gives a text by its hash."""
     if step.kind == "search":
         return SearchStep(step.query or "", step.found, step.failure)
     if step.kind == "decision":
         return DecisionStep(step.purpose or "", step.text)
-    return GenerateStep(step.purpose or "", step.key or "", tuple(_message(one, text) for one in step.messages),
-                        step.shown, step.text, step.reasoning, step.finish_reason, step.usage, step.failure,
-                        step.tool_calls)
-
-
-def _message(message: StoredMessage, text: Callable[[str], str]) -> Message:
-    parts = tuple(map(text, message.parts))
-    return Message(_ROLES.validate_python(message.role), parts, message.tool_calls, message.call_id)
+    messages = tuple(Message(_ROLES.validate_python(one.role), tuple(map(text, one.parts)), one.tool_calls, one.call_id)
+                     for one in step.messages)
+    return GenerateStep(step.purpose or "", step.key or "", messages, step.shown, step.text, step.reasoning,
+                        step.finish_reason, step.usage, step.failure, step.tool_calls)
 
 
 def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
-    """The step as JSON shows it.
-
-    Args:
-        prompts: whether with the messages as sent, or their number alone.
-    """
+    """Return the step as JSON shows it, with the messages as sent, or with their number alone."""
     if isinstance(step, SearchStep):
         return {"kind": "search", **asdict(step)}
     if isinstance(step, DecisionStep):
@@ -56,22 +44,18 @@ class PassagePlaces:
     """Where the passages of an answer come from.
 
     Attributes:
-        of: by their numbers.
+        of: their places by their numbers.
         searched: whether they were searched for, rather than placed.
-        told: where they are told already; None where not.
+        listed: the name of the cell under which they are listed already; None where they are not.
     """
 
     of: Mapping[int, str]
     searched: bool = True
-    told: str | None = None
+    listed: str | None = None
 
 
 def show_steps(steps: Sequence[Step], places: PassagePlaces, prompts: bool = True) -> None:
-    """The steps, one below the other.
-
-    Args:
-        prompts: whether with the messages as sent.
-    """
+    """Print the steps, one below the other, with the messages as sent or without."""
     for count, step in enumerate(steps, 1):
         if isinstance(step, SearchStep):
             _show_search(count, step, places)
@@ -89,8 +73,8 @@ def _show_search(count: int, step: SearchStep, places: PassagePlaces) -> None:
             say(f"   {line}")
     else:
         say(f"== step {count}: placed, {ended if step.failure else list(step.found)}")
-    if places.told and step.found:
-        say(f"   the passages as in {places.told}")
+    if places.listed and step.found:
+        say(f"   the passages as in {places.listed}")
         return
     for number in step.found:
         say(f"   [{number}] {places.of[number]}")
@@ -104,13 +88,13 @@ def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
                            *filter(None, [message.content]), *(cut(called(call)) for call in message.tool_calls)]))
     if step.reasoning:
         say(f"-- reasoning\n{cut(step.reasoning)}")
-    said = step.finish_reason or (f"{step.failure.kind}: {step.failure.message}" if step.failure else "no word why")
-    say(f"-- reply ({said})\n{cut(step.text)}")
+    why = step.finish_reason or (f"{step.failure.kind}: {step.failure.message}" if step.failure else "no word why")
+    say(f"-- reply ({why})\n{cut(step.text)}")
     for call in step.tool_calls:
         say(f"   {cut(called(call))}")
 
 
 def cut(text: str) -> str:
-    """The text as far as a terminal shows it."""
+    """Cut the text where a terminal stops to show it."""
     more = len(text) - LONGEST
     return text if more <= 0 else f"{text[:LONGEST]}… ({more} more characters, with --json)"
