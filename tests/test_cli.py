@@ -108,7 +108,7 @@ def test_run_prints_the_contract(ragbed, serve, town):
         assert set(cell) == {
             "id", "model", "retrieval", "retriever", "reasoning", "rules", "condition", "perturbation", "show",
             "format", "benchmark", "repeat", "judge", "scoring", "n", "outcomes", "metrics", "usage",
-            "layout", "exemplars", "judge_usage", "seed", "framing", "passages"}  # these six beyond the contract
+            "layout", "exemplars", "judge_usage", "seed", "framing", "passages", "answer_format", "chunker", "embedder"}
         assert (cell["retriever"], cell["perturbation"], cell["format"]) == (None, None, None)
         assert (cell["judge"], cell["scoring"], cell["n"]) == ("lexical", "corrected", 6)
         assert set(cell["outcomes"]) == {"answered", "refused", "malformed", "too_long", "budget", "timeout", "error"}

@@ -199,7 +199,7 @@ def test_of_the_retrieval_misses_it_is_told_how_many_were_refused():
             result(one, "q1", **missing, scores={"unified": -1.0}, outcome="refused", refused=True),
             result(one, "q2", evidence=(passage(1, 0),), scores={"unified": -1.0}, outcome="refused", refused=True)]
     questions = {f"q{place}": QUESTION for place in range(3)}
-    row, = figures_of([one], made, questions, ANSWERS.rights, "corrected", {}, 0)["error_analysis"]["cells"]
+    row, = figures_of([one], made, questions, ANSWERS.rights, "corrected", {}, 0, {})["error_analysis"]["cells"]
     assert (row["abstained"]["mean"], row["abstained"]["n"]) == (0.5, 2)
     assert (row["gold_whole"]["mean"], row["gold_found"]["mean"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
     assert {name for name, share in row["causes"].items() if share["mean"]} == {"retrieval_miss", "wrong_refusal"}
@@ -212,7 +212,7 @@ def test_a_model_that_guesses_looks_distracted_and_the_run_says_that_it_may_be_c
     def notes(scores):
         made = [result(one, f"q{place}", evidence=evidence, cited=(1,), scores={"unified": float(scores(place, at))})
                 for at, one in enumerate(cells) for place in range(100)]
-        said = figures_of(cells, made, questions, ANSWERS.rights, "corrected", {}, 0)["error_analysis"]
+        said = figures_of(cells, made, questions, ANSWERS.rights, "corrected", {}, 0, {})["error_analysis"]
         return said["cells"][0]["causes"]["distracted"]["mean"], [note for note in said["notes"] if "chance" in note]
 
     share, said = notes(lambda place, at: place // 2 % 2 if at else place % 2)
@@ -226,7 +226,7 @@ def test_a_model_that_guesses_would_seem_mended_and_what_it_makes_of_other_quest
     made = [result(one, name, evidence=(passage(1, 0),) if at or place % 2 else (), cited=(1,),
                    scores={"unified": float((place // 5 if at else place) % 5 < 3)})
             for at, one in enumerate(cells) for place, name in enumerate(questions)]
-    said = figures_of(cells, made, questions, ANSWERS.rights, "corrected", {}, 0)["error_analysis"]
+    said = figures_of(cells, made, questions, ANSWERS.rights, "corrected", {}, 0, {})["error_analysis"]
     row, = said["joint"]
     assert (row["mended"]["mean"], row["mended"]["n"]) == (pytest.approx(2 / 3), 12)  # of 30 without gold, 12 are wrong
     assert (row["others"]["mean"], row["others"]["n"]) == (pytest.approx(2 / 3), 48)
