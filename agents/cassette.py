@@ -234,7 +234,7 @@ class _Reading:
 
 
 def is_cassette(path: Path) -> bool:
-    """Whether the file begins as a cassette does, of whatever version, whole or damaged."""
+    """Return whether the file begins as a cassette does, of whatever version, whole or damaged."""
     try:
         with path.open("rb") as file, gzip.open(file) as unpacked:
             return unpacked.read(21) == b'{"cassette": "ragbed"'

@@ -106,13 +106,13 @@ def finder_name(retriever: str | None, chunker: str | None, embedder: str | None
 
 
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The factors in which the rows of a summary differ; `reasoning` where they differ in none."""
+    """Return the factors in which the rows of a summary differ; `reasoning` where they differ in none."""
     found = [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1]
     return [name for name in found if name not in _OF_PROMPTS or len(_values(rows, name)) > 1] or ["reasoning"]
 
 
 def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The factors of `varying` that tell rows apart by themselves: not those that follow from the condition."""
+    """Return the factors of `varying` that tell rows apart by themselves: not those that follow from the condition."""
     factors = varying(rows)
     if "condition" not in factors:
         return factors
@@ -123,7 +123,7 @@ def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the rows of a summary are called: by the factors that tell them apart, with the id where these agree;
+    """Return what the rows of a summary are called: by the factors that tell them apart, with the id where these agree;
     by the id alone where nothing else is known."""
     factors, rows = telling(rows), shortened(rows)
     named = [called(row, factors) or (f"no {factors[0]}" if factors[0] in row else str(row["id"])) for row in rows]
@@ -132,20 +132,20 @@ def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def shortened(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The rows with their models' short names."""
+    """Return the rows with their models' short names."""
     names = short_names(row["model"] for row in rows if row.get("model"))
     return [{**row, "model": names[row["model"]]} if row.get("model") else row for row in rows]
 
 
 def short_names(models: Iterable[str]) -> dict[str, str]:
-    """The short name of each model; its own where another one's is the same."""
+    """Return the short name of each model; its own where another one's is the same."""
     names = {model: short_name(model) for model in models}
     counts = Counter(names.values())
     return {model: name if counts[name] == 1 else model for model, name in names.items()}
 
 
 def short_name(model: str) -> str:
-    """A model without where it is: `m` of `http://host/v1#m`, of `openai:m` and of `gguf:folder/m.gguf`."""
+    """Return a model without where it is: `m` of `http://host/v1#m`, of `openai:m` and of `gguf:folder/m.gguf`."""
     if "#" in model:
         return model.rpartition("#")[2] or model
     if model.startswith("gguf:"):
@@ -158,6 +158,6 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:
 
 
 def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
-    """The row's values of these factors, in words."""
+    """Return the row's values of these factors, in words."""
     return PART.join(f"{name} {value}" if name in _SAID else str(value)
                      for name in factors if (value := row.get(name)) is not None)

@@ -107,7 +107,7 @@ def _end(reason: str) -> NoReturn:
 
 
 def check_packages() -> str | None:
-    """Whether our five package names are ours: another distribution may have installed over one.
+    """Return whether our five package names are ours: another distribution may have installed over one.
 
     Returns:
         None where all is well, else one line that names the other owner.

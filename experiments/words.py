@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def price(dollars: float | None, unknown: str = "an unknown price") -> str:
-    """A price as it is shown; `unknown` stands for None."""
+    """Return a price as it is shown; `unknown` stands for None."""
     return unknown if dollars is None else f"${dollars:.4f}" if dollars else "$0"
 
 
 def two(value: float) -> str:
-    """A figure with two digits, in which nothing is less than nothing: no `-0.00`."""
+    """Return a figure with two digits, in which nothing is less than nothing: no `-0.00`."""
     return f"{value:z.2f}"
 
 
@@ -28,7 +28,7 @@ ON_INTERVALS = ("The test decides. The interval of a difference is of that one a
 
 
 def verdict(comparison: Comparison) -> str:
-    """Whether there is a difference, and what could have been found where there is none."""
+    """Return whether there is a difference, and what could have been found where there is none."""
     if comparison.n == 0:
         return "nothing to compare: no question of both cells has it"
     if comparison.difference is None:
@@ -60,12 +60,12 @@ def _questions(n: int) -> str:
 
 
 def difference(comparison: Comparison) -> str:
-    """The difference with its interval."""
+    """Return the difference with its interval."""
     return figure(comparison.difference, comparison.low, comparison.high, "+z.2f")
 
 
 def figure(value: float | None, low: float | None, high: float | None, form: str = "z.2f") -> str:
-    """A figure with its interval; one that has none says so."""
+    """Return a figure with its interval; one that has none says so."""
     if value is None:
         return "-"
     interval = UNKNOWN if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
@@ -73,12 +73,12 @@ def figure(value: float | None, low: float | None, high: float | None, form: str
 
 
 def probability(p: float | None) -> str:
-    """A p with three decimals; what is smaller is said to be."""
+    """Return a p with three decimals; what is smaller is said to be."""
     return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def effect(comparison: Comparison) -> str:
-    """The odds of the flips, or d_z."""
+    """Return the odds of the flips, or d_z."""
     if comparison.odds is not None:
         return f"odds {comparison.odds:z.2f}"
     return "-" if comparison.dz is None else f"d_z {comparison.dz:+z.2f}"
@@ -105,7 +105,7 @@ _NEAR = 0.06  # of a fraction, by how much it may be off
 
 
 def metric_words(name: str) -> str:
-    """A metric's name for people, such as `exact match` of `em`."""
+    """Return a metric's name for people, such as `exact match` of `em`."""
     family, cut = family_of(name), cut_of(name)
     if family in _SUB:
         return f"sub-question {cut}: {_SUB[family]}"
@@ -113,7 +113,7 @@ def metric_words(name: str) -> str:
 
 
 def column_words(column: str) -> str:
-    """A column's name for people, with that of its judge."""
+    """Return a column's name for people, with that of its judge."""
     metric, space, judge = column.partition(" ")
     return metric_words(metric) + space + judge
 
@@ -131,7 +131,7 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 
 
 def cut(name: str, most: int = 48) -> str:
-    """The name, or its beginning where it is longer than a chart has room for."""
+    """Return the name, or its beginning where it is longer than a chart has room for."""
     return name if len(name) <= most else name[:most - 1] + "…"
 
 
@@ -141,7 +141,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage that is 0 or 100 only where the share is none or all."""
+    """Return a share as a percentage that is 0 or 100 only where the share is none or all."""
     rounded = round(100 * share)
     if rounded == 0 and share > 0:
         return "<1 %"
@@ -149,12 +149,12 @@ def percent(share: float) -> str:
 
 
 def part(count: int, of: int) -> str:
-    """A share in percent; of few, their count."""
+    """Return a share in percent; of few, their count."""
     return f"{count}" if of < _FEW else percent(count / of)
 
 
 def fraction(share: float) -> str:
-    """A share below 1 in words where it is near a simple one, else in percent."""
+    """Return a share below 1 in words where it is near a simple one, else in percent."""
     near = [words for value, words in _FRACTIONS if abs(share - value) <= _NEAR * value]
     return near[0] if near else percent(share)
 
@@ -181,7 +181,7 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`.
+    """Return the text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`.
 
     The result can always be encoded as UTF-8. Line ends become `\\n`.
     """

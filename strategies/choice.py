@@ -129,7 +129,7 @@ class _Forms:
         return self.labels.get(text) or self.labels.get(text.casefold())
 
     def declared(self, said: str, options: Options) -> set[str | None]:
-        """What is last declared to be the answer."""
+        """Return what is last declared to be the answer."""
         last = None
         for found in self.declares.finditer(said):
             before = said[found.start():found.start("label")]
@@ -152,7 +152,7 @@ class _Forms:
         return {self.label(one["label"]) for one in found if one["yes"]} or ({None} if found else set())
 
     def begun(self, said: str, options: Options) -> set[str | None]:
-        """The labels with which lines begin, where the first line does so."""
+        """Return the labels with which lines begin, where the first line does so."""
         found = [one for one in self.begins.finditer(said) if _stands(said, one)]
         if not found or found[0].start() > 0:
             return set()

@@ -44,12 +44,12 @@ class Situation:
     models: int = 0
 
     def task(self, retrieval: Retrieval) -> Task:
-        """The question, asked like this."""
+        """Return the question, asked like this."""
         return Task(id=f"{TELLING}-question", question=_QUESTION, retrieval=retrieval, placed=self.finds == "same",
                     seed=7, **self.changes)
 
     def found(self, search: Search, turn: int) -> list[Chunk]:
-        """The chunks of a search, before which so many were made."""
+        """Return the chunks of a search, before which so many were made."""
         if self.finds == "nothing" or self.changes.get("rules") == "closed-book":
             return []
         if self.finds == "new":
@@ -64,7 +64,7 @@ def _chunk(number: int, text: str) -> Chunk:
 
 
 def mark(number: int) -> str:
-    """A word that stands in the chunk of this number alone."""
+    """Return a word that stands in the chunk of this number alone."""
     return f"zq{number}x"
 
 

@@ -32,7 +32,7 @@ class HtmlCell:
     listed: bool = False
 
     def text(self) -> str:
-        """Its text in one line; the items of a list are separated by semicolons."""
+        """Return its text in one line; the items of a list are separated by semicolons."""
         blocks = (_NEXT_ITEM.sub("; ", block).removeprefix("- ") if _ITEM.match(block) else block
                   for block in self.blocks)
         return " ".join(" ".join(blocks).split()).replace("|", "\\|")

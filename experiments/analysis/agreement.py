@@ -74,7 +74,7 @@ class Agreement:
 
 def agreements(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
                seed: int = 0) -> list[Agreement]:
-    """The agreement of every two of the raters, in order.
+    """Return the agreement of every two of the raters, in order.
 
     Args:
         steps: number of reference steps of each answer, for the rubric `steps`.
@@ -119,7 +119,6 @@ def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[Judge
 
 
 def _places(verdict: Verdict, steps: int) -> list[int]:
-    """The places of the verdict's labels: one, or one for each step."""
     if verdict.grade is not None:
         return [GRADES.index(verdict.grade)]
     if verdict.points is not None:
@@ -146,7 +145,8 @@ def _interval(questions: Sequence[Pairs], count: int, quadratic: bool,
 
 
 def kappas(tables: Floats, quadratic: bool) -> Floats:
-    """The kappa of each table of counts (tables by labels by labels), as `kappa` has it of one; nan where undefined.
+    """Return the kappa of each table of counts (tables by labels by labels), as `kappa` has it of one; nan where
+    undefined.
 
     A thousand resamples at once take milliseconds; one by one they would take a second.
     """

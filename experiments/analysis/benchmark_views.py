@@ -21,7 +21,8 @@ Steps = dict[tuple[str, int], list[tuple[bool, str]]]  # by length and depth: wh
 
 
 def depth(material: AnalysisInput) -> list[View]:
-    """The share of reference steps that a reasoning holds, by the depth of their evidence and the context's length.
+    """Return the share of reference steps that a reasoning holds, by the depth of their evidence and the context's
+    length.
 
     A step's depth is the share of the text's characters before its paragraph; steps that are inferences have none
     and are left out, as are those of reasonings that were not judged, which are counted. Both are of what `full`
@@ -80,7 +81,6 @@ def _depth_rows(steps: Mapping[str, Steps]) -> list[tuple[Value, ...]]:
 
 
 def _share(steps: Sequence[tuple[bool, str]]) -> Estimate:
-    """The steps of one question are not independent."""
     return share_among([found for found, _ in steps], [cluster for _, cluster in steps])
 
 
@@ -94,8 +94,8 @@ _SIGNED = ("change", "change of utility")
 
 
 def attacks(material: AnalysisInput) -> list[View]:
-    """Every cell over the attacks of each kind, over those that order something and reach a prompt, and over all:
-    success beside the same outcome without the attack."""
+    """Return every cell over the attacks of each kind, over those that order something and reach a prompt, and over
+    all: success beside the same outcome without the attack."""
     rows = [row for kind in [*_kinds(material), ORDERS, ALL] for row in _attack_rows(material, kind)]
     if not rows:
         return []
@@ -157,7 +157,7 @@ _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
 
 
 def wins(material: AnalysisInput) -> list[View]:
-    """Every pair of conditions of otherwise equal cells, question by question.
+    """Return every pair of conditions of otherwise equal cells, question by question.
 
     A question's score is its answer, 0 or 1, and the share of the reference steps that its reasoning holds. Questions
     wrong in both are left out and counted; ties are shown apart; the rate is over the questions that either won.

@@ -113,7 +113,7 @@ _METRICS = ("em", "f1")
 
 
 def gap(material: AnalysisInput) -> list[View]:
-    """Every cell on the originals and on the edited questions of the same `pair`, by hops of the edited one.
+    """Return every cell on the originals and on the edited questions of the same `pair`, by hops of the edited one.
 
     An original with several edited versions counts beside each of them. The change is the edited question's score
     less the original's, so memory that helps with the original makes it negative.
@@ -178,7 +178,7 @@ _ORDERS = {
 
 
 def by_tag(material: AnalysisInput, tag: str) -> list[View]:
-    """Every cell over the questions of each value of the tag, and over all; of each version where there are two.
+    """Return every cell over the questions of each value of the tag, and over all; of each version where there are two.
 
     Figures are averages over questions: those of `all` are not averages of the rows above it.
     """

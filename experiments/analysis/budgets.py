@@ -42,17 +42,17 @@ class Kept:
     cut: bool
 
     def fits(self, budget: float) -> bool:
-        """Whether it came to its own end with this budget."""
+        """Return whether it came to its own end with this budget."""
         return self.used <= budget and not self.cut
 
     def within(self, budget: float) -> Result:
-        """What the record is with this budget; one that was cut is a failure with any."""
+        """Return what the record is with this budget; one that was cut is a failure with any."""
         return self.result if self.used <= budget else self.ended
 
 
 def kept_of(record: Record, unit: Unit, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Kept:
-    """The record, and its scores with the outcome `budget`: strategies are played alike whatever is left to them, so
-    that nothing but its end is different."""
+    """Return the record, and its scores with the outcome `budget`: strategies are played alike whatever is left to
+    them, so that nothing but its end is different."""
     result = record.result
     ended = result.model_copy(update={**_NOTHING, "outcome": "budget",
                                       "failure": Failure("budget", f"the question may use fewer {unit}")})
@@ -61,8 +61,8 @@ def kept_of(record: Record, unit: Unit, cell: Cell, question: Question, scheme: 
 
 
 def usual_budgets(kept: Iterable[Kept]) -> tuple[float, ...]:
-    """Those that a tenth, a quarter, half, three quarters, nine tenths and all of the records that came to their own
-    end keep, rounded up to two digits; of all records where none did."""
+    """Return those that a tenth, a quarter, half, three quarters, nine tenths and all of the records that came to
+    their own end keep, rounded up to two digits; of all records where none did."""
     every = list(kept)
     values = sorted(one.used for one in every if not one.cut) or sorted(one.used for one in every)
     return tuple(dict.fromkeys(_up(values[math.ceil(share * len(values)) - 1]) for share in _SHARES)) if values else ()
@@ -74,7 +74,7 @@ def answers_within(kept: Mapping[str, Mapping[str, Kept]], budget: float) -> dic
 
 
 def share_within(cells: Sequence[Mapping[str, Kept]], budget: float) -> float:
-    """The share of the records that came to their own end within the budget."""
+    """Return the share of the records that came to their own end within the budget."""
     every = [one.fits(budget) for own in cells for one in own.values()]
     return sum(every) / len(every) if every else 0.0
 
@@ -91,7 +91,7 @@ _MOST_TESTS = 2_000  # each takes tens of milliseconds
 
 
 def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: str) -> dict[str, Any]:
-    """What each way of answering reaches where no question may use more than a budget.
+    """Return what each way of answering reaches where no question may use more than a budget.
 
     A record whose answer took more counts as ended by the budget, as `limits` would have ended it: tokens, calls and
     searches exactly, seconds as far as they are the same twice. Every other record counts as it is. Cells that differ

@@ -34,7 +34,7 @@ class Siblings:
 
 
 def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
-    """The siblings of every cell, by its id."""
+    """Return the siblings of every cell, by its id."""
     closed: dict[object, list[Cell]] = defaultdict(list)
     alone: dict[object, list[Cell]] = defaultdict(list)
     for cell in cells:
@@ -49,7 +49,7 @@ def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
 
 
 def gold_alone(cell: Cell) -> bool:
-    """Whether the cell places the gold and nothing else, in whatever order and form."""
+    """Return whether the cell places the gold and nothing else, in whatever order and form."""
     change = cell.change
     return cell.condition == "gold" and not (change.negatives or change.drop_gold or change.table)
 
@@ -162,7 +162,7 @@ def facts(case: Case) -> Iterator[str]:
 
 def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
              rights: Sequence[str], scoring: Scoring) -> dict[str, dict[str, Case]]:
-    """The cases of all results of these cells; see `causes_of`. Every cell is there, in order."""
+    """Return the cases of all results of these cells; see `causes_of`. Every cell is there, in order."""
     if not rights:
         return {}
     alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}
@@ -175,7 +175,6 @@ def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mappin
 
 
 def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str], scoring: Scoring) -> Case:
-    """The case by its own record."""
     metric = next((name for name in rights if result.scores.get(name) is not None), rights[0])
     item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
     holding = [passage for passage in result.in_view if passage.holds]
@@ -200,7 +199,6 @@ def _unread(result: Result, question: Question, scoring: Scoring) -> bool:
 
 
 def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case:
-    """The case with what its siblings made of the question."""
     if case.closed_book:
         return case
     known = _told(siblings.closed_book, question, alone)

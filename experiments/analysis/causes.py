@@ -171,5 +171,5 @@ BY_NAME = {cause.name: cause for cause in CAUSES}
 
 @lru_cache(maxsize=4096)  # few cases of a run differ
 def cause_of(case: Case) -> Cause:
-    """The one cause of a case."""
+    """Return the one cause of a case."""
     return next(cause for cause in CAUSES if cause.holds(case))

@@ -33,7 +33,7 @@ class Match:
 
 
 def all_pairs(run: ComparedRun) -> tuple[list[Match], list[str]]:
-    """The cells of one run that differ in exactly one factor, as its summary compares them; and notes on that.
+    """Return the cells of one run that differ in exactly one factor, as its summary compares them; and notes on that.
 
     Raises:
         SettingsError: there are none.
@@ -49,7 +49,7 @@ def all_pairs(run: ComparedRun) -> tuple[list[Match], list[str]]:
 
 
 def within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
-    """The cells of one run against its baseline: the named one, or the first of those that are wanted.
+    """Return the cells of one run against its baseline: the named one, or the first of those that are wanted.
 
     Raises:
         SettingsError: there is nothing to compare, or a name fits several cells.
@@ -65,7 +65,7 @@ def within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> lis
 
 
 def between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
-    """The cells of the second run against their like in the first, or against the first's named one.
+    """Return the cells of the second run against their like in the first, or against the first's named one.
 
     Cells are alike that agree in every factor but those in which the two runs have no value in common.
 
@@ -97,7 +97,7 @@ def between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], base
 
 
 def differing(first: ComparedRun, second: ComparedRun) -> list[str]:
-    """The factors in which the two runs have no value in common."""
+    """Return the factors in which the two runs have no value in common."""
     return [name for name in FACTORS if not _values(first, name) & _values(second, name)]
 
 
@@ -152,12 +152,12 @@ class RunComparison:
     left_out: Mapping[str, str]
 
     def answers(self, match: Match) -> tuple[Mapping[str, ScoredRow], Mapping[str, ScoredRow]]:
-        """Those of the baseline, and of the cell."""
+        """Return those of the baseline, and of the cell."""
         before, after = self.cells(match)
         return before.answers, after.answers
 
     def cells(self, match: Match) -> tuple[Variant, Variant]:
-        """The baseline, and the cell."""
+        """Return the baseline, and the cell."""
         return self.first.cell(match.baseline), self.second.cell(match.cell)
 
 

@@ -65,7 +65,7 @@ class ComparedRun:
         return list(dict.fromkeys(name for row in self.rows for name in row["metrics"]))
 
     def cell(self, label: str) -> Variant:
-        """The cell of a label."""
+        """Return the cell of a label."""
         return self.cells[label] if label in self.cells else self.replicates[label]
 
     def figures(self, label: str) -> Figures:
@@ -73,7 +73,8 @@ class ComparedRun:
         return own_figures(self.cell(label), self.together)
 
     def named(self, name: str) -> list[str]:
-        """The labels of the cells that a name fits. Of several repeats and seeds the first one's id means all, as in
+        """Return the labels of the cells that a name fits. Of several repeats and seeds the first one's id means all,
+        as in
         a summary; a single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where
         it is not the first.
 
@@ -88,7 +89,7 @@ class ComparedRun:
 
 
 def read_compared(path: Path) -> ComparedRun:
-    """The run of a folder; RunError where there is none, it has not finished, or its summary is unusable."""
+    """Return the run of a folder; RunError where there is none, it has not finished, or its summary is unusable."""
     with open_finished(path) as run:
         first, answers = run.rows[0], _answers(run.folder.database.read(_SCORES))
         cells = variants_of(run.rows, answers)

@@ -60,7 +60,7 @@ _SAME = 0.01  # a mean hardness that differs by less is the same to two decimals
 
 def notes(curves: Sequence[Curve], own: Sequence[Areas], reached: Mapping[str, Reached], metrics: Sequence[str],
           pairs: int, compared: int, changes: int) -> list[str]:
-    """What the figures do not say by themselves.
+    """Return what the figures do not say by themselves.
 
     Args:
         reached: by cell.
@@ -144,7 +144,7 @@ class _Run:
 def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
             metric: str, scoring: Scoring, seed: int = 0, repeated: Sequence[Mapping[str, Any]] = (),
             reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
-    """What doses of negatives do; None where no two cells differ in the dose alone.
+    """Return what doses of negatives do; None where no two cells differ in the dose alone.
 
     Of each curve: the figures of its cells; the areas (`area.areas`) with intervals, as any score has them; `change`,
     the last dose compared with the first, and over the number of negatives `slope`, that difference and its interval

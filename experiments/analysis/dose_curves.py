@@ -49,7 +49,7 @@ class CurveGroup:
 
 
 def groups_of(dose: Mapping[str, Any]) -> list[CurveGroup]:
-    """The groups of a summary's `dose`, in the order of its curves."""
+    """Return the groups of a summary's `dose`, in the order of its curves."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, curve in enumerate(dose["curves"]):
         places.setdefault((curve["axis"], curve["word"]), []).append(place)
@@ -65,7 +65,7 @@ def _group(dose: Mapping[str, Any], axis: str, word: str, places: Sequence[int])
 
 
 def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What curves are called: by the factors in which any of them differ, the strategy where there are none."""
+    """Return what curves are called: by the factors in which any of them differ, the strategy where there are none."""
     rows = shortened(levels)
     names = [name for name in dict.fromkeys(name for row in rows for name in row)
              if len({row[name] for row in rows if row.get(name) is not None}) > 1]
@@ -118,13 +118,13 @@ class Curve:
         return self.axis, self.word, self.doses
 
     def differs(self, other: Curve) -> list[str]:
-        """The factors in which two curves differ, as cells do: what has no effect in one of them is none."""
+        """Return the factors in which two curves differ, as cells do: what has no effect in one of them is none."""
         levels = ((name, self.levels.get(name), other.levels.get(name)) for name in self.levels)
         return [name for name, one, another in levels if one is not None and another is not None and one != another]
 
 
 def curves_of(variants: Iterable[Variant]) -> list[Curve]:
-    """Every curve of two doses or more, those over the number of negatives first.
+    """Return every curve of two doses or more, those over the number of negatives first.
 
     Without a perturbation the number is 0: of negatives that are added to what is shown, of any sort. What is searched
     (`pool`) has no such cell, since without it other chunks are searched.
@@ -177,7 +177,7 @@ def _shared(variant: Variant, change: Perturbation) -> tuple[str | None, ...]:
 
 
 def area(doses: Sequence[float], scores: Sequence[float]) -> float:
-    """The area under straight lines between the points, over the range of doses: the mean height of the curve.
+    """Return the area under straight lines between the points, over the range of doses: the mean height of the curve.
 
     With doses d_1 < ... < d_m and scores s_i it is sum((s_i + s_(i+1)) / 2 * (d_(i+1) - d_i)) / (d_m - d_1), the
     trapezoidal rule; 1 for a score of 1 at every dose, whatever the doses are.
@@ -199,7 +199,7 @@ class Areas:
 
 
 def areas(curve: Curve) -> Areas:
-    """The areas of all questions that any cell of the curve has.
+    """Return the areas of all questions that any cell of the curve has.
 
     A question that a cell lacks, or which is answerable in one cell and not in another, has none. Areas are weighted
     means of scores, with one set of weights, so that they have the range of the metric, and figures of a set are made

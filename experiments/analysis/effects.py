@@ -47,7 +47,8 @@ class _Scores:
 
 def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
             metric: str, scoring: Scoring = "corrected") -> dict[str, Any] | None:
-    """What each factor does to the metric over the levels of the others, by how much every two of its levels differ,
+    """Return what each factor does to the metric over the levels of the others, by how much every two of its levels
+    differ,
     and where two factors depend on each other; p of factors and interactions is corrected over all of them. None
     where fewer than two factors vary among the cells that have the metric: the effects of one are its comparisons.
 

@@ -20,7 +20,7 @@ from experiments.words import metric_words
 
 
 def notes_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> list[str]:
-    """What the run lacks for a cause to be told, and how answers were counted."""
+    """Return what the run lacks for a cause to be told, and how answers were counted."""
     every = [case for of_cell in cases.values() for case in of_cell.values()]
     return [*_on_partial(every), *_on_lacking(cells, every), *_on_gold(cells, cases, questions), *_on_coarse(every)]
 
@@ -64,7 +64,7 @@ def _on_coarse(every: Sequence[Case]) -> Iterator[str]:
 
 
 def on_mended(joint: Sequence[Mapping[str, Any]]) -> list[str]:
-    """That retrieval misses which are right over the gold alone may be so by chance.
+    """Return that retrieval misses which are right over the gold alone may be so by chance.
 
     Args:
         joint: rows of `experiments.analysis.error_analysis`.
@@ -77,7 +77,7 @@ def on_mended(joint: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
-    """That a model which is right now and then, whatever it is shown, looks distracted.
+    """Return that a model which is right now and then, whatever it is shown, looks distracted.
 
     Args:
         joint: rows of `experiments.analysis.error_analysis`.
@@ -102,7 +102,7 @@ class _RightAnswer:
 
 
 def joint_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -> list[dict[str, Any]]:
-    """A row for each cell that has a sibling over the gold alone, which is `gold` in the row.
+    """Return a row for each cell that has a sibling over the gold alone, which is `gold` in the row.
 
     Over the questions that are scored and judged in both and answerable in both; where no answer came, none is right.
     `both`, `lost` (right over the gold alone, not in the cell), `gained` (the other way round) and `neither` count
@@ -174,7 +174,7 @@ class _GoldFound:
 def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
                rights: Sequence[str], scoring: Scoring, grouped: Grouped, seed: int,
                sweeps: Sweeps) -> dict[str, Any]:
-    """The summary's `error_analysis` and `tradeoff`.
+    """Return the summary's `error_analysis` and `tradeoff`.
 
     Args:
         results: of these cells, with their scores; their traces are not needed.
@@ -187,7 +187,7 @@ def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapp
 
 def error_analysis_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question],
                       rights: Sequence[str], grouped: Grouped, seed: int) -> dict[str, Any] | None:
-    """The summary's `error_analysis`; None where the benchmark has no notion of a right answer.
+    """Return the summary's `error_analysis`; None where the benchmark has no notion of a right answer.
 
     Of each cell, beside the shares of the causes: `known`, the share of its right answers that are right closed-book
     too; `gold_whole`, the share of the answerable questions with named gold that had all of it in view; `gold_found`,

@@ -34,7 +34,7 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """The condition; SettingsError where the text is of another form, or the metric is none."""
+        """Return the condition; SettingsError where the text is of another form, or the metric is none."""
         found = _FORM.fullmatch(text)
         if found is None:
             raise SettingsError(f"--fail-if {text!r}: expected METRIC < baseline, or METRIC.low or METRIC.high, or >, "
@@ -46,7 +46,7 @@ class Gate:
                    None if found["bound"] is None else "low" if found["bound"] == "low" else "high")
 
     def holds(self, comparison: Comparison) -> bool:
-        """Whether it holds of the difference over the pairs, or of the bound of its interval.
+        """Return whether it holds of the difference over the pairs, or of the bound of its interval.
 
         Raises:
             RunError: there is none; what cannot be checked has not passed.

@@ -52,7 +52,7 @@ class AnalysisInput:
         return [column for column in self.columns if column in scored]
 
     def clusters_of(self, results: Iterable[Result]) -> list[str]:
-        """The cluster of each result's question."""
+        """Return the cluster of each result's question."""
         return [self.clusters.get(result.question, result.question) for result in results]
 
     @property
@@ -65,11 +65,11 @@ class AnalysisInput:
         return {row["id"]: label for label, row in self.labelled()}
 
     def labelled(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """What each cell is called, and its row."""
+        """Return what each cell is called, and its row."""
         return list(zip(labels(self.cells), self.cells, strict=True))
 
     def shown(self, metric: str) -> str:
-        """The metric's name, with the judge's where it rests on one."""
+        """Return the metric's name, with the judge's where it rests on one."""
         return shown_name(metric, self.judge)
 
 
@@ -78,20 +78,20 @@ Analysis = Callable[[AnalysisInput], list[View]]
 
 def figures(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result],
             metrics: Iterable[str]) -> list[Value]:
-    """The metrics over these results of the cell; None where one has no figure."""
+    """Return the metrics over these results of the cell; None where one has no figure."""
     found = figures_of_cell(material, cell, results) if results else {}
     return [found.get(name) for name in metrics]
 
 
 def figures_of_cell(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result]) -> dict[str, Estimate]:
-    """Every metric over these results of the cell."""
+    """Return every metric over these results of the cell."""
     return aggregate(results, material.scoring, material.seed, refusing=may_refuse(cell["rules"]),
                      clusters=material.clusters_of(results))
 
 
 def change(material: AnalysisInput, pairs: Sequence[tuple[Result, Result]], metric: str) -> Estimate | None:
-    """The metric of the second results less that of the first, over the pairs that have both, with the interval of a
-    paired difference. Pairs whose first questions share a cluster do so too."""
+    """Return the metric of the second results less that of the first, over the pairs that have both, with the interval
+    of a paired difference. Pairs whose first questions share a cluster do so too."""
     before, after = ({str(place): pair[side] for place, pair in enumerate(pairs)} for side in (0, 1))
     clusters = dict(zip(before, material.clusters_of(before.values()), strict=True))
     made = pairs_of(metric, before, after, clusters, material.scoring)

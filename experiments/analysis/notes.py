@@ -25,7 +25,7 @@ from strategies.types import Rules, Usage
 
 
 def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
-    """That a column looks deeper than a retriever was asked to search.
+    """Return that a column looks deeper than a retriever was asked to search.
 
     Args:
         asked: how many chunks each retriever is asked for, by its name.
@@ -37,7 +37,7 @@ def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
 
 
 def on_unranked(questions: Iterable[Question]) -> list[str]:
-    """That questions which have no gold are in no figure, though trec_eval counts them."""
+    """Return that questions which have no gold are in no figure, though trec_eval counts them."""
     every = list(questions)
     without = sum(not one.gold for one in every)
     return [f"{without} of {len(every)} queries have no relevant document, and are in no figure here; trec_eval counts "
@@ -45,7 +45,8 @@ def on_unranked(questions: Iterable[Question]) -> list[str]:
 
 
 def on_chunked(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:
-    """That chunks of documents were found where documents are ranked: the deeper cuts are then of fewer documents.
+    """Return that chunks of documents were found where documents are ranked: the deeper cuts are then of fewer
+    documents.
 
     Args:
         results: by cell; `names`, what each cell is called.
@@ -69,7 +70,7 @@ _SHORT = {"negatives": _FEWER, "pool": _FEWER,
 
 
 def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
-    """A line for each model whose weights are those of the small default model, whatever name it has here.
+    """Return a line for each model whose weights are those of the small default model, whatever name it has here.
 
     Args:
         known: identities by name as a run recorded them, for weights that are not on this machine.
@@ -86,7 +87,7 @@ def _is_default(model: str, known: str | None) -> bool:
 
 
 def on_judge(judge: str | None, used: Usage) -> list[str]:
-    """What stands behind the grades, and what a judge model used, which is no part of the cells' own figures.
+    """Return what stands behind the grades, and what a judge model used, which is no part of the cells' own figures.
 
     Args:
         judge: None where the benchmark asks none.
@@ -100,7 +101,7 @@ def on_judge(judge: str | None, used: Usage) -> list[str]:
 
 
 def on_filled(filled: str, results: Iterable[Result]) -> list[str]:
-    """That gold answers stood in the sub-questions that were asked."""
+    """Return that gold answers stood in the sub-questions that were asked."""
     if filled != "gold" or not any(sub.trace for result in results for sub in result.subs):
         return []
     return ["Sub-questions were asked with the gold answers to the earlier ones in them: their figures and those of "
@@ -108,14 +109,15 @@ def on_filled(filled: str, results: Iterable[Result]) -> list[str]:
 
 
 def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
-    """How many answers a judge said nothing readable of, and why: a judge that fails looks like strategies that do."""
+    """Return how many answers a judge said nothing readable of, and why: a judge that fails looks like strategies that
+    do."""
     said = unjudged(verdicts)
     return [f"{said}. They count 0 in the judge's figures, whatever they say; as published, some means leave them "
             "out."] if said else []
 
 
 def unjudged(verdicts: Iterable[Verdict | None]) -> str:
-    """How many of the answers that a judge was asked of are unjudged, and why; empty where none is."""
+    """Return how many of the answers that a judge was asked of are unjudged, and why; empty where none is."""
     asked = [verdict for verdict in verdicts if verdict is not None]
     reasons = Counter(verdict.note or "no reason given" for verdict in asked if verdict.unjudged)
     why = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
@@ -135,14 +137,15 @@ def on_rules(rules: Iterable[Rules]) -> list[str]:
 
 
 def on_late_clues(questions: Collection[Question]) -> list[str]:
-    """How many questions have a clue that no condition shows, since it stands where the answer is told, or after."""
+    """Return how many questions have a clue that no condition shows, since it stands where the answer is told, or
+    after."""
     late = sum("late" in question.tags.get("clues", ()) for question in questions)
     return [f"In {late} of {len(questions)} questions a clue stands at the place where the novel tells the answer, or "
             "after it: neither gold nor full shows it."] if late else []
 
 
 def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) -> list[str]:
-    """How many questions could not have their gold dropped, where a perturbation drops it."""
+    """Return how many questions could not have their gold dropped, where a perturbation drops it."""
     without = sum(not question.gold for question in questions)
     if not without or not any(Perturbation.parse(name).drop_gold for name in perturbations):
         return []
@@ -172,8 +175,8 @@ ON_MINERS = "Negatives were mined by what searches among them"
 
 
 def on_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
-    """That retrievers search among negatives which one of them, or a part of one, has mined: they are its own nearest
-    misses, and no other's."""
+    """Return that retrievers search among negatives which one of them, or a part of one, has mined: they are its own
+    nearest misses, and no other's."""
     miners = dict.fromkeys(found.miner for question in questions for one in question.mined.values()
                            for found in one.found)
     searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()

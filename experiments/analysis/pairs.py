@@ -30,7 +30,7 @@ _ON_TABLES = ("Compared are every two cells that differ in one factor, over the 
 def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
                 metric: str, scoring: Scoring, seed: int = 0,
                 repeated: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any] | None:
-    """The paired comparisons by the metric, p corrected over all of them; None where the run has one cell.
+    """Return the paired comparisons by the metric, p corrected over all of them; None where the run has one cell.
 
     Repeats and seeds are no comparison: a question's score is its mean over them.
 
@@ -142,12 +142,13 @@ def change_of(factor: str | None, first: Variant, second: Variant, before: str, 
 
 
 def planned_pairs(rows: Sequence[Mapping[str, Any]]) -> int:
-    """How many pairs of these cells a run will compare, as far as that is known before it."""
+    """Return how many pairs of these cells a run will compare, as far as that is known before it."""
     return len(tested_pairs(variants_of(rows, {}))[0])
 
 
 def tested_pairs(variants: Sequence[Variant]) -> tuple[list[_Pair], list[str]]:
-    """The pairs that differ in exactly one factor, with the factor; and that they are not all, where they are not."""
+    """Return the pairs that differ in exactly one factor, with the factor; and that they are not all, where they are
+    not."""
     every = list(pairs_by_factor(variants))
     chosen = _bounded(every, variants)
     return chosen, _on_bound(len(every), len(chosen))
@@ -168,15 +169,15 @@ def _bounded(pairs: Sequence[_Pair], variants: Sequence[Variant]) -> list[_Pair]
 
 
 def row_of(first: Variant, second: Variant, found: Comparison) -> dict[str, Any]:
-    """A comparison as a summary holds it: `first` and `second` are ids of cells; `factor` is the one in which they
-    differ, None where there is none or several."""
+    """Return a comparison as a summary holds it: `first` and `second` are ids of cells; `factor` is the one in which
+    they differ, None where there is none or several."""
     factors = differing(first, second)
     return {"factor": factors[0] if len(factors) == 1 else None, "first": first.row["id"], "second": second.row["id"],
             **found.plain()}
 
 
 def on_replicates(variants: Iterable[Variant]) -> list[str]:
-    """What stands under a cell's id where it was asked several times."""
+    """Return what stands under a cell's id where it was asked several times."""
     return ["A question's score is its mean over repeats and seeds; the id of the first of these cells stands for "
             "all."] if any(variant.cells > 1 for variant in variants) else []
 

@@ -90,14 +90,14 @@ class PublishedTable(_Closed):
 
 
 def published_names() -> list[str]:
-    """The tables that there are."""
+    """Return the tables that there are."""
     folder = files("experiments").joinpath(*_FOLDER)
     return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
 
 
 @lru_cache(maxsize=32)
 def published(name: str) -> PublishedTable:
-    """The table of that name, such as `crest_3`: Table 3 of CReSt's paper.
+    """Return the table of that name, such as `crest_3`: Table 3 of CReSt's paper.
 
     Raises:
         SettingsError: there is none, or its file is damaged.
@@ -113,7 +113,7 @@ def published(name: str) -> PublishedTable:
 
 def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
                 questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
-    """What a cell of a run has for each column; None where nothing corresponds. Shares stay shares.
+    """Return what a cell of a run has for each column; None where nothing corresponds. Shares stay shares.
 
     Args:
         cell: a row of the run's summary.

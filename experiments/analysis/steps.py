@@ -30,7 +30,7 @@ class Flip:
 
 
 def flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
-    """The flips of a finding, losses first, in the order of the questions; none for a metric of sets."""
+    """Return the flips of a finding, losses first, in the order of the questions; none for a metric of sets."""
     scores = finding.pairs.scores
     if scores is None:
         return []
@@ -86,7 +86,7 @@ class _TracedAnswer:
 
 
 def divergences(first: tuple[Path, str], second: tuple[Path, str], questions: Sequence[str]) -> list[Divergence]:
-    """Where two cells, each a run's folder and a cell's id, part over the questions that both have.
+    """Return where two cells, each a run's folder and a cell's id, part over the questions that both have.
 
     Steps are compared in order: a search by its query and then by the chunks that it found, in order; a call by what
     it is for, its prompt, and then the reply. The first difference decides: what follows it differs for its sake.
@@ -97,7 +97,7 @@ def divergences(first: tuple[Path, str], second: tuple[Path, str], questions: Se
 
 
 def histogram(found: Sequence[Divergence], up: set[str], down: set[str]) -> list[Bar]:
-    """How many questions part at each place, in the order of the steps; those that part nowhere last.
+    """Return how many questions part at each place, in the order of the steps; those that part nowhere last.
 
     Args:
         up, down: questions that score higher in the second cell, and lower.
@@ -168,7 +168,7 @@ class Parting:
 
 
 def partings_of(findings: RunComparison) -> list[Parting]:
-    """One for each cell that is compared, whatever by how many metrics; of repeats and seeds, the first's."""
+    """Return one for each cell that is compared, whatever by how many metrics; of repeats and seeds, the first's."""
     first_of = {one.match: one for one in reversed(findings.found)}
     return [_parting(findings, one) for one in reversed(first_of.values())]
 
@@ -184,7 +184,7 @@ def _parting(findings: RunComparison, one: CellComparison) -> Parting:
 
 
 def findings_json(findings: RunComparison, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
-    """The comparisons, each with the names of its cells and the metric."""
+    """Return the comparisons, each with the names of its cells and the metric."""
     rows = [{"metric": one.comparison.metric, **row_of(*findings.cells(one.match), one.comparison),
              **_names(one.match), "verdict": verdict(one.comparison),
              **({"flips": [asdict(flip) for flip in flips(findings, one)]} if with_flips else {})}
@@ -195,7 +195,7 @@ def findings_json(findings: RunComparison, failed: Sequence[Passed], with_flips:
 
 
 def partings_json(findings: RunComparison, partings: Sequence[Parting]) -> list[dict[str, Any]]:
-    """Where the answers of each two cells part."""
+    """Return where the answers of each two cells part."""
     return [{**_cells(findings, one.match), "metric": one.metric, "histogram": [asdict(bar) for bar in one.bars],
              "questions": [asdict(divergence) for divergence in one.questions]} for one in partings]
 

@@ -23,8 +23,8 @@ _ANSWERED, _WRONG = "answered rather than refused", "wrong among those answered"
 
 def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
                 sweeps: Sweeps) -> list[dict[str, Any]] | None:
-    """The summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where the
-    benchmark has no notion of a right answer.
+    """Return the summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where
+    the benchmark has no notion of a right answer.
 
     `answered` is the coverage: the share of all questions, answerable or not, to which an answer came; `refused` the
     share refused. What is neither failed or could not be read. `risk` is the share of the answers that are not right:

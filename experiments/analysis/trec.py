@@ -29,8 +29,8 @@ class Ranked:
 
 
 def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> Rankings:
-    """The documents that a cell found for each question, each at the rank of its best chunk; called as the gold calls
-    them, by their id or by their source."""
+    """Return the documents that a cell found for each question, each at the rank of its best chunk; called as the gold
+    calls them, by their id or by their source."""
     named = {item.document for question in questions for item in question.gold}
     return {result.question: list(dict.fromkeys(
         one.source if one.source in named else one.document for one in result.in_view
@@ -38,7 +38,7 @@ def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> R
 
 
 def scores_of(rankings: Rankings, questions: Iterable[Question], wanted: Iterable[str] = ()) -> dict[str, Ranked]:
-    """The scores of another program's rankings by question; 0 for a question that it ranks nothing for.
+    """Return the scores of another program's rankings by question; 0 for a question that it ranks nothing for.
 
     Args:
         wanted: metrics of the group `ranking`, with any cuts.
@@ -98,7 +98,7 @@ class Evaluation:
 
 
 def evaluated(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str]) -> Evaluation:
-    """The cells of a finished run, and other programs' rankings for its questions.
+    """Return the cells of a finished run, and other programs' rankings for its questions.
 
     Compared are the cells that differ in one factor, as the run's summary compares them, and each of the others with
     all; p is corrected over all of these together.
@@ -121,7 +121,7 @@ def evaluated(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str])
 
 
 def line_name(label: str, row: Mapping[str, Any]) -> str:
-    """What a cell is called: a lone one, which no factor tells from others, by what it searched with."""
+    """Return what a cell is called: a lone one, which no factor tells from others, by what it searched with."""
     return str(row["retriever"]) if label == row["reasoning"] and row.get("retriever") else label
 
 

@@ -23,8 +23,8 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 
 
 def read_run(file: Path) -> Rankings:
-    """The rankings of a run, `.gz` or plain: by score, as trec_eval takes them, and not by the column `rank`; of equal
-    scores the document whose id is the greater comes first, as there.
+    """Return the rankings of a run, `.gz` or plain: by score, as trec_eval takes them, and not by the column `rank`;
+    of equal scores the document whose id is the greater comes first, as there.
 
     Raises:
         BenchmarkError: the file cannot be read, or a line does not fit.
@@ -75,7 +75,6 @@ def _written(rankings: Rankings, tag: str) -> Iterator[str]:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream, \
                 io.TextIOWrapper(stream, encoding="utf-8-sig", newline="\n") as lines:

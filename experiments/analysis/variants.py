@@ -53,7 +53,7 @@ def _level(name: str, row: Mapping[str, Any]) -> str | None:
 
 
 def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]]) -> list[Variant]:
-    """The variants, in the order of the cells.
+    """Return the variants, in the order of the cells.
 
     Args:
         rows: of a run's summary.
@@ -69,7 +69,7 @@ def labels_of(variants: Iterable[Variant]) -> list[str]:
 
 
 def replicates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The cells of each variant, in their order."""
+    """Return the cells of each variant, in their order."""
     alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         alike.setdefault(tuple(str(row.get(name)) for name in VARIED), []).append(row)
@@ -94,7 +94,7 @@ def _mean(rows: Sequence[ScoredRow], name: str) -> float | None:
 
 
 def differing(first: Variant, second: Variant) -> list[str]:
-    """The factors in which two variants differ.
+    """Return the factors in which two variants differ.
 
     A factor that has no effect in one of them, as the retriever has none closed-book, is none in which they differ:
     it has none because of another one, in which they do. Rules and perturbations have none closed-book.
@@ -104,7 +104,7 @@ def differing(first: Variant, second: Variant) -> list[str]:
 
 
 def pairs_by_factor(variants: Sequence[Variant]) -> Iterator[tuple[str, Variant, Variant]]:
-    """All pairs that differ in exactly one factor, by factor and then in the order of the variants."""
+    """Yield all pairs that differ in exactly one factor, by factor and then in the order of the variants."""
     found = [(factors[0], first, second) for place, first in enumerate(variants) for second in variants[place + 1:]
              if len(factors := differing(first, second)) == 1]
     yield from sorted(found, key=lambda pair: VARIED.index(pair[0]))
@@ -112,7 +112,7 @@ def pairs_by_factor(variants: Sequence[Variant]) -> Iterator[tuple[str, Variant,
 
 def repeated(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
              scoring: Scoring, seed: int = 0) -> list[dict[str, Any]]:
-    """The figures of every way of answering that was asked several times, over its repeats and seeds.
+    """Return the figures of every way of answering that was asked several times, over its repeats and seeds.
 
     A question's score is its mean over them, so that the intervals, which are of questions, shrink as far as its
     answers vary, and count no question twice.
@@ -134,19 +134,20 @@ Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
 
 
 def together_of(repeated: Iterable[Mapping[str, Any]]) -> dict[str, Figures]:
-    """The figures of what was asked several times, by the id of its first cell, out of a summary's `repeated`."""
+    """Return the figures of what was asked several times, by the id of its first cell, out of a summary's
+    `repeated`."""
     return {row["cell"]: row["metrics"] for row in repeated}
 
 
 def own_figures(variant: Variant, together: Mapping[str, Figures]) -> Figures:
-    """Those of its row, or over all its repeats and seeds; empty where neither is known."""
+    """Return those of its row, or over all its repeats and seeds; empty where neither is known."""
     found: Figures = variant.row.get("metrics", {}) if variant.cells == 1 else together.get(variant.row["id"], {})
     return found
 
 
 def with_own_intervals(found: Comparison, first: Figures, second: Figures) -> Comparison:
-    """The comparison with one interval for one figure, wherever it stands: a cell whose questions all have a pair has
-    the interval of the run's table, and another one keeps that over its pairs."""
+    """Return the comparison with one interval for one figure, wherever it stands: a cell whose questions all have a
+    pair has the interval of the run's table, and another one keeps that over its pairs."""
     before, after = first.get(found.metric, {}), second.get(found.metric, {})
     if _same(before, found.before, found.n):
         found = replace(found, before_low=before["low"], before_high=before["high"])

@@ -138,7 +138,6 @@ def over(question: Question, row: Row, novel: Novel) -> Question:
 
 
 def _placed(steps: tuple[Step, ...], positions: list[int], novel: Novel, length: int) -> tuple[Step, ...]:
-    """The steps with their depths; none has one where steps and positions are not one to one."""
     if len(steps) != len(positions):
         return steps
     starts = [novel.paragraphs[position].start if position in novel.paragraphs else length for position in positions]

@@ -38,7 +38,7 @@ _HINTS = ("generation context", "document context")
 
 
 def unwrapped(document: str) -> str:
-    """The texts of a document that is the text of a dictionary, such as `{'title': "…", 'text': "…"}`.
+    """Return the texts of a document that is the text of a dictionary, such as `{'title': "…", 'text': "…"}`.
 
     They come in their order, a blank line between them; numbers are written out. Any other document comes back as it
     is, as does one whose dictionary cannot be read. Nothing is evaluated.

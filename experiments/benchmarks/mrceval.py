@@ -49,7 +49,7 @@ _TASK_WORDS = {"context": "Context", "knowledge": "Knowledge", "reasoning": "Rea
 
 
 def named_subtask(text: str) -> str | None:
-    """The one sub-task that the text names, such as `Temporal reasoning` or `facts_understanding/entity`.
+    """Return the one sub-task that the text names, such as `Temporal reasoning` or `facts_understanding/entity`.
 
     None where it names none, or several.
     """
@@ -59,7 +59,7 @@ def named_subtask(text: str) -> str | None:
 
 
 def named_task(text: str) -> str | None:
-    """The one task that the text names; None where it names none, or several."""
+    """Return the one task that the text names; None where it names none, or several."""
     named = {task for word, task in _TASK_WORDS.items() if word in fold(text).split()}
     return named.pop() if len(named) == 1 else None
 

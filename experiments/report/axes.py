@@ -31,14 +31,14 @@ class Axis:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Where the value stands, from 0 to 100; what is beyond an end stands there."""
+        """Return where the value stands, from 0 to 100; what is beyond an end stands there."""
         low, high = self.low, self.high
         if self.logarithmic:
             low, high, value = math.log(low), math.log(high), math.log(max(value, self.low))
         return round(min(max((value - low) / (high - low), 0.0), 1.0) * 100, 2)
 
     def down(self, value: float) -> float:
-        """Where the value stands on an upright axis, from 0 at the top to 100."""
+        """Return where the value stands on an upright axis, from 0 at the top to 100."""
         return round(100 - self.at(value), 2)
 
 

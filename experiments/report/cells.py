@@ -35,7 +35,7 @@ class Figure:
         return None if self.mean is None else round(self.mean * self.n)
 
     def marks(self, column: str) -> tuple[float, float, float] | None:
-        """Where mean, low and high stand on the column's axis, from 0 to 100.
+        """Return where mean, low and high stand on the column's axis, from 0 to 100.
 
         None without an interval, and where the metric is none of those that end at 1.
         """
@@ -107,11 +107,11 @@ class ReportCell:
         return parts
 
     def of(self, metric: str) -> tuple[str, Figure] | None:
-        """The column and figure of the metric."""
+        """Return the column and figure of the metric."""
         return next(((name, figure) for name, figure in self.figures.items() if metric_of(name) == metric), None)
 
     def counts(self, column: ReportColumn) -> list[int]:
-        """How many questions each share of a joined column is; none where any is not known."""
+        """Return how many questions each share of a joined column is; none where any is not known."""
         found = [figure.count for part in column.parts if (figure := self.figures.get(part)) is not None]
         known = [count for count in found if count is not None]
         return known if len(known) == len(column.parts) else []
@@ -154,7 +154,7 @@ class Table:
 
 
 def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
-    """The summary's cells as rows.
+    """Return the summary's cells as rows.
 
     Args:
         columns: of the benchmark's scheme; without, all metrics are its columns.
@@ -191,7 +191,7 @@ def _column(parts: Sequence[str]) -> ReportColumn:
 
 
 def metric_of(column: str) -> str:
-    """The metric of a column, whose name may end with that of the judge."""
+    """Return the metric of a column, whose name may end with that of the judge."""
     return column.split(" ")[0]
 
 
@@ -213,7 +213,7 @@ def _text(value: object) -> str:
 
 
 def column(name: str, judge: str | None) -> str:
-    """The metric's name, with the judge's short one where a judge's grades are in it, safe to look at."""
+    """Return the metric's name, with the judge's short one where a judge's grades are in it, safe to look at."""
     return visible(shown_name(name, short_name(judge) if judge else None))
 
 

@@ -31,7 +31,7 @@ class CellCosts:
         return "price" if self.priced else "tokens"
 
     def share(self, cell: ReportCell, of: ReportCell) -> float:
-        """What one cell costs of another's cost; 1 where either's is not known."""
+        """Return what one cell costs of another's cost; 1 where either's is not known."""
         return self.of[cell.id] / self.of[of.id] if cell.id in self.of and of.id in self.of else 1.0
 
     def words(self, value: float) -> str:
@@ -51,7 +51,7 @@ def cost_of(cells: Sequence[ReportCell]) -> CellCosts:
 
 
 def front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
-    """The Pareto front, cheapest first: the cells than which none is as good for less, nor better for as much.
+    """Return the Pareto front, cheapest first: the cells than which none is as good for less, nor better for as much.
 
     By means alone. Cells of different judges do not compare, so there is none.
     """
@@ -110,7 +110,7 @@ class CellPair:
         return found if found is None or self.second.id == cell.id else 0.0 - found
 
     def bounds(self, cell: ReportCell) -> tuple[float, float] | None:
-        """The interval of `beyond`."""
+        """Return the interval of `beyond`."""
         low, high = self.tested.low, self.tested.high
         if low is None or high is None:
             return None
@@ -195,7 +195,7 @@ def figures(table: Table) -> dict[str, Figure]:
 
 
 def leaders(table: Table, among: Sequence[ReportCell] | None = None) -> list[ReportCell]:
-    """The cells with the highest mean, several where it is the same; none where judges differ."""
+    """Return the cells with the highest mean, several where it is the same; none where judges differ."""
     known = figures(table)
     cells = [cell for cell in (table.cells if among is None else among) if cell.id in known]
     if len(table.judges) > 1:

@@ -19,8 +19,8 @@ _SETTINGS = {"retrieved": "With retrieval (retrieved)", "given": "With the bench
 
 
 def contenders(table: Table) -> Table:
-    """The cells of the first condition of `retrieved`, `given` and `full`, `gold` and `closed-book` that there is,
-    without perturbation where any has none; called by what tells these apart."""
+    """Return the cells of the first condition of `retrieved`, `given` and `full`, `gold` and `closed-book` that there
+    is, without perturbation where any has none; called by what tells these apart."""
     found = [[cell for cell in table.cells if cell.factors.get("condition") in tier] for tier in _TIERS]
     cells = next((tier for tier in found if tier), list(table.cells))
     for name, plain in _PLAIN.items():
@@ -33,13 +33,13 @@ def contenders(table: Table) -> Table:
 
 
 def setting_of(table: Table) -> str:
-    """The start of a sentence about its cells: the condition that all share, or how many they are."""
+    """Return the start of a sentence about its cells: the condition that all share, or how many they are."""
     shared = {cell.factors.get("condition") or "" for cell in table.cells}
     return in_words(shared.pop()) if len(shared) == 1 else f"Of {len(table.cells)} cells"
 
 
 def in_words(condition: str) -> str:
-    """What is shown under a condition, as the start of a sentence."""
+    """Return what is shown under a condition, as the start of a sentence."""
     return _SETTINGS.get(condition, f"Under {condition}" if condition else "In this run")
 
 
@@ -56,7 +56,8 @@ def _label(cell: ReportCell, table: Table, factors: list[str]) -> str:
 
 
 def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
-    """The table with one cell for all that ask the same again, under the first one's id. Comparisons name them so.
+    """Return the table with one cell for all that ask the same again, under the first one's id. Comparisons name them
+    so.
 
     Args:
         repeated: the summary's figures of them; without, they have their means and no intervals.

@@ -45,11 +45,11 @@ class Texts:
         self._shown: list[tuple[str, ...]] = []
 
     def evidence(self, key: str) -> int:
-        """The number of a passage's content."""
+        """Return the number of a passage's content."""
         return self._evidence.setdefault(key, len(self._evidence))
 
     def prompt(self, key: str, shown: tuple[str, ...]) -> int:
-        """The number of a prompt part.
+        """Return the number of a prompt part.
 
         Args:
             shown: hashes of the passages that it may hold, in order.
@@ -60,12 +60,12 @@ class Texts:
         return self._prompts[key]
 
     def packed_evidence(self, budget: int) -> Packed:
-        """Each passage as its pieces."""
+        """Return each passage as its pieces."""
         return packed_within("evidence", len(self._evidence), (_literal(self._text(key)) for key in self._evidence),
                              budget)
 
     def packed_prompts(self, budget: int) -> Packed:
-        """Each part as its pieces, in which a number stands for the passage of that number."""
+        """Return each part as its pieces, in which a number stands for the passage of that number."""
         return packed_within("prompts", len(self._prompts), self._parts(), budget)
 
     def _parts(self) -> Iterator[list[Piece]]:
@@ -94,19 +94,19 @@ _LONGEST = 2_000
 
 
 def subs(question: Question) -> list[Any]:
-    """The benchmark's sub-questions with their gold answers, in order."""
+    """Return the benchmark's sub-questions with their gold answers, in order."""
     pairs = zip_longest(question.sub_questions, question.sub_answers, fillvalue="")
     return [[shown(asked, _LONGEST), shown(answer, _LONGEST)] for asked, answer in pairs]
 
 
 def references(question: Question) -> list[Any]:
-    """The reference reasoning in order: each step, and where its evidence stands."""
+    """Return the reference reasoning in order: each step, and where its evidence stands."""
     return [[shown(step.text, _LONGEST), "" if step.depth is None else f"{100 * step.depth:.0f} % in"]
             for step in question.steps]
 
 
 def asked(result: Result) -> list[Any]:
-    """The sub-questions that were asked, in order: question, answer, outcome, and whether it was right."""
+    """Return the sub-questions that were asked, in order: question, answer, outcome, and whether it was right."""
     return [_asked(sub, result.scores.get(f"sub_em@{place}")) for place, sub in enumerate(result.subs, 1)]
 
 
@@ -116,7 +116,7 @@ def _asked(sub: StoredSub, score: float | None) -> list[Any]:
 
 
 def graded(verdict: Verdict | None, question: Question) -> str:
-    """The verdict in a few words, by its rubric; empty where there is none."""
+    """Return the verdict in a few words, by its rubric; empty where there is none."""
     if verdict is None:
         return ""
     if verdict.points is not None:
@@ -174,7 +174,8 @@ class Passages:
     _places: dict[str, int] = field(default_factory=dict)
 
     def of(self, result: Result) -> list[Any]:
-        """The place in `found` and the number of each passage; places alone where the numbers are 1, 2, 3 and so on."""
+        """Return the place in `found` and the number of each passage; places alone where the numbers are 1, 2, 3 and
+        so on."""
         places = [self._place(stored) for stored in result.evidence]
         numbers = [stored.number for stored in result.evidence]
         return [places] if numbers == list(range(1, len(numbers) + 1)) else [places, numbers]
@@ -195,7 +196,7 @@ REPLY = 12_000
 
 
 def steps(trace: Sequence[StoredStep], evidence: Sequence[StoredPassage], texts: Texts) -> list[dict[str, Any]]:
-    """The trace, each step without the fields that are empty."""
+    """Return the trace, each step without the fields that are empty."""
     keys = tuple(passage.text for passage in evidence)
     return [{name: value for name, value in _step(step, keys, texts).items() if value} for step in trace]
 

@@ -82,7 +82,7 @@ def write_report(view: ReportInput, path: Path, budget: int = BUDGET) -> None:
 
 
 def render(view: ReportInput, budget: int = BUDGET) -> str:
-    """The whole page. Equal input gives equal bytes."""
+    """Return the whole page. Equal input gives equal bytes."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(loader=PackageLoader("experiments.report", "assets"), autoescape=True,
@@ -175,7 +175,7 @@ def _assets() -> dict[str, str]:
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """Nothing may be loaded or sent; only the named scripts and styles run."""
+    """Return nothing may be loaded or sent; only the named scripts and styles run."""
     return (f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
             "base-uri 'none'; form-action 'none'")
 

@@ -73,7 +73,7 @@ class Listing:
                 None if decides is None else round(decides[1], 3))
 
     def columns(self, causes: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-        """Everything but where the items are.
+        """Return everything but where the items are.
 
         Args:
             causes: by cell's id, then by question's.
@@ -98,7 +98,7 @@ class Listing:
 
 
 def deciding(result: Result, rights: Sequence[str]) -> tuple[str, float] | None:
-    """The first of the metrics that say what is right, if any applies, and its score."""
+    """Return the first of the metrics that say what is right, if any applies, and its score."""
     return next(((name, score) for name in rights if (score := result.scores.get(name)) is not None), None)
 
 
@@ -121,7 +121,7 @@ class Browser:
 
 
 def browse(view: ReportInput, cells: Sequence[ReportCell], results: list[Result], budget: int = BUDGET) -> Browser:
-    """Every question of the run or of its records, in the benchmark's order; the unknown ones last.
+    """Return every question of the run or of its records, in the benchmark's order; the unknown ones last.
 
     Args:
         results: takes the results of all records, without their traces: the records are read once.
@@ -160,7 +160,7 @@ class _Items:
         self._texts = Texts(view.text)
 
     def add(self, question: Question, records: Mapping[str, Record]) -> int:
-        """The number of the question's item."""
+        """Return the number of the question's item."""
         passages = Passages(self._texts)
         answered = [_filled(self._answer(cell, record, passages)) if (record := records.get(cell.id)) else None
                     for cell in self._cells]
@@ -172,7 +172,7 @@ class _Items:
             "answers": answered}))
 
     def packed(self, budget: int) -> tuple[Packed, ...]:
-        """The kinds in the order in which they get room, each what those before it leave."""
+        """Return the kinds in the order in which they get room, each what those before it leave."""
         questions = self._questions.packed()
         evidence = self._texts.packed_evidence(budget - questions.size)
         traces = self._traces.packed(budget - questions.size - evidence.size)

@@ -25,7 +25,7 @@ _MOST = 6  # sentences
 
 
 def on_parts(table: Table, tested: CellPairs | None) -> list[str]:
-    """A sentence for each level of the second of two crossed factors; none where a third one varies.
+    """Return a sentence for each level of the second of two crossed factors; none where a third one varies.
 
     Conditions stand in the order in which they compete.
     """
@@ -66,7 +66,7 @@ _NAMED = 4  # cells that a sentence names
 
 
 def headline(table: Table, tested: CellPairs | None, cost: CellCosts) -> str:
-    """The best cell, and how far that is certain.
+    """Return the best cell, and how far that is certain.
 
     Args:
         table: the cells that compete.
@@ -93,7 +93,7 @@ def headline(table: Table, tested: CellPairs | None, cost: CellCosts) -> str:
 
 
 def on_quality(table: Table, tested: CellPairs | None) -> list[str]:
-    """The best cell against each cell that differs from it in one factor."""
+    """Return the best cell against each cell that differs from it in one factor."""
     best = leaders(table)
     if len(best) != 1 or len(table.cells) == 1 or tested is None:
         return []
@@ -114,7 +114,7 @@ def on_quality(table: Table, tested: CellPairs | None) -> list[str]:
 
 
 def on_differences(tested: CellPairs | None) -> list[str]:
-    """What the words for differences mean, and how many there are of each between all cells."""
+    """Return what the words for differences mean, and how many there are of each between all cells."""
     if tested is None:
         return []
     rule = f"p < {ALPHA:g} in a paired test over the same questions"
@@ -128,7 +128,7 @@ def on_differences(tested: CellPairs | None) -> list[str]:
 
 
 def mean_words(figure: Figure) -> str:
-    """The mean with its interval."""
+    """Return the mean with its interval."""
     between = interval(figure.low, figure.high)
     return f"{figure.mean or 0.0:z.2f}" + (f" {between}" if between else "")
 
@@ -199,7 +199,7 @@ _BOUNDS = {"gold": ("With the gold alone (gold) {} reaches {}{}.", ", the ceilin
 
 
 def on_bounds(table: Table, competing: Table) -> list[str]:
-    """The best of the competing cells under `gold` and `closed-book`, as far as these do not compete."""
+    """Return the best of the competing cells under `gold` and `closed-book`, as far as these do not compete."""
     best, known = leaders(competing), figures(table)
     rivals = {cell.id for cell in competing.cells}
     if not best or len(competing.cells) == len(table.cells):

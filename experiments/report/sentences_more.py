@@ -119,7 +119,7 @@ def _cases(level: list[tuple[ReportCell, Figure]]) -> str:
 
 
 def on_cost(table: Table, cost: CellCosts, tested: CellPairs | None) -> list[str]:
-    """The cheapest cell that is not really different from the best one, and the Pareto front.
+    """Return the cheapest cell that is not really different from the best one, and the Pareto front.
 
     Args:
         table: the cells that compete.

@@ -15,7 +15,7 @@ BUDGET = 22_000_000  # characters of packed blocks in a page
 
 
 def pack(text: str) -> str:
-    """The UTF-8 text, gzipped and in base64. Equal texts give equal packs."""
+    """Return the UTF-8 text, gzipped and in base64. Equal texts give equal packs."""
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)).decode("ascii")
 
 
@@ -80,7 +80,7 @@ class Blocks:
         self._open, self._open_size = [], 0
 
     def packed(self, budget: int | None = None) -> Packed:
-        """All blocks, or those that begin within the budget."""
+        """Return all blocks, or those that begin within the budget."""
         if self._open:
             self._close()
         fits, used = 0, 0

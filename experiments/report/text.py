@@ -15,7 +15,7 @@ _PIECE = re.compile(r"[^_/.:#]+[_/.:#]*|[_/.:#]+")
 
 
 def pieces(name: str) -> list[str]:
-    """A name, such as a metric's or a model's address, where a line may break."""
+    """Return a name, such as a metric's or a model's address, where a line may break."""
     return _PIECE.findall(name)
 
 
@@ -39,7 +39,7 @@ def shown(text: str, limit: int) -> str | list[str | int]:
 
 
 def to_questions(**wanted: object) -> str:
-    """The question browser with these filters set, such as `cell` (its number), `cause` or `outcome`."""
+    """Return the question browser with these filters set, such as `cell` (its number), `cause` or `outcome`."""
     return "#questions?" + urlencode({name: str(value) for name, value in wanted.items()}, quote_via=quote)
 
 

@@ -61,22 +61,22 @@ class Spending:
         self.dollars += usage.price or 0.0
 
     def spent(self) -> dict[str, float]:
-        """What was spent of each part of the budget that is set, in its unit."""
+        """Return what was spent of each part of the budget that is set, in its unit."""
         dollars, tokens = self._before
         every = {"dollars": dollars + self.dollars, "tokens": tokens + self.prompt_tokens + self.completion_tokens,
                  "seconds": time.monotonic() - self._begun}
         return {name: amount for name, amount in every.items() if getattr(self.budget, name) is not None}
 
     def left(self) -> dict[str, float]:
-        """What is left of each part of the budget that is set, never below 0."""
+        """Return what is left of each part of the budget that is set, never below 0."""
         return {name: max(getattr(self.budget, name) - amount, 0.0) for name, amount in self.spent().items()}
 
     def is_over(self) -> bool:
-        """Whether a part of the budget is spent."""
+        """Return whether a part of the budget is spent."""
         return 0.0 in self.left().values()
 
     def affordable(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, until the budget is spent."""
+        """Yield the items, until the budget is spent."""
         for item in items:
             if self.is_over():
                 self.stopped = True
@@ -85,7 +85,7 @@ class Spending:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """What goes on within is given up when the session's seconds are over."""
+        """Yield what goes on within is given up when the session's seconds are over."""
         loop = asyncio.get_running_loop()
         until = None if self.budget.seconds is None else loop.time() + self._begun + self.budget.seconds - \
             time.monotonic()
@@ -165,7 +165,6 @@ def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
 
 
 def _how(name: str, amount: float) -> str:
-    """How to continue."""
     if name == "seconds":
         return "the same command continues, for as long again"
     more = f"{2 * amount:.0f}" if amount >= 1 else f"{2 * amount:.2g}"
@@ -200,13 +199,13 @@ class CellBudgets:
             yield
 
     def spent(self, cell: str) -> str | None:
-        """What of the cell's limits is used up, in words; None where something of each part is left."""
+        """Return what of the cell's limits is used up, in words; None where something of each part is left."""
         so_far = self._used[cell]
         return next((f"the cell may use {limit:g} {name}, and its questions have used {so_far[name]:g}"
                      for name, limit in self._limits.items() if so_far[name] >= limit), None)
 
     def limits(self, cell: str) -> Limits:
-        """What the cell's next question may use, where something of each part is left."""
+        """Return what the cell's next question may use, where something of each part is left."""
         left = {name: limit - self._used[cell][name] for name, limit in self._limits.items()}
         return self._each.model_copy(update={name: min(getattr(self._each, name), _whole(name, amount))
                                              for name, amount in left.items()})

@@ -101,7 +101,7 @@ class Replay:
         return check_settings(self.about.settings, str(self.path), checked=True)
 
     def same_settings(self, settings: RunSettings) -> bool:
-        """Whether a run with these settings is the recorded one, wherever its files are."""
+        """Return whether a run with these settings is the recorded one, wherever its files are."""
         known, now = (yaml.safe_dump({**portable(yaml.safe_load(one.resolved())), "name": ""})
                       for one in (self.recorded, settings))
         return difference(known, now, same_questions=True) is None

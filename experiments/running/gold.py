@@ -46,7 +46,7 @@ class GoldView:
         return frozenset[int]().union(*self.hits.values())
 
     def gold_among(self, numbers: Iterable[int]) -> bool | None:
-        """Whether any of the evidence of these numbers holds gold; None where the question has none."""
+        """Return whether any of the evidence of these numbers holds gold; None where the question has none."""
         return any(self.hits[number] for number in numbers) if self.total else None
 
 
@@ -93,7 +93,7 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
 
 
 def by_source(gold: Iterable[Gold], own: Mapping[str, Document]) -> tuple[Gold, ...]:
-    """The gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know.
+    """Return the gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know.
 
     Args:
         own: the benchmark's documents, by id.
@@ -122,7 +122,7 @@ class Shown:
             self.add(chunk)
 
     def lacks(self, chunk: Chunk) -> bool:
-        """Whether neither the chunk's text nor any part of its span is there."""
+        """Return whether neither the chunk's text nor any part of its span is there."""
         spans = self._spans.get((chunk.document, chunk.format), ())
         return chunk.content not in self._texts and not any(
             chunk.start < end and start < chunk.end for start, end in spans)
@@ -152,7 +152,7 @@ class Perturber:
 
     def changed(self, change: Perturbation, question: Question, chunks: Sequence[Chunk], gold: Sequence[Gold],
                 seed: int, more: Sequence[Chunk] = ()) -> Changed:
-        """The chunks after the perturbation.
+        """Return the chunks after the perturbation.
 
         Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
         ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the
@@ -183,7 +183,7 @@ class Perturber:
         return Changed(after, tuple(notes))
 
     def searched(self, change: Perturbation, question: Question, own: Sequence[Chunk], seed: int) -> Changed:
-        """What is searched under `pool`: the gold of the question's chunks, unless it is dropped, and negatives.
+        """Return what is searched under `pool`: the gold of the question's chunks, unless it is dropped, and negatives.
 
         Args:
             own: the chunks that the question is searched over without it.
@@ -244,7 +244,7 @@ def _short(word: str, found: int, wanted: int) -> list[str]:
 
 
 def telling(question: Question) -> tuple[str, ...]:
-    """The gold answers, normalised, that a chunk which holds them may tell; of an option, its text.
+    """Return the gold answers, normalised, that a chunk which holds them may tell; of an option, its text.
 
     `yes`, a number of one digit or a lone letter stands anywhere and tells nothing.
     """
@@ -254,6 +254,5 @@ def telling(question: Question) -> tuple[str, ...]:
 
 
 def _tells(chunk: Chunk, answers: Collection[str]) -> bool:
-    """Whether an answer stands in the chunk."""
     text = normalize_answer(chunk.content) if answers else ""
     return any(holds(text, answer) for answer in answers)

@@ -34,7 +34,7 @@ _QUESTIONS = frozenset({"benchmark.path", "benchmark.corpus", "benchmark.novels"
 
 
 def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
-    """What a folder's run has other than these settings and questions, in words; None where both are the same.
+    """Return what a folder's run has other than these settings and questions, in words; None where both are the same.
 
     Args:
         known, config: the resolved settings of the run there, and of the one to be begun.
@@ -67,7 +67,7 @@ def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
 
 
 def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
-    """The identity of every model by name, judges' too. Of two with one identity, one would get no call.
+    """Return the identity of every model by name, judges' too. Of two with one identity, one would get no call.
 
     Args:
         known: of an earlier session of the run.
@@ -97,7 +97,7 @@ def _version(package: str) -> str | None:
 
 
 def difference(known: str, now: str, same_questions: bool) -> str | None:
-    """The first setting that differs, with both values; None where it is one run all the same.
+    """Return the first setting that differs, with both values; None where it is one run all the same.
 
     A run or its data may be moved, and it may go on faster, slower or with another budget.
 

@@ -51,7 +51,7 @@ def write_sheet(path: Path, material: Material) -> None:
 
 
 def guarded(cell: str) -> str:
-    """The cell with an apostrophe before it where a spreadsheet would run it as a formula."""
+    """Return the cell with an apostrophe before it where a spreadsheet would run it as a formula."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
@@ -62,7 +62,7 @@ def _shown(graded: Graded) -> tuple[str, str]:
 
 
 def raters_of(paths: Sequence[Path], material: Material) -> list[Rater]:
-    """A rater for each file, called by the file's name, or by its path where several have that name.
+    """Return a rater for each file, called by the file's name, or by its path where several have that name.
 
     Raises:
         SettingsError: a file is given twice.
@@ -77,7 +77,7 @@ def raters_of(paths: Sequence[Path], material: Material) -> list[Rater]:
 
 
 def read_labels(path: Path, material: Material, rater: str | None = None) -> Rater:
-    """The labels of a filled-in sheet, or of JSON Lines with `cell`, `question` and `grade` (of steps, a list).
+    """Return the labels of a filled-in sheet, or of JSON Lines with `cell`, `question` and `grade` (of steps, a list).
 
     Args:
         rater: what to call who gave them; the file's name where None.
@@ -115,7 +115,6 @@ def _id(row: Row, field: str) -> str:
 
 
 def _verdict(row: Row, rater: str, graded: Graded) -> Verdict | None:
-    """The label of a row; None where it is empty."""
     stated = row.fields.get("grade")
     said = str(stated).strip() if stated is not None else ""
     if not said:

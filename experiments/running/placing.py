@@ -28,7 +28,7 @@ class Places:
                 self._rows[name].append(row)
 
     def gold(self, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
-        """The chunks that are gold at any level, in order."""
+        """Return the chunks that are gold at any level, in order."""
         named = {name for item in gold for name in (item.chunk, item.document) if name}
         rows = sorted({row for name in named for row in self._rows.get(name, ())})
         view = match(gold, (Passage(row, self.chunks[row]) for row in rows), self._source_of)
@@ -51,7 +51,7 @@ class Placing:
         self._documents: dict[tuple[IndexKey, str], Chunk] = {}
 
     def chunks(self, cell: Cell, question: Question) -> tuple[Chunk, ...]:
-        """The chunks of the cell's condition, in the benchmark's order; none where it places none."""
+        """Return the chunks of the cell's condition, in the benchmark's order; none where it places none."""
         if cell.condition == "given":
             return question.given
         if cell.condition == "gold":

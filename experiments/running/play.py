@@ -58,11 +58,11 @@ class CellPlayer:
         self._graph: Graph = build_graph(self)
 
     def playback(self, state: State) -> Playback:
-        """The live playback of the state's question."""
+        """Return the live playback of the state's question."""
         return self._live[state["id"]]
 
     def sub_answers(self, question: Question) -> SubAnswers:
-        """How the question's sub-questions are answered."""
+        """Return how the question's sub-questions are answered."""
         return self._tasks.sub_answers(question)
 
     async def answer(self, question: Question, limits: Limits) -> Answer:
@@ -105,7 +105,7 @@ SourceOf = Callable[[str], str]
 
 def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer, view: GoldView, source_of: SourceOf,
                 database: Database) -> Result:
-    """The answer as it is stored, not judged nor scored yet; its texts go to the database."""
+    """Return the answer as it is stored, not judged nor scored yet; its texts go to the database."""
     return Result(
         cell=cell.id, question=question.id, answerable=answerable, outcome=answer.outcome,
         text=answer.text, refused=answer.refused, refused_as_published=refused_as_published(answer.text),
@@ -119,14 +119,14 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
 
 
 def make_record(result: Result, cost: Cost) -> Record:
-    """The record, timed from the cost of all that was played for it."""
+    """Return the record, timed from the cost of all that was played for it."""
     timing = Timing(seconds=round(cost.seconds, 4), attempts=cost.attempts, replayed=cost.replayed, paid=cost.paid,
                     finished=datetime.now(UTC).isoformat(timespec="seconds"), retried=cost.retried)
     return Record(result=result, timing=timing)
 
 
 def stored_trace(trace: Sequence[Step], database: Database) -> tuple[StoredStep, ...]:
-    """The steps as they are stored; their texts go to the database."""
+    """Return the steps as they are stored; their texts go to the database."""
     return tuple(_stored_step(step, database) for step in trace)
 
 
@@ -169,7 +169,7 @@ class Subs:
 
 
 async def subs_of(player: CellPlayer, question: Question, answer: Answer, database: Database) -> Subs:
-    """The sub-questions of a question that was played, as its cell has them answered.
+    """Return the sub-questions of a question that was played, as its cell has them answered.
 
     Where the question ended before any prompt was sent, its evidence is not known to be whole; where no reply came
     from its server, none is to be had for them either. Then its sub-questions are not asked and share its outcome.

@@ -47,7 +47,7 @@ class Session:
     replay: Replay | None = None
 
     def done(self) -> set[tuple[str, str]]:
-        """The (cell, question) pairs whose records stay."""
+        """Return the (cell, question) pairs whose records stay."""
         return self.folder.done() if self.folder and self.continues else set()
 
     def check_whole(self, expected: int) -> None:
@@ -61,7 +61,8 @@ class Session:
                            "of it; give the same command without --journal replay to continue it")
 
     def kept(self) -> Mapping[str, str] | None:
-        """The contents of what was searched, by what it is called, where all that was found is kept; else None."""
+        """Return the contents of what was searched, by what it is called, where all that was found is kept; else
+        None."""
         if self.replay is not None:
             return self.replay.pins(self.plan)
         return self.folder.pins() if self.folder and self.folder.marked("searches") else None

@@ -16,22 +16,22 @@ IndexKey = tuple[str | None, str | None]
 
 
 def index_pin(key: IndexKey) -> str:
-    """What the index of a retriever and format is called."""
+    """Return what the index of a retriever and format is called."""
     return f"the index of {key[0]} in {key[1]}"
 
 
 def chunks_pin(retriever: str) -> str:
-    """What the chunks of a pool are called."""
+    """Return what the chunks of a pool are called."""
     return f"the chunks that {retriever} searches"
 
 
 def embedder_pin(retriever: str) -> str:
-    """What the embedder of a pool is called."""
+    """Return what the embedder of a pool is called."""
     return f"the embedder of {retriever}"
 
 
 def how_pin(retriever: str) -> str:
-    """What the way in which a retriever finds is called."""
+    """Return what the way in which a retriever finds is called."""
     return f"how {retriever} finds"
 
 
@@ -51,12 +51,13 @@ class Recording:
         self._indexes = indexes
 
     def content(self, key: IndexKey) -> str:
-        """A hash of what the index holds; empty where a replay does not know it, and nothing can have been kept."""
+        """Return a hash of what the index holds; empty where a replay does not know it, and nothing can have been
+        kept."""
         index = self._indexes.get(key)
         return (self.pins or {}).get(index_pin(key), "") if index is None else content_of_index(index.manifest)
 
     def of_index(self, key: IndexKey, request: Request, make: Callable[[Index], FoundHits]) -> FoundHits:
-        """What is kept of a request to an index, else what is made now.
+        """Return what is kept of a request to an index, else what is made now.
 
         Raises:
             ReplayMiss: nothing is kept, and the index is not open.
@@ -66,7 +67,7 @@ class Recording:
                                    None if index is None else lambda: make(index), index_pin(key))
 
     def searched(self, key: IndexKey, how: str) -> KeptSearches[str]:
-        """How searches of an index are kept.
+        """Return how searches of an index are kept.
 
         Args:
             how: the retriever's identity.
@@ -76,7 +77,7 @@ class Recording:
                             lambda query, k: {"of": content, "query": query, "k": k, **found})
 
     def pooled(self, name: str, scopes: Scopes, how: str) -> KeptSearches[Within]:
-        """How searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds."""
+        """Return how searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds."""
         found = _by(how)
         return KeptSearches(self.searches, chunks_pin(name), lambda asked, k: {
             "of": scopes.content(asked.scope), "query": asked.query, "k": k, **found})
@@ -105,7 +106,7 @@ class Scopes:
         return content_of(self.embedder, {chunk.id for chunks in self._scopes.values() for chunk in chunks})
 
     def content(self, scope: str) -> str:
-        """A hash of the scope's chunks in their order, which decides between equal ones, and of the embedder."""
+        """Return a hash of the scope's chunks in their order, which decides between equal ones, and of the embedder."""
         if scope not in self._contents:
             self._contents[scope] = digest(self.embedder, *(chunk.id for chunk in self._scopes[scope]))
         return self._contents[scope]

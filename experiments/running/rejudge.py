@@ -41,7 +41,7 @@ class Material:
 
 
 def material_of(folder: RunFolder, settings: RunSettings) -> Material:
-    """What of the run's answers a judge is asked of.
+    """Return what of the run's answers a judge is asked of.
 
     Raises:
         RunError: its benchmark asks no judge, or there is no such answer.
@@ -66,7 +66,7 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
 
 
 def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
-    """The judges of these names; the run's own is as its settings have it.
+    """Return the judges of these names; the run's own is as its settings have it.
 
     Raises:
         SettingsError: two are one.
@@ -85,7 +85,7 @@ def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | 
 
 async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, judges: Sequence[Lexical | ModelJudge],
                   repeats: int, progress: Progress) -> tuple[list[Rater], Cost]:
-    """Every judge's verdicts on every answer, through the run's journal: what was asked before costs nothing.
+    """Return every judge's verdicts on every answer, through the run's journal: what was asked before costs nothing.
 
     A repeat is part of a call's key. Repeats of the lexical judge would be equal by construction: it has one.
 

@@ -24,7 +24,8 @@ from retrieval.types import Progress
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
-    """The results of the cells with their scores computed anew, in the order of the records, without their traces.
+    """Yield the results of the cells with their scores computed anew, in the order of the records, without their
+    traces.
 
     Answers are as they were read, and verdicts as they were given: where as-published scoring asks a judge otherwise,
     it is not asked again.
@@ -121,7 +122,7 @@ class _Work:
         self.hindered: dict[str, None] = {}
 
     def results(self, verdicts: Mapping[JudgedAnswer, Verdict]) -> Iterator[Result]:
-        """Every result, with these verdicts on those that they are of."""
+        """Yield every result, with these verdicts on those that they are of."""
         reader, self.read = self._reader(), Read()
         for stored in self.run.folder.results(traces=True):
             question = self.run.questions[stored.question]

@@ -44,7 +44,7 @@ class Pooled:
     embeds: bool = True
 
     def within(self, question: Question, among: Among | None) -> SearchFunction:
-        """The searches of a question."""
+        """Return the searches of a question."""
         return self.searcher.within(scope_of(question, self.everything, among))
 
 
@@ -60,7 +60,7 @@ class Among(NamedTuple):
 
 
 def scope_of(question: Question, everything: bool, among: Among | None = None) -> str:
-    """The name of the chunks that a question searches."""
+    """Return the name of the chunks that a question searches."""
     if among is not None:
         return f"{among.change}:{among.seed}:{question.id}"
     if everything:
@@ -105,13 +105,13 @@ class Resources:
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 
     def index(self, folder: Path) -> Index:
-        """The index in a folder, opened once, as it then was. Raises what `Index.open` raises."""
+        """Return the index in a folder, opened once, as it then was. Raises what `Index.open` raises."""
         if folder not in self.opened:
             self.opened[folder] = Index.open(folder)
         return self.opened[folder]
 
     def source_of(self, document: str) -> str:
-        """The source path of a document id; the id itself where no source is known."""
+        """Return the source path of a document id; the id itself where no source is known."""
         if document in self.benchmark.documents:
             return self.benchmark.documents[document].source
         for index in self.opened.values():
@@ -125,19 +125,19 @@ class Resources:
                 for name in (source, entry.document)}
 
     def indexed_gold(self, question: Question) -> tuple[Gold, ...]:
-        """The gold as an index can hold it."""
+        """Return the gold as an index can hold it."""
         return by_source(question.gold, self.benchmark.documents)
 
     def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
-        """The gold that the cell's evidence is matched with."""
+        """Return the gold that the cell's evidence is matched with."""
         return question.gold if cell.format is None else self.indexed_gold(question)
 
     def answerable(self, cell: Cell, question: Question) -> bool:
-        """Whether the question can be answered under the cell's condition: not where its gold was dropped."""
+        """Return whether the question can be answered under the cell's condition: not where its gold was dropped."""
         return question.answerable and not (cell.change.drop_gold and question.gold)
 
     def contents(self) -> dict[str, str]:
-        """A hash of the content of each index, and of each pool and its embedder, by what it is called."""
+        """Return a hash of the content of each index, and of each pool and its embedder, by what it is called."""
         named = {index_pin(key): self.recording.content(key) for key in self.searchers}
         for name, pooled in self.pools.items():
             if pooled.scopes.embedder:
@@ -146,21 +146,21 @@ class Resources:
         return {name: content for name, content in named.items() if content}
 
     def placed(self, cell: Cell, question: Question) -> Changed:
-        """What the cell places before the question is asked, perturbed; nothing under `retrieved`."""
+        """Return what the cell places before the question is asked, perturbed; nothing under `retrieved`."""
         key = (cell.condition, cell.finder, cell.format, cell.perturbation, cell.seed, question.id)
         if key not in self._placed:
             self._placed[key] = self._changed(cell, question, self._placing.chunks(cell, question))
         return self._placed[key]
 
     def placed_if_known(self, cell: Cell, question: Question) -> Sequence[Chunk]:
-        """The chunks that are placed; none where a replay does not know them, which the record will say."""
+        """Return the chunks that are placed; none where a replay does not know them, which the record will say."""
         try:
             return self.placed(cell, question).chunks
         except ReplayMiss:
             return ()
 
     def shown(self, cell: Cell, question: Question) -> Shown:
-        """What a search returns under the cell's condition."""
+        """Return what a search returns under the cell's condition."""
         if not cell.searched:
             try:
                 placed = self.placed(cell, question)
@@ -177,11 +177,11 @@ class Resources:
         return self._perturbed(cell, question, found, notes) if cell.change.moves else Shown(found)
 
     def own(self, question: Question) -> Sequence[Chunk]:
-        """The chunks that a question is searched over, unless it is among those of all."""
+        """Return the chunks that a question is searched over, unless it is among those of all."""
         return question.own or self.benchmark.shared
 
     def among(self, cell: Cell) -> Among | None:
-        """Which negatives the cell searches; None where it searches what the questions bring."""
+        """Return which negatives the cell searches; None where it searches what the questions bring."""
         change = Perturbation(pool=cell.change.pool, sort=cell.change.sort, drop_gold=cell.change.drop_gold)
         return Among(change, self._seed if cell.seed is None else cell.seed) if change.pool else None
 

@@ -41,7 +41,7 @@ def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Jo
 
 
 def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
-    """The jobs in as many turns as are carried out one after the other: one, or one for each cell.
+    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell.
 
     Cell by cell, one retriever at a time has the machine to itself, so that what each takes can be compared.
     """
@@ -54,7 +54,7 @@ def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
 
 
 def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
-    """The jobs, which stand by question, with those together whose prompts begin alike.
+    """Yield the jobs, which stand by question, with those together whose prompts begin alike.
 
     Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
     each other, within groups of a few questions. The order is else as it was.
@@ -70,7 +70,7 @@ def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterat
 
 
 def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
-    """What the job's prompts begin with, as far as it is known before anything was searched.
+    """Return what the job's prompts begin with, as far as it is known before anything was searched.
 
     As published, rules, instruction and question stand before the documents, so only repeats and seeds share them.
     """

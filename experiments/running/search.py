@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:
-    """The folder of the index that the retriever searches; one over the benchmark's corpus stands in the run's."""
+    """Return the folder of the index that the retriever searches; one over the benchmark's corpus stands in the
+    run's."""
     built = settings.folder / f"index-{format}-{digest(retriever.build.model_dump_json())[:8]}"
     return retriever.index or built
 
@@ -75,7 +76,7 @@ def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings
 
 
 def how_of(retriever: RetrieverFactor, resources: Resources) -> RetrieverChoice:
-    """How the retriever finds."""
+    """Return how the retriever finds."""
     return RetrieverChoice(retriever, retriever.where, lambda: resources.aids)
 
 
@@ -128,7 +129,7 @@ def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resou
 
 
 def scopes_of(resources: Resources, finder: Finder, among: Collection[Among | None]) -> dict[str, Sequence[Chunk]]:
-    """The chunks that questions bring, by the scope that they are searched in.
+    """Return the chunks that questions bring, by the scope that they are searched in.
 
     Args:
         among: the negatives that any cell searches in the place of what questions bring.

@@ -46,7 +46,7 @@ class Check:
 
 
 def verify(run: Finished) -> list[Check]:
-    """Every check, in the order in which they build upon each other.
+    """Return every check, in the order in which they build upon each other.
 
     Raises:
         RunError: the run's manifest cannot be read.
@@ -118,7 +118,7 @@ def _leaves(value: Any) -> int:
 
 
 def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator[str]:
-    """Where two JSON values differ, each place with both sides. Numbers may differ in the last digits.
+    """Yield where two JSON values differ, each place with both sides. Numbers may differ in the last digits.
 
     Args:
         named, again: what the sides are called.
@@ -145,14 +145,12 @@ def _short(value: Any) -> str:
 
 
 def _texts(folder: RunFolder) -> Check:
-    """Prompts and evidence."""
     rows = folder.database.read("SELECT hash, content FROM texts")
     wrong = [f"text {key}: altered since it was kept" for key, text in rows if digest(text) != key]
     return Check("texts", f"{len(rows)} prompt parts and passages against their hashes", tuple(wrong))
 
 
 def _hashes(run: Finished, settings: RunSettings, made: Made) -> Iterator[Check]:
-    """What the manifest says that the run was made of."""
     folder = run.folder
     yield _hash("settings", "config.yaml against the manifest", made.settings, digest(folder.config() or ""))
     yield _hash("questions", "the run's questions against the manifest", made.benchmark.get("stored"),

@@ -70,7 +70,7 @@ class Finished:
 
     @classmethod
     def of(cls, folder: RunFolder) -> Finished:
-        """The run of an open folder.
+        """Return the run of an open folder.
 
         Raises:
             RunError: it has not finished, or its summary is damaged, or another version of ragbed made it.
@@ -156,7 +156,7 @@ class Finished:
 
 @contextmanager
 def open_finished(path: Path) -> Iterator[Finished]:
-    """The finished run of a folder, which is closed in the end.
+    """Yield the finished run of a folder, which is closed in the end.
 
     Raises:
         RunError: there is no run, or as `Finished.of` says.
@@ -177,7 +177,8 @@ def _unusable(path: Path, error: ValidationError) -> RunError:
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """What is read is kept to the end; walking it again and again in search of cycles takes a quarter of the time."""
+    """Yield what is read is kept to the end; walking it again and again in search of cycles takes a quarter of the
+    time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -16,7 +16,7 @@ _NEAREST = 3
 
 
 def question_named(ids: Sequence[str], name: str) -> int:
-    """The place, from 0, of the question with this id, else number (1 or `#1`), else unique beginning of an id.
+    """Return the place, from 0, of the question with this id, else number (1 or `#1`), else unique beginning of an id.
 
     Raises:
         RunError: there is none, or several begin so; it names the nearest.
@@ -45,7 +45,7 @@ def _listed(ids: Sequence[str]) -> str:
 
 
 def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
-    """The id and factors of each cell of a run, in the run's order.
+    """Return the id and factors of each cell of a run, in the run's order.
 
     Raises:
         RunError: the summary or the manifest is damaged.
@@ -54,7 +54,7 @@ def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
 
 
 def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
-    """What the cells that a name fits are called, by id, in the run's order; all without a name.
+    """Return what the cells that a name fits are called, by id, in the run's order; all without a name.
 
     Raises:
         RunError: there is none.
@@ -79,5 +79,5 @@ def _values(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def no_cell(name: str, known: Iterable[str]) -> RunError:
-    """That no cell of those labels has the name."""
+    """Return that no cell of those labels has the name."""
     return RunError(f"no cell {name!r}; there are: {', '.join(known)}")

@@ -69,7 +69,7 @@ class RunFolder:
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
-        """The folder of a run that was begun; RunError where there is none."""
+        """Return the folder of a run that was begun; RunError where there is none."""
         if not os.path.isfile(path / "records.sqlite"):  # False too where it is no path at all
             raise RunError(f"{path} holds no run: it has no records.sqlite")
         return cls(path)
@@ -85,15 +85,15 @@ class RunFolder:
         self.database.flush()
 
     def config(self) -> str | None:
-        """The resolved settings of the run that was begun here, or None."""
+        """Return the resolved settings of the run that was begun here, or None."""
         return config_of(self.path)
 
     def is_empty(self) -> bool:
-        """Whether neither a record nor a call was kept."""
+        """Return whether neither a record nor a call was kept."""
         return not self.database.read("SELECT 1 FROM records UNION ALL SELECT 1 FROM calls LIMIT 1")
 
     def done(self) -> set[tuple[str, str]]:
-        """The (cell, question) pairs that have a record."""
+        """Return the (cell, question) pairs that have a record."""
         return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
 
     def pin(self, name: str, value: str) -> None:
@@ -106,12 +106,12 @@ class RunFolder:
         self.database.flush()
 
     def pins(self) -> dict[str, str]:
-        """A hash of the content of what calls and records depend on, by what it is called."""
+        """Return a hash of the content of what calls and records depend on, by what it is called."""
         return {name: value for name, value in self.database.read("SELECT name, value FROM pins ORDER BY name")
                 if name not in _MARKS}
 
     def marked(self, mark: Mark) -> str | None:
-        """What was said of where the run's searches or calls are from, or None."""
+        """Return what was said of where the run's searches or calls are from, or None."""
         rows = self.database.read("SELECT value FROM pins WHERE name = ?", (mark,))
         return str(rows[0][0]) if rows else None
 
@@ -151,7 +151,7 @@ class RunFolder:
         self.database.flush()
 
     def records(self, traces: bool = False) -> Iterator[Record]:
-        """Every record, by question in the benchmark's order, then by cell in the run's order.
+        """Yield every record, by question in the benchmark's order, then by cell in the run's order.
 
         Args:
             traces: as for `results`.
@@ -160,7 +160,7 @@ class RunFolder:
             yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
 
     def results(self, traces: bool = False) -> Iterator[Result]:
-        """The result of every record, in the order of `records`.
+        """Yield the result of every record, in the order of `records`.
 
         Args:
             traces: without, each trace is empty: it is most of a record, and figures rest on what was made of it.
@@ -169,45 +169,45 @@ class RunFolder:
             yield Result.model_validate_json(result)
 
     def results_with(self, word: str) -> Iterator[Result]:
-        """The results that hold a word anywhere, their traces included, without reading the others."""
+        """Yield the results that hold a word anywhere, their traces included, without reading the others."""
         for (result,) in self.database.read("SELECT result FROM records WHERE instr(result, ?)", (word,)):
             yield Result.model_validate_json(result)
 
     def failures(self) -> list[tuple[str, str, str]]:
-        """The kind and message of every failure, and the outcome of its question, in the order of `records`."""
+        """Return the kind and message of every failure, and the outcome of its question, in the order of `records`."""
         return self.database.read(_FAILURES)
 
     def questions(self) -> dict[str, Question]:
-        """The run's questions by id, in order, without their chunks."""
+        """Return the run's questions by id, in order, without their chunks."""
         rows = self.database.read("SELECT content FROM questions ORDER BY place")
         questions = [_QUESTION.validate_json(row[0]) for row in rows]
         return {question.id: question for question in questions}
 
     def question_ids(self) -> list[str]:
-        """The ids of the run's questions, in order."""
+        """Return the ids of the run's questions, in order."""
         return [id for (id,) in self.database.read("SELECT id FROM questions ORDER BY place")]
 
     def question(self, id: str) -> Question:
-        """One of the run's questions, without its chunks."""
+        """Return one of the run's questions, without its chunks."""
         (content,), = self.database.read("SELECT content FROM questions WHERE id = ?", (id,))
         return _QUESTION.validate_json(content)
 
     def records_of(self, question: str) -> Iterator[Record]:
-        """The records of one question, by cell in the run's order."""
+        """Yield the records of one question, by cell in the run's order."""
         for result, timing in self.database.read(_OF_QUESTION, (question,)):
             yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
 
     def altered(self) -> list[tuple[str, str]]:
-        """The (cell, question) pairs whose result is no longer the one that was hashed when it was kept."""
+        """Return the (cell, question) pairs whose result is no longer the one that was hashed when it was kept."""
         rows = self.database.read("SELECT cell, question, hash, result FROM records")
         return [(cell, question) for cell, question, hash, result in rows if _hash(result) != hash]
 
     def stored_questions(self) -> str:
-        """One hash over the run's questions as they are kept."""
+        """Return one hash over the run's questions as they are kept."""
         return digest(*(content for (content,) in self.database.read("SELECT content FROM questions ORDER BY place")))
 
     def results_hash(self) -> str:
-        """One hash over the results of all records."""
+        """Return one hash over the results of all records."""
         rows = self.database.read("SELECT cell, question, hash FROM records ORDER BY cell, question")
         return _hash(json.dumps(rows))
 
@@ -253,7 +253,8 @@ def hold(folder: Path) -> FileLock:
 
 
 def config_of(run: Path) -> str | None:
-    """The resolved settings of the run that was begun in the folder, or None; RunError where they cannot be read."""
+    """Return the resolved settings of the run that was begun in the folder, or None; RunError where they cannot be
+    read."""
     path = run / "config.yaml"
     try:
         return path.read_text(encoding="utf-8")
@@ -284,7 +285,7 @@ def write_text(path: Path, content: str) -> None:
 
 
 def question_json(question: Question) -> str:
-    """The question as one line of JSON."""
+    """Return the question as one line of JSON."""
     return _QUESTION.dump_json(question).decode()
 
 

@@ -84,7 +84,7 @@ def _named(strategies: list[Strategy] | None) -> list[Any] | None:
 
 
 def was_checked(info: ValidationInfo) -> bool:
-    """Whether the settings are those that a run left behind, for which no plug-in is executed."""
+    """Return whether the settings are those that a run left behind, for which no plug-in is executed."""
     return bool(info.context and info.context.get("checked"))
 
 
@@ -99,7 +99,8 @@ def _known_perturbation(name: str) -> str:
 
 
 def by_key(fields: Any) -> Any:
-    """The settings, each list under its key and not under the name of its column; ValueError where it has both."""
+    """Return the settings, each list under its key and not under the name of its column; ValueError where it has
+    both."""
     if not isinstance(fields, Mapping):
         return fields
     twice = next((column for column, key in COLUMNS.items() if column in fields and key in fields), None)

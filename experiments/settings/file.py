@@ -42,7 +42,8 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_yaml_int(self, node: Any) -> int:
-        """A number of 64 bits; longer ones are none that a setting could be, and Python refuses to write some."""
+        """Return a number of 64 bits; longer ones are none that a setting could be, and Python refuses to write
+        some."""
         try:
             number = int(super().construct_yaml_int(node))
         except (ValueError, LookupError):
@@ -57,7 +58,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def read_settings(path: Path) -> RunSettings:
-    """The settings of one run in its own `config.yaml`. No strategy that is none of ragbed's is executed for it.
+    """Return the settings of one run in its own `config.yaml`. No strategy that is none of ragbed's is executed for it.
 
     Raises:
         SettingsError: one line that names the file, the key and what is wrong.
@@ -66,7 +67,7 @@ def read_settings(path: Path) -> RunSettings:
 
 
 def content_of(path: Path) -> dict[str, Any]:
-    """The settings of a YAML file as it has them, with a name; SettingsError where it has none."""
+    """Return the settings of a YAML file as it has them, with a name; SettingsError where it has none."""
     try:
         with path.open("rb") as file:
             read = file.read(_MOST_BYTES + 1)
@@ -85,7 +86,7 @@ def content_of(path: Path) -> dict[str, Any]:
 
 
 def read_value(text: str, where: str) -> Any:
-    """The value that the text says in YAML; SettingsError where it says none."""
+    """Return the value that the text says in YAML; SettingsError where it says none."""
     try:
         loader = _Loader(text)
         try:
@@ -133,7 +134,7 @@ def _check_numbers(given: Any, taken: Any, key: str) -> None:
 
 
 def explain(error: Any, model: type[BaseModel]) -> str:
-    """One line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
+    """Return one line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
     known, place = _keys_at(model, error["loc"][:-1])
     key = ".".join(map(str, (*place, *error["loc"][-1:]))) or "settings"
     if error["type"] == "extra_forbidden":
@@ -195,7 +196,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 def said(text: str, option: str) -> Said:
-    """What a text such as `direct`, `my.py:recipe` or `{kind: self_consistency, of: direct}` says.
+    """Return what a text such as `direct`, `my.py:recipe` or `{kind: self_consistency, of: direct}` says.
 
     Args:
         option: for messages.
@@ -211,12 +212,12 @@ def said(text: str, option: str) -> Said:
 
 
 def strategy_of(family: Family, text: str) -> Said:
-    """The strategy of an option, as short as settings can name it; SettingsError says what does not fit."""
+    """Return the strategy of an option, as short as settings can name it; SettingsError says what does not fit."""
     return chosen(family, said(text, f"--{family}")).said
 
 
 def read_runs(path: Path) -> list[RunSettings]:
-    """The settings of a YAML file, one run for each benchmark that it names.
+    """Return the settings of a YAML file, one run for each benchmark that it names.
 
     Relative paths in it count from the current folder, as on the command line.
 

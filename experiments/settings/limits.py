@@ -59,7 +59,7 @@ class Budget(BaseModel):
 
 
 def changed(budget: Budget, texts: Sequence[str]) -> Budget:
-    """The budget with the parts that texts of the form `dollars=5` give it.
+    """Return the budget with the parts that texts of the form `dollars=5` give it.
 
     Raises:
         SettingsError: one line that names the text.
@@ -80,7 +80,7 @@ def changed(budget: Budget, texts: Sequence[str]) -> Budget:
 
 
 def foreseen(budget: Budget, dollars: tuple[float | None, float | None], tokens: tuple[float, float]) -> Iterator[str]:
-    """How a plan's bounds stand to the budget, for a dry run.
+    """Yield how a plan's bounds stand to the budget, for a dry run.
 
     Args:
         dollars, tokens: the least and the most that the run asks for, the judge's in the most alone; None unknown.
@@ -103,7 +103,7 @@ def foreseen(budget: Budget, dollars: tuple[float | None, float | None], tokens:
 
 
 def shown(name: str, amount: float) -> str:
-    """An amount of a budget's part, in words."""
+    """Return an amount of a budget's part, in words."""
     if name == "dollars":
         return f"${amount:.2g}" if 0 < amount < 0.01 else f"${amount:,.4f}".removesuffix("00")
     if amount == round(amount) or amount >= 100:

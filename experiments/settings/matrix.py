@@ -53,7 +53,7 @@ _KEYS = {name: COLUMNS.get(name, name) for name in Combination.__dataclass_field
 
 
 def combinations_of(settings: RunSettings) -> list[Combination]:
-    """The distinct combinations that the settings name, in their order; those that are included come last.
+    """Return the distinct combinations that the settings name, in their order; those that are included come last.
 
     Raises:
         SettingsError: an entry of `exclude` or `include` names what is not there, or changes nothing, or nothing is
@@ -72,12 +72,12 @@ def combinations_of(settings: RunSettings) -> list[Combination]:
 
 
 def models_of(settings: RunSettings) -> list[str]:
-    """The models that any combination asks."""
+    """Return the models that any combination asks."""
     return list(dict.fromkeys(one.model for one in combinations_of(settings)))
 
 
 def retrievers_of(settings: RunSettings) -> list[RetrieverFactor]:
-    """Every retriever that the settings describe, those that an entry of `include` brings last.
+    """Return every retriever that the settings describe, those that an entry of `include` brings last.
 
     Raises:
         SettingsError: two that differ have one name.
@@ -137,7 +137,6 @@ def _product(lists: Lists) -> Iterator[Combination]:
 
 
 def _drop(left: dict[Combination, None], entry: Lists, base: Lists, named: str) -> None:
-    """Leave out what agrees with the entry."""
     if not entry:
         raise SettingsError(f"{named} names no list, and so all; give it some, as in "
                             "{conditions: closed-book, reasoning: least_to_most}")

@@ -26,7 +26,8 @@ from strategies.catalogue import RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
 def label(settings: BaseModel | str) -> str:
-    """What tables call settings of some kind: the kind, and what is not as usual; a model by the end of its name."""
+    """Return what tables call settings of some kind: the kind, and what is not as usual; a model by the end of its
+    name."""
     if isinstance(settings, str):
         return settings
     usual = _usual(type(settings))
@@ -57,8 +58,8 @@ _SETTINGS = {"models": [NO_MODEL], "conditions": ["retrieved"], "limits": {"seco
 
 
 def with_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are given, with what is left out as the benchmark's paper has it, or as only searching needs
-    it. A model that is given is asked, though the paper only searches."""
+    """Return the settings that are given, with what is left out as the benchmark's paper has it, or as only searching
+    needs it. A model that is given is asked, though the paper only searches."""
     if "models" in given and "reasoning" not in given and _only_searches(paper):
         paper = {name: value for name, value in paper.items() if name != "reasoning"}
     if not _only_searches({**paper, **given}):
@@ -84,7 +85,7 @@ def _only_searches(fields: Mapping[str, Any]) -> bool:
 
 def check_searching(reasoning: Collection[str], retrieval: Collection[str], models: Collection[str],
                     conditions: Collection[str]) -> bool:
-    """Whether a run only searches.
+    """Return whether a run only searches.
 
     Args:
         reasoning, retrieval, models, conditions: all that any of its combinations has.
@@ -111,7 +112,7 @@ def check_searching(reasoning: Collection[str], retrieval: Collection[str], mode
 
 
 def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
-    """What is measured of searches for these questions: characters too, where some gold is spans of them.
+    """Return what is measured of searches for these questions: characters too, where some gold is spans of them.
 
     Args:
         usual: the benchmark's own scheme.
@@ -191,7 +192,7 @@ else:
 
 
 def parts_of(retriever: RetrieverKind) -> frozenset[str]:
-    """The kind of a retriever, and of each that it is made of."""
+    """Return the kind of a retriever, and of each that it is made of."""
     inner = getattr(retriever, "of", ())
     several: tuple[RetrieverKind, ...] = inner if isinstance(inner, tuple) else (inner,)
     return frozenset({str(retriever.kind)}).union(*map(parts_of, several))

@@ -267,7 +267,7 @@ class RunSettings(Matrix):
         return [one.kind for one in self.reasoning] == [SEARCH_ONLY]
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """How these of the benchmark's questions are scored, as this run asks them."""
+        """Return how these of the benchmark's questions are scored, as this run asks them."""
         scheme = self.benchmark.scheme_of(questions)
         return searching_scheme(questions, scheme) if self.only_searches else scheme
 
@@ -296,5 +296,5 @@ class RunSettings(Matrix):
         return self.out / self.name
 
     def resolved(self) -> str:
-        """Every setting, defaults included, as YAML."""
+        """Return every setting, defaults included, as YAML."""
         return yaml.safe_dump(self.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)

@@ -13,7 +13,8 @@ _NAMED = {"anyOf": [{"type": "string"}, {"additionalProperties": True, "type": "
 
 
 def settings_schema() -> dict[str, Any]:
-    """The schema. A strategy is one of those that there are, one of a file, or any name, which a package may offer."""
+    """Return the schema. A strategy is one of those that there are, one of a file, or any name, which a package may
+    offer."""
     schema = RunSettings.model_json_schema()
     for family in FAMILIES:
         schema["$defs"][f"{family}_strategy"] = _strategy(family)

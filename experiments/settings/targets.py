@@ -50,7 +50,7 @@ class Part:
 
 
 def runs_of_target(target: str, path: str | None, options: Mapping[str, Any], part: Part) -> list[RunSettings]:
-    """The runs of a file, or that of a benchmark by its kind. A file of that name goes before a kind.
+    """Return the runs of a file, or that of a benchmark by its kind. A file of that name goes before a kind.
 
     Args:
         path: where the benchmark's files are; None for a settings file, and where the benchmark knows a place.
@@ -120,12 +120,12 @@ def _of_file(file: Path, given: Sequence[str]) -> list[RunSettings]:
 
 
 def option(name: str) -> str:
-    """The option of the command line that gives a setting."""
+    """Return the option of the command line that gives a setting."""
     return f"--{_COLUMNS.get(name, name)}"
 
 
 def narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
-    """The settings for a part of the questions.
+    """Return the settings for a part of the questions.
 
     Args:
         rename: whether the run is called after the part too.
@@ -165,7 +165,7 @@ class Finding(BaseModel):
 
 
 def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str, ...]]:
-    """The retriever's settings and the conditions.
+    """Return the retriever's settings and the conditions.
 
     Args:
         retriever: a kind such as `bm25`, or settings in YAML such as `{kind: fused, of: [dense, bm25]}`.

@@ -171,7 +171,6 @@ def _about(run: Finished) -> dict[str, Any]:
 
 
 def _show(found: Mapping[str, Any], views: Sequence[View], heading: str, json: bool) -> None:
-    """Print what was found and its views as JSON, or the views under a heading."""
     if json:
         print_json({**found, "views": [view.as_json() for view in views]})
         return

@@ -147,7 +147,8 @@ def print_progress(figures: Mapping[str, Any]) -> None:
 
 
 def drawable(output: Console) -> bool:
-    """Whether a display that is drawn over is of use: not in a file, a pipe, or a terminal that knows no such codes.
+    """Return whether a display that is drawn over is of use: not in a file, a pipe, or a terminal that knows no such
+    codes.
 
     Programs that run commands set FORCE_COLOR, which says nothing of moving about.
     """

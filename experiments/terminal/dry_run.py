@@ -34,7 +34,7 @@ def show_total(plans: Sequence[Mapping[str, Any]]) -> None:
 
 
 def together(totals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sum of bounds, key by key; None where one is not known."""
+    """Return the sum of bounds, key by key; None where one is not known."""
     first = totals[0]
     return {key: together([total[key] for total in totals]) if isinstance(first[key], Mapping) else
             None if any(total[key] is None for total in totals) else sum(total[key] for total in totals)

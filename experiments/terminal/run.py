@@ -34,7 +34,7 @@ _NO_REPLY = ("error", "timeout", "budget", "too_long")
 
 
 def on_failures(folder: RunFolder, retry: str) -> list[str]:
-    """A line for each kind of failure, with the first message of it, and how to ask again.
+    """Return a line for each kind of failure, with the first message of it, and how to ask again.
 
     Args:
         retry: what asks again, for the start of a sentence.
@@ -51,7 +51,7 @@ def on_failures(folder: RunFolder, retry: str) -> list[str]:
 
 
 def all_failed(folder: RunFolder) -> bool:
-    """Whether every question ended without any reply."""
+    """Return whether every question ended without any reply."""
     return all(sum(cell["outcomes"][outcome] for outcome in _NO_REPLY) == cell["n"]
                for cell in folder.summary()["cells"])
 
@@ -159,7 +159,7 @@ def _finish(folder: RunFolder, put: Put | None, retry: str, tally: Tally | None,
 
 
 def run_json(folder: RunFolder) -> dict[str, Any]:
-    """The figures of a finished run as `ragbed run --json` prints them."""
+    """Return the figures of a finished run as `ragbed run --json` prints them."""
     summary = folder.summary()
     return {"run": str(folder.path), **{name: summary[name] for name in (
         "columns", "cells", "views", "comparisons", "effects", "repeated", "error_analysis", "tradeoff", "published",

@@ -34,7 +34,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
 
 
 def on_published(names: Sequence[str]) -> list[str]:
-    """Which of the paper's tables stand in the report."""
+    """Return which of the paper's tables stand in the report."""
     by_paper: dict[str, list[str]] = {}
     for table in map(published, names):
         by_paper.setdefault(table.paper, []).append(table.table)

@@ -103,7 +103,7 @@ def plan_added(sources: Sequence[Source], before: Before) -> list[Work]:
 
 
 def plan_kept(before: Before) -> list[Work]:
-    """Everything that is in the index before stays."""
+    """Return everything that is in the index before stays."""
     return [Work(source, entry.sha256) for source, entry in before.manifest.sources.items()]
 
 

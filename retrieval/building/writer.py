@@ -123,7 +123,7 @@ class Writer:
 
     @contextmanager
     def vectors(self) -> Iterator[Matrix]:
-        """All vectors, float32 of shape (windows, dimension), read from their file, which is gone afterwards."""
+        """Yield all vectors, float32 of shape (windows, dimension), read from their file, which is gone afterwards."""
         path = self._folder / RAW
         yield cast("Matrix", RawVectors(path, (self.windows, self._embedder.dimension)))
         path.unlink()

@@ -47,7 +47,7 @@ def normal(text: str) -> str:
 
 @cache
 def version_of(*distributions: str) -> str:
-    """Their names and versions; one that is not installed is said to be absent."""
+    """Return their names and versions; one that is not installed is said to be absent."""
     return ", ".join(f"{name} {_version(name)}" for name in distributions)
 
 

@@ -132,7 +132,7 @@ _REMEDIES: Mapping[int, str] = MappingProxyType({
 
 
 def why_unwritten(error: OSError, again: str = "the same command continues") -> str:
-    """Why a file of a run cannot be written, and what to do.
+    """Return why a file of a run cannot be written, and what to do.
 
     Args:
         again: how it goes on once there is space.

@@ -66,7 +66,7 @@ def alone(folder: Path, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder`, which takes its place if the body ends well; to be used while `alone`.
+    """Yield a new folder beside `folder`, which takes its place if the body ends well; to be used while `alone`.
 
     A kill at any moment leaves the old content or the new: between the two renames the old one is where
     `settled` finds it.

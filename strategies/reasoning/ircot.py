@@ -32,7 +32,7 @@ def ircot(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> 
 
 
 def thought(text: str) -> Turn:
-    """The first line of a reply that says something, to search with; nothing where it holds the answer."""
+    """Return the first line of a reply that says something, to search with; nothing where it holds the answer."""
     lines = outside_think(text)[:20 * _LONGEST_THOUGHT].splitlines()
     bare = (_bare(line) for line in lines)
     step = next((line for line in bare if any(map(str.isalnum, line)) and not line.endswith((":", "："))), "")

@@ -39,7 +39,7 @@ def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, too
 
 
 def action(text: str) -> Turn:
-    """The first action of a reply, and the reply up to it: what follows is what a model makes up."""
+    """Return the first action of a reply, and the reply up to it: what follows is what a model makes up."""
     text = outside_think(text)[:_LONGEST]
     act = _ACTION.search(text)
     if act is None:

@@ -28,7 +28,7 @@ def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) 
 
 
 def follow_up(text: str) -> Turn:
-    """The first follow-up question of a reply, and the reply up to it: what follows is what a model makes up.
+    """Return the first follow-up question of a reply, and the reply up to it: what follows is what a model makes up.
 
     Without a line of the form, a reply whose last line is a question asks that.
     """

@@ -76,8 +76,8 @@ class _Draws:
     shown: set[int] = field(default_factory=set)
 
     def rewrite(self, place: int, call: Generate) -> Generate:
-        """The call with the sample's number; as it is where evidence is gathered, or the strategy itself wants no
-        chance in it. A number that the strategy gave, as another self-consistency does, stays told apart."""
+        """Return the call with the sample's number; as it is where evidence is gathered, or the strategy itself wants
+        no chance in it. A number that the strategy gave, as another self-consistency does, stays told apart."""
         if call.gathering:
             return call
         self.shown.update(call.shown)

@@ -29,7 +29,7 @@ def semi_structured(task: Task) -> Recipe:
 
 
 def labels(text: str) -> set[str]:
-    """Which of the labels `found`, `known` and `step` stand in a reply."""
+    """Return which of the labels `found`, `known` and `step` stand in a reply."""
     return {found.lower() for found in _LABEL.findall(text)}
 
 

@@ -74,7 +74,7 @@ def _grown(kept: Sequence[Steps], proposed: Sequence[list[str]]) -> list[Steps]:
 
 
 def voted(text: str, count: int) -> int | None:
-    """The candidate, from 1, that a vote is for: the last that it calls the best, or the number that it is."""
+    """Return the candidate, from 1, that a vote is for: the last that it calls the best, or the number that it is."""
     said = read_answer(text)[0]
     numbers_said = _BEST.findall(said) or ([said.strip(" .*")] if said.strip(" .*").isdecimal() else [])
     place = int(numbers_said[-1][:4]) if numbers_said else 0

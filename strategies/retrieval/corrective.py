@@ -23,7 +23,8 @@ _LONGEST_PASSAGE, _LONGEST_SAID = 6_000, 20_000  # characters that are graded, a
 
 def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
                least: Annotated[int, Field(ge=1)] = 2, threshold: Annotated[int, Field(ge=1, le=3)] = 2) -> Gathering:
-    """Each chunk that is found is graded; those that do not help are dropped, and too few lead to another search.
+    """Return each chunk that is found is graded; those that do not help are dropped, and too few lead to another
+    search.
 
     A chunk whose grade cannot be read is kept. Where nothing is left the evidence is empty; but under the rules
     `reading`, which promise that the documents are enough, it is then all that was found.
@@ -72,7 +73,6 @@ def _graded(query: str, evidence: Evidence, threshold: int) -> Generator[Asked, 
 
 
 def _rewritten(query: str, tried: Sequence[str]) -> Generator[Asked, Any, str | None]:
-    """Another query; None where none came that was not tried."""
     reply: Reply = yield asking_for("corrective_rewrite", "rewrite", query=query, tried="\n".join(tried))
     known = [fold(one) for one in tried]
     return next((line for line in listed(reply.text, query) if fold(line) not in known), None)

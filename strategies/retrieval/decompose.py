@@ -18,7 +18,7 @@ from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 def decompose(task: Task, query: str, *, over: Retrieval = once, parts: Annotated[int, Field(ge=1, le=10)] = 4,
               keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """One call for sub-questions, and a search for each beside the query's own.
+    """Return one call for sub-questions, and a search for each beside the query's own.
 
     Args:
         over: what gathers for each.

@@ -21,7 +21,7 @@ _TEMPERATURE = 0.7
 
 def hyde(task: Task, query: str, *, samples: Annotated[int, Field(ge=1, le=10)] = 1, beside: bool = False,
          keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """A call for a passage that might answer the query, which is searched in its place.
+    """Return a call for a passage that might answer the query, which is searched in its place.
 
     Args:
         samples: passages, each by a call of its own.

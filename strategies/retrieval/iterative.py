@@ -21,7 +21,7 @@ from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 def iterative(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
               keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """A draft of an answer is searched with, and the next one is written over what that found.
+    """Return a draft of an answer is searched with, and the next one is written over what that found.
 
     Args:
         over: what gathers for each query.

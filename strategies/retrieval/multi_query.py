@@ -18,7 +18,7 @@ from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 def multi_query(task: Task, query: str, *, over: Retrieval = once, queries: Annotated[int, Field(ge=1, le=10)] = 3,
                 keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """One call for other wordings of the query, and a search for each beside the query's own.
+    """Return one call for other wordings of the query, and a search for each beside the query's own.
 
     Args:
         over: what gathers for each wording.

@@ -5,6 +5,6 @@ from strategies.types import Evidence, Gathering, Search, Task
 
 
 def once(task: Task, query: str) -> Gathering:
-    """The evidence of one search."""
+    """Return the evidence of one search."""
     evidence: Evidence = yield Search(query)
     return evidence

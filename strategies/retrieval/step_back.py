@@ -17,7 +17,7 @@ from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 def step_back(task: Task, query: str, *, over: Retrieval = once,
               keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """One call for a more general question, which is searched beside the query.
+    """Return one call for a more general question, which is searched beside the query.
 
     Args:
         over: what gathers for each of the two.

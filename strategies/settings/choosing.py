@@ -110,12 +110,12 @@ class Strategy:
 
 
 def reasoning(said: str | Mapping[str, Any]) -> Reasoning:
-    """The reasoning strategy of that name or with these settings; SettingsError says what does not fit."""
+    """Return the reasoning strategy of that name or with these settings; SettingsError says what does not fit."""
     return cast(Reasoning, chosen("reasoning", said).function)
 
 
 def retrieval(said: str | Mapping[str, Any]) -> Retrieval:
-    """The retrieval strategy of that name or with these settings; SettingsError says what does not fit."""
+    """Return the retrieval strategy of that name or with these settings; SettingsError says what does not fit."""
     return cast(Retrieval, chosen("retrieval", said).function)
 
 
@@ -139,12 +139,12 @@ def chosen(family: Family, said: Any, execute: bool = True) -> Strategy:
 
 
 def known(family: Family) -> Mapping[str, Callable[..., Any]]:
-    """The project's own strategies of a family, by name."""
+    """Return the project's own strategies of a family, by name."""
     return REASONING if family == "reasoning" else RETRIEVAL
 
 
 def sweep(family: Family, said: Any) -> Iterator[Any]:
-    """The strategies that settings name: several, where a parameter that is no list is given one."""
+    """Yield the strategies that settings name: several, where a parameter that is no list is given one."""
     if not isinstance(said, Mapping):
         yield said
         return
@@ -216,7 +216,6 @@ def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def _differs(value: Any, function: Callable[..., Any], parameter: str) -> bool:
-    """Whether a parameter is another than its default."""
     default = default_of(function, parameter)
     if isinstance(value, Strategy):
         return value.said != getattr(default, "__name__", None)

@@ -63,7 +63,7 @@ def check_function(family: str, kind: str, function: Callable[..., Any]) -> None
 
 
 def fitting_functions(module: ModuleType, family: str) -> list[str]:
-    """The names of a module's own functions that have the form of strategies of a family."""
+    """Return the names of a module's own functions that have the form of strategies of a family."""
     return [name for name, value in vars(module).items() if inspect.isgeneratorfunction(value)
             and value.__module__ == module.__name__ and len(_leading(value)) == len(_GIVEN[family])]
 
@@ -84,8 +84,8 @@ def _named(function: Any) -> str:
 
 
 def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with whatever it raises raised as RecipeFailed, in one line, and with all that it yields and returns
-    checked, before the strategy around it takes it.
+    """Return the function with whatever it raises raised as RecipeFailed, in one line, and with all that it yields and
+    returns checked, before the strategy around it takes it.
 
     Args:
         kind: what settings call it.
@@ -107,7 +107,6 @@ def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked(kind: str, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """The recipe, each of its wishes checked."""
     result: Any = None
     try:
         while True:
@@ -169,13 +168,13 @@ class Plugin:
 
 
 def file_of(kind: str) -> tuple[Path, str] | None:
-    """The file and the function that a kind names, or None where it names no file."""
+    """Return the file and the function that a kind names, or None where it names no file."""
     path, colon, name = kind.rpartition(":")
     return (Path(path), name) if colon and path.endswith(".py") else None
 
 
 def label_of(kind: str) -> str:
-    """What tables call a plug-in: the name of its file, with the function where that is not `recipe`."""
+    """Return what tables call a plug-in: the name of its file, with the function where that is not `recipe`."""
     place = file_of(kind)
     if place is None:
         return kind
@@ -183,7 +182,8 @@ def label_of(kind: str) -> str:
 
 
 def plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
-    """The strategy of a file `FILE.py:FUNCTION`, relative to the current folder, or of an entry point of that name.
+    """Return the strategy of a file `FILE.py:FUNCTION`, relative to the current folder, or of an entry point of that
+    name.
 
     Args:
         known: the project's own strategies, for those who misspelt one.
@@ -207,7 +207,7 @@ def plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
 
 
 def installed(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple[str, str, str]]:
-    """The strategies that installed packages offer; of one that cannot be used, its name, its package and why."""
+    """Yield the strategies that installed packages offer; of one that cannot be used, its name, its package and why."""
     for one in sorted(entry_points(group=GROUPS[family]), key=lambda one: (one.name, one.value)):
         if one.name in known:
             yield one.name, _package(one), f"not used: {one.name} is ragbed's own; offer it under another name"
@@ -219,7 +219,7 @@ def installed(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple
 
 
 def family_of(kind: str) -> Family:
-    """Which family the strategy of a file or of an entry point is of, by how it reads: nothing is executed."""
+    """Return which family the strategy of a file or of an entry point is of, by how it reads: nothing is executed."""
     place = file_of(kind)
     if place is None:
         return next((family for family, group in GROUPS.items() if entry_points(group=group, name=kind)), "reasoning")
