@@ -17,7 +17,7 @@ from documents.types import Chunk, Document, digest
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.cells import Cell
-from experiments.judges.ask import ask_judge, graded_of
+from experiments.judges.asking import ask_judge, graded_of
 from experiments.metrics import scored_result
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Timing

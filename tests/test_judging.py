@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judges.ask import Judged, ask_judge, graded_of
+from experiments.judges.asking import Judged, ask_judge, graded_of
 from experiments.metrics import score, scored_of
 from experiments.question import Question, Scheme, Step
 from experiments.record import Result, StoredStep

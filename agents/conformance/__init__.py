@@ -2,6 +2,6 @@
 refuse or fail. Each promise is a check with one line that says where it is broken.
 """
 
-from agents.conformance.checking import PROMISES, Verdict, check, check_all
+from agents.conformance.checking import PROMISES, PromiseVerdict, check, check_all
 
-__all__ = ["PROMISES", "Verdict", "check", "check_all"]
+__all__ = ["PROMISES", "PromiseVerdict", "check", "check_all"]

@@ -36,7 +36,7 @@ PROMISES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PromiseVerdict:
     """The verdict on one promise.
 
     Attributes:
@@ -55,7 +55,7 @@ _LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a p
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)')
 
 
-def check(said: Said, seconds: float = 10.0) -> list[Verdict]:
+def check(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
     """Check that a strategy keeps each of `PROMISES`, and return a verdict on each in their order; where it never comes
     to an end, on that alone. The strategy is executed, in processes of its own.
 
@@ -69,7 +69,7 @@ def check(said: Said, seconds: float = 10.0) -> list[Verdict]:
     return check_all([(_family(said), said)], seconds)[0]
 
 
-def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[Verdict]]:
+def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
     """Check several strategies, as `check` does, in two processes altogether."""
     with _child(strategies, "1", seconds) as first, _child(strategies, "2", seconds) as second:
         try:
@@ -120,13 +120,13 @@ def _stuck(err: str) -> str:
     return f"ends the process that plays it: {last[:200]}"
 
 
-def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[Verdict]:
+def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[PromiseVerdict]:
     for result in (one, other):
         if "error" in result:
             raise SettingsError(result["error"])
     ended = one.get("ended") or other.get("ended")
     if ended:
-        return [Verdict("ends", False, ended)]
+        return [PromiseVerdict("ends", False, ended)]
     broken: dict[str, list[str]] = {name: [] for name in PROMISES}
     for result in (one, other):
         for name, what in result["problems"]:
@@ -136,7 +136,7 @@ def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[Verdict]:
     if apart and not broken["stateless"]:
         broken["deterministic"].append(f"in another process {apart[1]} ({apart[0]})")
     unseen = set(_LATE).difference(one["reached"])
-    return [Verdict(name, False if found else None if name in unseen else True, _detail(name, found, one))
+    return [PromiseVerdict(name, False if found else None if name in unseen else True, _detail(name, found, one))
             for name, found in broken.items()]
 
 

@@ -65,7 +65,7 @@ _LOADS = 3.0  # plays that loading it may take as long as: packages that it impo
 _CODE = (".py", ".pyc", ".so", ".pyd", ".zip")
 
 
-class Watch:
+class SideEffects:
     """Notes what reaches beyond the process."""
 
     def __init__(self) -> None:
@@ -139,14 +139,14 @@ def main() -> None:
     asked = json.load(sys.stdin)
     sys.dont_write_bytecode = True
     sys.unraisablehook = lambda unraisable: None  # what a stopped generator raises is told as what breaks a limit
-    watch = Watch()
+    watch = SideEffects()
     out = watch.take_screen()
     for family, said in asked["strategies"]:
         out.write(json.dumps(_result(family, said, watch, asked["again"], asked["seconds"])) + "\n")
         out.flush()
 
 
-def _result(family: Any, said: Any, watch: Watch, again: bool, seconds: float) -> dict[str, Any]:
+def _result(family: Any, said: Any, watch: SideEffects, again: bool, seconds: float) -> dict[str, Any]:
     try:
         with watch.watching(said):
             faulthandler.dump_traceback_later(_LOADS * seconds, exit=True, file=2)

@@ -20,7 +20,7 @@ from typing import Any
 from agents.types import called as in_words
 from experiments.question import Question
 from experiments.record import Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Verdict
-from experiments.report.store import Packed, packed_within
+from experiments.report.packing import Packed, packed_within
 from experiments.report.text import bounded, shown
 from experiments.words import visible
 from strategies.reading import strip_citations

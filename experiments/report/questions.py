@@ -13,7 +13,7 @@ from experiments.question import Question
 from experiments.record import Record, Result
 from experiments.report.cells import ReportCell, column
 from experiments.report.evidence import Passages, Texts, asked, graded, linked, references, steps, subs
-from experiments.report.store import BUDGET, Blocks, Packed, as_json, pack
+from experiments.report.packing import BUDGET, Blocks, Packed, as_json, pack
 from experiments.report.text import ReportInput, bounded, shown
 from experiments.words import visible
 
