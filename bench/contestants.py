@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from instant_server import CITY
 
 if TYPE_CHECKING:
-    from experiments.running.runner import Watch
+    from experiments.running.runner import RunWatch
     from experiments.settings import RunSettings
 
 AT_ONCE = 32
@@ -188,9 +188,9 @@ def _run(settings: RunSettings, replayed: bool) -> Taken:
     return taken
 
 
-def _watch(begun: list[tuple[float, float]]) -> Watch:
-    from experiments.running.runner import Watch
-    return Watch(stage=lambda *told: None, begun=lambda _: begun.append(_now()),
+def _watch(begun: list[tuple[float, float]]) -> RunWatch:
+    from experiments.running.runner import RunWatch
+    return RunWatch(stage=lambda *told: None, begun=lambda _: begun.append(_now()),
                  record=lambda record: None)
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from experiments.running.runner import Watch, run
+from experiments.running.runner import RunWatch, run
 from experiments.runs.finished import open_finished
 from experiments.settings.file import check_settings
 from strategies.catalogue import REASONING, RETRIEVAL, SEARCH_ONLY
@@ -85,7 +85,7 @@ def _row(said: tuple[Any, Any], kind: str, file: Path, model: str, folder: Path,
         "retrieval": retrieval, "benchmark": {"kind": kind, "path": str(file), "sample": options.questions},
         "conditions": "retrieved", "retriever": {"kind": "dense", "k": 4},
         "limits": {"max_tokens": options.max_tokens}}, label)
-    nothing = Watch(lambda stage, done, total: None, lambda begun: None, lambda record: None)
+    nothing = RunWatch(lambda stage, done, total: None, lambda begun: None, lambda record: None)
     begun = time.process_time()
     asyncio.run(run(settings, nothing)).close()
     taken = time.process_time() - begun

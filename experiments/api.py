@@ -115,10 +115,10 @@ def run(settings: str | Path | Mapping[str, Any] | RunSettings, fresh: bool = Fa
 
 
 def _carry_out(settings: RunSettings, fresh: bool) -> None:
-    from experiments.running.runner import Watch
+    from experiments.running.runner import RunWatch
     from experiments.running.runner import run as carry_out
 
-    silent = Watch(lambda *stage: None, lambda begun: None, lambda record: None)
+    silent = RunWatch(lambda *stage: None, lambda begun: None, lambda record: None)
     asyncio.run(carry_out(settings, silent, fresh=fresh)).close()
 
 

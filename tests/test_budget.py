@@ -28,7 +28,7 @@ def test_tokens_stop_a_run_and_a_larger_budget_makes_it_the_run_that_was_never_s
     assert (len(server.requests), len(town.hashes())) == (3, 3)
     assert not (town.run / "summary.json").exists()
     ragbed.refuses("report", town.run, says=["has not finished"])
-    stopped(ragbed, path, says=["3 of 6 records are there"])  # over all sittings: nothing more is asked
+    stopped(ragbed, path, says=["3 of 6 records are there"])  # over all sessions: nothing more is asked
     stopped(ragbed, path, "--budget", "tokens=3000", says=["(3,560 tokens), and 5 of 6"])
     assert len(server.requests) == 5
     assert yaml.safe_load((town.run / "config.yaml").read_text())["budget"]["tokens"] == 3000
@@ -84,12 +84,12 @@ def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, t
 
     server = serve(reply)
     path = town.config(server.url, concurrency=2, calls={"calls": {"seconds": 600}}, budget={"seconds": 1.5})
-    while len(server.requests) < 6:  # on a slow machine a sitting may end before it comes so far
+    while len(server.requests) < 6:  # on a slow machine a session may end before it comes so far
         stopped(ragbed, path, says=["1.5 seconds is spent", " of 6 records", "the same command continues"])
     assert not (town.run / "summary.json").exists()
     assert len(town.hashes()) <= 4
     answered = 1000
-    while ragbed("run", path)[0]:  # each sitting has its own seconds
+    while ragbed("run", path)[0]:  # each session has its own seconds
         pass
     assert len(town.hashes()) == 6
 

@@ -81,7 +81,7 @@ def test_killed_five_times_and_continued_a_run_is_the_one_that_was_never_disturb
     assert calls.total() - CALLS <= KILLS * AT_ONCE
     assert journal(run) == sorted(reply(json.loads(body)) for body in calls)
 
-    # What is never disturbed, over the same replies: every record anew from the journal, in one sitting.
+    # What is never disturbed, over the same replies: every record anew from the journal, in one session.
     server.requests.clear()
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert server.requests == []

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from test_server_embedder import serving, usual
 
-from experiments.running.runner import Watch, run
+from experiments.running.runner import RunWatch, run
 from experiments.settings.file import read_settings
 from retrieval.build import build_index
 from retrieval.storage.manifest import MANIFEST, read_manifest, write_manifest
@@ -99,7 +99,7 @@ def test_retrievers_over_one_corpus_share_one_index(serve, town):
     own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
     settings = read_settings(town.config(serve(town.reply).url, benchmark=own, conditions="retrieved",
                                          retriever=["dense", "bm25", {"kind": "dense", "name": "wide", "k": 9}]))
-    asyncio.run(run(settings, Watch(stage, lambda begun: None, lambda record: None)))
+    asyncio.run(run(settings, RunWatch(stage, lambda begun: None, lambda record: None)))
     assert len(town.hashes()) == 3
     assert built == ["write"]
 

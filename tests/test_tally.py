@@ -14,7 +14,7 @@ from experiments.cells import Cell
 from experiments.record import Record, Result, Timing
 from experiments.running.budget import Spending
 from experiments.running.runner import Begun
-from experiments.settings.limits import Budget
+from experiments.settings.spending import Budget
 from experiments.terminal.live import RunView, Tally, screen_of
 from strategies.types import Usage
 

@@ -100,7 +100,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     """
     from documents.errors import SettingsError
     from experiments.running.cassette import Replay
-    from experiments.settings.limits import changed
+    from experiments.settings.spending import changed
     from experiments.settings.targets import Part
 
     if replay is not None and (retry or journal is not JournalMode.record):

@@ -9,7 +9,7 @@ from documents.types import Chunk
 from experiments.negatives.guard import Guard, above_gold
 from experiments.negatives.types import Chosen, Rejected, Wanted
 from experiments.question import Bucket, FoundBy, Mined
-from experiments.running.gold import Shown
+from experiments.running.gold import ShownTexts
 from retrieval.hits import DECIMALS
 from retrieval.types import Hit, Scorer
 
@@ -111,7 +111,7 @@ class _Passing:
         self.taken: dict[Chunk, str] = {}
         self.rejected: list[Rejected] = []
         self._wanted, self._guard, self._scores = wanted, guard, scores
-        self._shown = Shown([*wanted.kept, *wanted.gold])
+        self._shown = ShownTexts([*wanted.kept, *wanted.gold])
         self._seen: set[str] = set()
 
     def take(self, miner: str, candidates: Iterator[Chunk]) -> bool:

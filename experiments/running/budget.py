@@ -18,7 +18,7 @@ from documents.errors import BudgetSpent, CallError, SettingsError
 from experiments.record import UNITS, Record, used
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.limits import Budget, CellLimits, shown
+from experiments.settings.spending import Budget, CellLimits, shown
 from strategies.types import Generate, Usage
 
 Item = TypeVar("Item")

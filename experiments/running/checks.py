@@ -121,5 +121,4 @@ def _holds(text: str, words: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Folded words; the text itself where it has none."""
     return fold(text) or text.strip()

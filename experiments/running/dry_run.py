@@ -20,7 +20,7 @@ from experiments.running.plan import Plan
 from experiments.running.resources import Resources
 from experiments.runs.store import config_of
 from experiments.settings import RunSettings
-from experiments.settings.limits import foreseen
+from experiments.settings.spending import foreseen
 from experiments.statistics import clusters
 from strategies.settings.choosing import Strategy
 
@@ -116,7 +116,6 @@ def spread(questions: Sequence[Question]) -> Sequence[Question]:
 
 
 def _price(price: Pricer, use: Use) -> float | None:
-    """The price of all calls, each as large as the mean one."""
     if not use.calls:
         return 0.0
     one = price(round(use.prompt / use.calls), round(use.completion / use.calls), 0)

@@ -19,9 +19,9 @@ from experiments.metrics import Scored, score
 from experiments.question import Benchmark, Question, Rubric, distinct
 from experiments.running.bounds import Use, prompt_tokens
 from experiments.running.crossing import has_index
+from experiments.running.open_resources import index_folder
 from experiments.running.plan import Plan
 from experiments.running.resources import Resources
-from experiments.running.search import index_folder
 from experiments.settings import RunSettings
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.statistics import Clusters, assumed, planned
@@ -102,7 +102,6 @@ class Foreseen:
 
 
 def _size(retriever: RetrieverFactor) -> int:
-    """Return the characters of a typical chunk."""
     chunker = retriever.build.chunker
     if isinstance(chunker, CrestSizes):
         return (chunker.smallest + chunker.largest) // 2

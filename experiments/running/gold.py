@@ -112,7 +112,7 @@ def missing_documents(gold: Iterable[Gold], known: Collection[str]) -> tuple[str
     return tuple(name for name in dict.fromkeys(named) if name not in known)
 
 
-class Shown:
+class ShownTexts:
     """Chunks that are shown, and whether another would say anything new."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
@@ -201,7 +201,7 @@ class Perturber:
 
     def _negatives(self, change: Perturbation, question: Question, chunks: Sequence[Chunk], gold: Sequence[Gold],
                    seed: int, more: Sequence[Chunk]) -> list[Chunk]:
-        shown = Shown(chunks)
+        shown = ShownTexts(chunks)
         every = (*question.gold, *gold)
         chosen: list[Chunk] = []
         for chunk in self._candidates(change, question, seed, more):
@@ -239,7 +239,6 @@ class Perturber:
 
 
 def _short(word: str, found: int, wanted: int) -> list[str]:
-    """The note on negatives that could not be had."""
     return [f"{word}:{found} of {wanted}"] if found < wanted else []
 
 

@@ -121,7 +121,6 @@ def _is_pace(place: str) -> bool:
 
 
 def _differing(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every setting that differs, by its place in dotted keys."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         inside = [(str(key), old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and all(

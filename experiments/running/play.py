@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from experiments.question import Question
     from experiments.running.gold import GoldView
     from experiments.running.plan import Tasks
-    from experiments.running.resources import ShownEvidence
+    from experiments.running.resources import ShownSearch
     from experiments.settings import SubAnswers
     from strategies.types import Evidence, Message, Passage, Task
 
@@ -49,7 +49,7 @@ class CellPlayer:
         shown: what a question's searches return under the cell's condition.
     """
 
-    def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], ShownEvidence]) -> None:
+    def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], ShownSearch]) -> None:
         self.cell, self.settings = tasks.cell, tasks.settings
         self.model = model
         self._tasks = tasks

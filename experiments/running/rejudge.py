@@ -113,8 +113,6 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
 
 @dataclass(slots=True)
 class _Work:
-    """One judge's judging of all answers."""
-
     judge: Lexical | ModelJudge
     model: Model | None
     seconds: float

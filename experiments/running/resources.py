@@ -69,7 +69,7 @@ def scope_of(question: Question, everything: bool, among: Among | None = None) -
 
 
 @dataclass(frozen=True, slots=True)
-class ShownEvidence:
+class ShownSearch:
     """What a question's searches return, and what its record has to say of it once they were made."""
 
     search: SearchFunction
@@ -159,22 +159,22 @@ class Resources:
         except ReplayMiss:
             return ()
 
-    def shown(self, cell: Cell, question: Question) -> ShownEvidence:
+    def shown(self, cell: Cell, question: Question) -> ShownSearch:
         """Return what a search returns under the cell's condition."""
         if not cell.searched:
             try:
                 placed = self.placed(cell, question)
             except ReplayMiss as error:
-                return ShownEvidence(_missed(error))
-            return ShownEvidence(instant(Placed(placed.chunks, cell.condition)), list(placed.notes))
+                return ShownSearch(_missed(error))
+            return ShownSearch(instant(Placed(placed.chunks, cell.condition)), list(placed.notes))
         key = (cell.finder, cell.format)
         if key in self.searchers:
             return self._perturbed(cell, question, self.searchers[key]) if cell.change.moves else \
-                ShownEvidence(self.searchers[key])
+                ShownSearch(self.searchers[key])
         among = self.among(cell)
         found = self.pools[str(cell.finder)].within(question, among)
         notes = self.perturber.searched(among.change, question, self.own(question), among.seed).notes if among else ()
-        return self._perturbed(cell, question, found, notes) if cell.change.moves else ShownEvidence(found)
+        return self._perturbed(cell, question, found, notes) if cell.change.moves else ShownSearch(found)
 
     def own(self, question: Question) -> Sequence[Chunk]:
         """Return the chunks that a question is searched over, unless it is among those of all."""
@@ -186,7 +186,7 @@ class Resources:
         return Among(change, self._seed if cell.seed is None else cell.seed) if change.pool else None
 
     def _perturbed(self, cell: Cell, question: Question, found: SearchFunction,
-                   before: Sequence[str] = ()) -> ShownEvidence:
+                   before: Sequence[str] = ()) -> ShownSearch:
         notes = list(before)
 
         async def search(action: Search) -> Sequence[Chunk]:
@@ -194,7 +194,7 @@ class Resources:
             notes.extend(note for note in changed.notes if note not in notes)
             return changed.chunks
 
-        return ShownEvidence(search, notes)
+        return ShownSearch(search, notes)
 
     def _changed(self, cell: Cell, question: Question, chunks: Sequence[Chunk]) -> Changed:
         """The chunks as the cell perturbs them; negatives may be drawn from its index."""

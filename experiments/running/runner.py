@@ -22,13 +22,13 @@ from experiments.record import Record
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.gold import match
+from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
 from experiments.running.preflight import preflight
 from experiments.running.prepare import prepare_run
 from experiments.running.resources import Resources
 from experiments.running.schedule import Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
-from experiments.running.search import open_resources
 from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
@@ -55,7 +55,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class RunWatch:
     """Who wants to know how the run goes.
 
     Attributes:
@@ -74,7 +74,7 @@ class Watch:
     searched: Callable[[Resources], None] = lambda resources: None
 
 
-async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again: bool = False,
+async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", again: bool = False,
               fresh: bool = False, replay: Replay | None = None) -> RunFolder:
     """Carry out or continue a run, and write its summary.
 
@@ -173,7 +173,6 @@ def _start_up_kept() -> Iterator[None]:
 
 
 def _clients(resources: Resources) -> list[ModelClient]:
-    """Every client once, the judge's included."""
     judge = [] if resources.judge is None else [resources.judge]
     return list({id(client): client for client in [*resources.clients.values(), *judge]}.values())
 
@@ -219,10 +218,8 @@ async def _play(jobs: Sequence[Job], work: _Work) -> None:
 
 
 class _Work:
-    """What the tasks of a run share."""
-
     def __init__(self, plan: Plan, folder: RunFolder, resources: Resources, journal: Journal,
-                 watch: Watch, spending: Spending) -> None:
+                 watch: RunWatch, spending: Spending) -> None:
         settings = plan.settings
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
         self.resources, self.journal, self.watch = resources, journal, watch

@@ -114,7 +114,6 @@ def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: st
 
 
 def _sub_questions(results: Sequence[Result], settings: RunSettings, scheme: Scheme) -> dict[str, Any]:
-    """How sub-questions were answered, and what they used, where the benchmark scores them."""
     if "chain" not in scheme.groups:
         return {}
     return {"sub_answers": settings.sub_answers, "filled": settings.filled,
@@ -122,7 +121,6 @@ def _sub_questions(results: Sequence[Result], settings: RunSettings, scheme: Sch
 
 
 def _passages(results: Sequence[Result]) -> float | None:
-    """How many passages the prompts of a question showed, in the mean."""
     return round(fmean(len(result.in_view) for result in results), 4) if results else None
 
 

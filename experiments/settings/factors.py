@@ -79,7 +79,6 @@ class _Strategies:
 
 
 def _named(strategies: list[Strategy] | None) -> list[Any] | None:
-    """Return the strategies as settings name them, each as short as it can be."""
     return None if strategies is None else [one.said for one in strategies]
 
 

@@ -144,7 +144,6 @@ def explain(error: Any, model: type[BaseModel]) -> str:
 
 
 def _in_words(error: Any) -> str:
-    """What is wrong, in the words of a file of settings."""
     kind, given = error["type"], error["input"]
     if kind == "union_tag_not_found" or (
             kind == "union_tag_invalid" and isinstance(given, dict) and given.get("kind") is None):

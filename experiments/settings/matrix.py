@@ -119,7 +119,6 @@ def _given(entry: Excluded | Included, settings: RunSettings) -> dict[str, Seque
 
 
 def _named(entry: Excluded | Included) -> str:
-    """The entry as it may stand in a file."""
     key = "include" if hasattr(entry, "repeats") else "exclude"
     said = yaml.safe_dump(entry.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
                           default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**20).strip()

@@ -38,7 +38,6 @@ from experiments.settings.factors import (
     Shows,
     by_key,
 )
-from experiments.settings.limits import Budget, CellLimits
 from experiments.settings.retrievers import (
     AnyRetriever,
     Place,
@@ -47,6 +46,7 @@ from experiments.settings.retrievers import (
     told_apart,
     with_defaults,
 )
+from experiments.settings.spending import Budget, CellLimits
 from retrieval.rerankers.reranker import judges_of
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
@@ -257,7 +257,6 @@ class RunSettings(Matrix):
         return self
 
     def _any(self, key: str) -> set[str]:
-        """What any part of the matrix has in a list."""
         values = (value for part in (self, *self.include) for value in getattr(part, key) or ())
         return {value.kind if isinstance(value, Strategy) else str(value) for value in values}
 

@@ -25,7 +25,7 @@ from experiments.record import Result
 from experiments.report.page import report_run
 from experiments.running.recording import IndexKey
 from experiments.running.resources import Resources
-from experiments.running.runner import Watch, run
+from experiments.running.runner import RunWatch, run
 from experiments.runs.finished import Finished
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
@@ -124,7 +124,7 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
     with stoppable("what was found is kept, and the same command continues"):
         with RunView() as view:
             stages = Stages(view.stage)
-            watch = Watch(stages, view.begun, view.record, view.note,
+            watch = RunWatch(stages, view.begun, view.record, view.note,
                           lambda resources: found.update(searching_of(resources)))
             folder = asyncio.run(run(settings, watch, fresh=fresh))
         try:

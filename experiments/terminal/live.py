@@ -18,7 +18,7 @@ from rich.text import Text
 from agents.types import Cost
 from experiments.cells import FACTORS, called, labels, shortened, varying
 from experiments.record import Record
-from experiments.settings.limits import shown
+from experiments.settings.spending import shown
 from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
 from experiments.words import price
 
@@ -162,7 +162,7 @@ class Tally:
 
 
 class RunView:
-    """Show what the runner's `Watch` reports: bars of what is built, then, from the first call on, the records."""
+    """Show what the runner's `RunWatch` reports: bars of what is built, then, from the first call on, the records."""
 
     def __init__(self) -> None:
         self.tally: Tally | None = None

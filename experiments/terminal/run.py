@@ -21,7 +21,7 @@ from experiments.analysis.view import View
 from experiments.report.page import headlines, report_run
 from experiments.running.cassette import Replay, misses
 from experiments.running.prepare import check_all
-from experiments.running.runner import Watch, run
+from experiments.running.runner import RunWatch, run
 from experiments.runs.finished import Finished
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
@@ -131,7 +131,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
     started = time.monotonic()
     with stoppable("what was answered is kept, and the same command continues"):
         with RunView() as view:
-            watch = Watch(view.stage, view.begun, view.record, view.note)
+            watch = RunWatch(view.stage, view.begun, view.record, view.note)
             folder = asyncio.run(run(settings, watch, mode, again, fresh, replay))
         try:
             _finish(folder, put if json else None, retry, view.tally, started)

@@ -45,10 +45,10 @@ class Budget(BaseModel):
     several benchmarks, each is a run, with this budget of its own.
 
     Attributes:
-        dollars: in US dollars, for all calls that the run's journal holds, the judge's and those of earlier sittings
+        dollars: in US dollars, for all calls that the run's journal holds, the judge's and those of earlier sessions
             included. The price of every model has to be known: `calls.prices` gives those that no table lists.
         tokens: of prompts and replies together, counted likewise.
-        seconds: of one sitting, from its start; questions under way are then given up, and their finished calls kept.
+        seconds: of one session, from its start; questions under way are then given up, and their finished calls kept.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

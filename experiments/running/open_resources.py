@@ -151,7 +151,6 @@ def scopes_of(resources: Resources, finder: Finder, among: Collection[Among | No
 
 def _cut(chunks: Sequence[Chunk], benchmark: Benchmark, build: IndexSettings,
          pieces: dict[str, list[Chunk]]) -> list[Chunk]:
-    """The documents of these chunks, cut anew."""
     found: list[Chunk] = []
     for id, format in dict.fromkeys((chunk.document, chunk.format) for chunk in chunks):
         key = f"{format}:{id}"
