@@ -81,11 +81,11 @@ def test_both_formats_in_one_run_are_cells_beside_each_other_and_their_form_is_c
                        answer_formats=["tags", "json"])
     status, out, _ = ragbed("run", path, "--json")
     assert status == 0
-    rows = {(row["reasoning"], row.get("answer_format")): row for row in json.loads(out)["cells"]}
-    assert list(rows) == [("direct", None), ("chain_of_thought", None), ("direct", "json"),
+    rows = {(row["reasoning"], row["answer_format"]): row for row in json.loads(out)["cells"]}
+    assert list(rows) == [("direct", "tags"), ("chain_of_thought", "tags"), ("direct", "json"),
                           ("chain_of_thought", "json")]
     assert {key: row["metrics"]["tagged"]["mean"] for key, row in rows.items()} == {
-        ("direct", None): None, ("chain_of_thought", None): 0.0, ("direct", "json"): 1.0,
+        ("direct", "tags"): None, ("chain_of_thought", "tags"): 0.0, ("direct", "json"): 1.0,
         ("chain_of_thought", "json"): 1.0}
     formats = [body["response_format"]["json_schema"]["strict"] for body, _ in server.requests
                if "response_format" in body]

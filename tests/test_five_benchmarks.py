@@ -7,6 +7,7 @@ from math import sqrt
 from pathlib import Path
 
 import pytest
+import yaml
 
 from experiments.benchmarks import BENCHMARKS
 from experiments.settings import RunSettings
@@ -92,4 +93,5 @@ def test_one_command_runs_five_strategies_and_prints_the_columns_of_the_paper(ra
     ("mrceval", {"rules": ["choice"], "layout": "as_published", "reasoning": ["direct"]})])
 def test_the_papers_setting_is_a_benchmarks_own(kind, expected):
     settings = RunSettings.model_validate({"name": kind, "models": "m", "benchmark": {"kind": kind, "path": "p"}})
-    assert {name: getattr(settings, name) for name in expected} == expected
+    resolved = yaml.safe_load(settings.resolved())
+    assert {name: resolved[name] for name in expected} == expected

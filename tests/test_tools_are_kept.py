@@ -66,10 +66,10 @@ def test_a_record_holds_what_was_called_and_which_message_answers_it(run):
     assert [step["text"] for step in steps(run) if step["kind"] == "decision"][-1] == "finish is called"
 
 
-def test_a_cassette_with_tools_is_replayed_to_the_byte_and_says_that_it_needs_format_2(run, ragbed, tmp_path):
+def test_a_cassette_with_tools_is_replayed_to_the_byte_and_says_its_version(run, ragbed, tmp_path):
     assert ragbed("cassette", "export", run, "--out", tmp_path / "c.gz")[0] == 0
     lines = [json.loads(line) for line in gzip.decompress((tmp_path / "c.gz").read_bytes()).splitlines()]
-    assert lines[0]["version"] == 2
+    assert lines[0]["version"] == 3
     lengths = {len(message) for line in lines if "call" in line for message in line["messages"]}
     assert lengths == {2, 4}
     status, _, err = ragbed("run", "--replay", tmp_path / "c.gz", "--out", tmp_path / "again")

@@ -10,7 +10,7 @@ CELL = Cell(model="m", retrieval=None, retriever=None, reasoning="direct", rules
 
 
 def traded(*cases, cell=CELL, grouped=()):
-    return tradeoff_of([cell], {cell.id: {str(place): case for place, case in enumerate(cases)}}, dict(grouped))
+    return tradeoff_of([cell], {cell.id: {str(place): case for place, case in enumerate(cases)}}, dict(grouped), {})
 
 
 def answered(score, **changes):
@@ -66,7 +66,7 @@ def test_only_rules_that_offer_a_refusal_have_one():
 
     for rules in ("open", "reading", "choice", "closed-book"):
         assert traded(answered(1.0), cell=replace(CELL, rules=rules)) is None
-    assert tradeoff_of([CELL], {}, {}) is None
+    assert tradeoff_of([CELL], {}, {}, {}) is None
 
 
 def test_questions_that_share_a_document_widen_the_interval():
