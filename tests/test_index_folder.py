@@ -275,3 +275,12 @@ if __name__ == "__main__":
     for turn in range(10_000):
         (target.parent / "pages" / "two.txt").write_text(f"turn {turn}")
         build_index([target.parent / "pages"], target, embedder=Lengths())
+
+
+def test_a_link_may_stand_where_the_old_index_is_set_aside(index: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (tmp_path / ".index.old").symlink_to(other, target_is_directory=True)
+    build_index([tmp_path / "pages"], index, embedder=Lengths())
+    assert (other.is_dir(), (tmp_path / ".index.old").is_symlink()) == (True, False)
+    assert Index.open(index, Lengths()).manifest.documents == 1

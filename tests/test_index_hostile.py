@@ -18,6 +18,7 @@ from retrieval.index import Index
 from retrieval.settings import IndexSettings
 from retrieval.storage import files, parquet
 from retrieval.storage.cache import kept_bytes
+from retrieval.storage.files import unchanged_sha256
 
 SETTINGS = IndexSettings(titled=False)
 
@@ -165,3 +166,20 @@ def test_an_embedder_that_gives_other_vectors_than_the_index_has_is_one_line(pag
     (pages / "7.txt").write_text("one more page")
     with pytest.raises(ModelError, match=complaint):
         build_index([pages], pages.parent / "index", SETTINGS, lambda stage, done, total: None, embedder)
+
+
+def test_a_file_whose_old_bytes_come_back_after_a_change_is_not_taken_for_the_changed_one(pages):
+    old = (pages / "0.txt").read_text()
+    build(pages)
+    (pages / "0.txt").write_text("something else")
+    build(pages)
+    (pages / "0.txt").write_text(old)
+    assert build(pages).parsed == 1
+    assert Index.open(pages.parent / "index", Lengths()).documents()[0].plain.strip() == old.strip()
+
+
+def test_what_changed_a_moment_ago_is_not_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_LARGE", 0)
+    (tmp_path / "file").write_bytes(b"one")
+    assert unchanged_sha256(tmp_path / "file") == hashlib.sha256(b"one").hexdigest()
+    assert not (tmp_path / "cache" / "hashes").exists()

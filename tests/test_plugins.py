@@ -285,3 +285,11 @@ def test_a_saved_question_goes_on_with_a_file_that_the_user_names_alone(mine, se
     status, out, err = ragbed("resume", kept, *common, *code, "--json")
     assert status == 0, err
     assert json.loads(out)["answer"] == "222 people [1]"
+
+
+def test_a_strategy_within_itself_is_one_line():
+    said = {"kind": "self_consistency"}
+    said["of"] = said
+    for execute in (True, False):
+        with pytest.raises(SettingsError, match="strategies within strategies beyond reason"):
+            chosen("reasoning", said, execute)

@@ -14,6 +14,7 @@ from experiments.metrics import share_of
 from experiments.question import Question, Step
 from experiments.record import Record, Result, StoredSub, Timing, Verdict
 from experiments.report import ReportInput, write_report
+from experiments.report.cells import Figure, table
 from strategies.types import Usage
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e'
@@ -154,3 +155,58 @@ def test_a_verdict_is_shown_by_its_rubric(tmp_path: Path, verdict: Verdict, show
 def test_a_run_without_views_or_published_tables_has_no_such_sections(tmp_path: Path) -> None:
     made = page(tmp_path, {"cells": [cell("a", {"em": 0.0})]}, [])
     assert made.select("#published, #breakdowns") == []
+
+
+def test_the_schemes_columns_come_first_and_the_rest_stands_apart(detective: BeautifulSoup) -> None:
+    heads = [words(head) for head in detective.select("table.cells thead th")]
+    assert heads == ["Cell", "accuracy", "reasoning score by lexical", "outcomes", "passages", "tokens", "calls",
+                     "price"]
+    assert [words(head) for head in detective.select("#figures .more thead th")] == ["Cell", "well-formed"]
+
+
+def test_shares_of_one_question_stand_together_after_the_first_of_them() -> None:
+    made = table([cell("a", {"correct": 0.5, "partial": 0.3, "wrong": 0.2, "em": 0.1})], ["correct / partial / wrong"])
+    assert [column.parts for column in made.columns] == [
+        ("correct (lexical)",), ("correct (lexical)", "partial (lexical)", "wrong (lexical)")]
+    assert [column.parts for column in made.more] == [("partial (lexical)",), ("wrong (lexical)",), ("em",)]
+    assert made.cells[0].counts(made.columns[1]) == [2, 1, 1]
+    assert made.quality == "correct"
+
+
+def test_columns_that_share_a_place_and_are_no_shares_each_have_their_own() -> None:
+    made = table([cell("a", {"em": 0.2, "f1": 0.5})], ["em / f1"])
+    assert [(column.title, column.joined) for column in made.columns] == [("exact match", False), ("token F1", False)]
+
+
+@pytest.mark.parametrize(("column", "low", "high", "marks"), [
+    ("accuracy", 0.4, 0.6, (50.0, 40.0, 60.0)), ("unified (lexical)", -0.5, 1.0, (50.0, 0.0, 100.0)),
+    ("joint_em_log", 1.2, 1.8, None), ("change", -0.2, 0.2, None)])
+def test_a_bar_is_drawn_only_where_the_axis_is_known(column: str, low: float, high: float, marks: Any) -> None:
+    assert Figure((low + high) / 2, low, high, 9).marks(column) == marks
+
+
+def test_published_shares_have_their_unit_once_and_the_runs_rows_have_it_too(tmp_path: Path) -> None:
+    summary = {"columns": ["accuracy"], "published": ["crest_3", "crest_4"],
+               "cells": [cell("chain_of_thought", {"unified": 0.4}, rules="grounded", condition="given", exemplars=0)]}
+    question = Question("q", "Who?", ("B",), answerable=True, tags={"language": ("en",)})
+    made = page(tmp_path, summary, [record("chain_of_thought", "q", {"unified": 1.0, "correct": 1.0})], question)
+    mixed, shares = made.select('[data-view^="paper:"]')
+    assert [words(head) for head in mixed.select("thead th")][3:5] == ["English: unified score", "English: correct, %"]
+    own, printed = mixed.select("tbody")
+    assert [words(value) for value in printed.tr.select("td")[:2]] == ["0.1756", "10.84"]
+    assert words(own.tr.select("td")[1].select_one(".mean")) == "100.00"
+    assert "%" not in shares.tbody.text
+    assert {"Columns with % are in percent.", "All figures are in percent."} <= {
+        words(note) for note in made.select("#published .hint")}
+
+
+def test_breakdowns_name_metrics_for_people_and_judges_in_short(tmp_path: Path) -> None:
+    judge = "http://host/v1#gpt-4o"
+    one = {"mean": 1.0, "low": None, "high": None, "n": 1}
+    view = {"name": "gap", "title": "Gap", "header": ["hops", "cell", "n", f"unified ({judge})", "em: original", "no"],
+            "rows": [["2", "a", 3, one, share_of(1, 3), None]], "keys": 2, "notes": []}
+    made = page(tmp_path, {"columns": ["em"], "cells": [cell("a", {"em": 0.0}, judge=judge)], "views": [view]}, [])
+    heads = [words(head) for head in made.select("#breakdowns thead th")]
+    assert heads == ["hops", "cell", "n", "unified score (gpt-4o)", "exact match: original", "no"]
+    assert [words(value) for value in made.select("#breakdowns tbody td")] == [
+        "3", "1.00 no interval n 1", "0.33 [0.06, 0.79]", "none"]

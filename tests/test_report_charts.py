@@ -2,6 +2,8 @@
 import pytest
 from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, pair, words
 
+from experiments.metrics import share_of
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
@@ -187,3 +189,87 @@ def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
     one = pair("direct/retrieved", f"{HOSTILE}/retrieved") | fields
     made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": [one], "notes": []}})
     assert words(made.select_one('#comparisons [data-label="verdict"]')) == said
+
+
+def test_the_sections_are_linked_in_order(report):
+    links = report.select("nav[aria-label=Sections] a")
+    assert [words(link) for link in links] == [
+        "Summary", "Cost and quality", "Factors", "Causes", "Refusals", "All figures", "Comparisons",
+        "Questions"]
+    assert all(report.select_one(link["href"]) for link in links)
+
+
+def test_a_run_without_cells_gives_a_page(tmp_path):
+    made = page(tmp_path, {"cells": []})
+    assert words(made.select_one(".headline")) == "The run has no cells."
+    assert "nothing to plot" in words(made.select_one("#plot"))
+
+
+def test_cells_without_any_figure_are_not_plotted(tmp_path):
+    made = page(tmp_path, {"columns": ["em"], "cells": [CELLS[0] | {"metrics": {"em": {"mean": None, "n": 0}}}]})
+    assert words(made.select_one(".headline")) == "No exact match could be computed."
+    assert made.select_one("#plot svg") is None
+
+
+def test_colours_and_shapes_stand_for_the_two_factors(report):
+    keys = [words(line) for line in report.select("#plot p.keys")]
+    assert keys == [f"reasoning direct {HOSTILE}", "condition retrieved gold closed-book"]
+    assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] + [
+        ["spot", "c1", "faded"], ["spot", "c2", "faded"]] * 2
+
+
+def test_means_over_fewer_questions_say_how_many_and_why(tmp_path):
+    unified = [one | {"metrics": {"unified": {"mean": 0.5, "low": 0.4, "high": 0.6,
+                                              "n": 30 if one["condition"] == "closed-book" else 50}}} for one in CELLS]
+    made = page(tmp_path, {"columns": ["unified"], "cells": unified})
+    assert [words(square) for square in view(made, "crossed:").select("td[class]")[1:3]] == [
+        "0.50 [0.40, 0.60]", "0.50 [0.40, 0.60] n 30"]
+    assert words(made.select_one("#factors .hint")) == (
+        "Under closed-book each mean is over 30 of 50 questions: closed-book offers no refusal, so that the 20 "
+        "unanswerable ones have no score.")
+
+
+def test_without_reasoning_and_condition_the_two_largest_factors_are_crossed(tmp_path):
+    cells = [cell("direct", model=model, perturbation=change, id=f"{model}{change}")
+             for model in "ab" for change in (None, "shuffle", "negatives@5")]
+    grid = view(page(tmp_path, {"columns": ["em"], "cells": cells}), "crossed:")
+    assert [words(head) for head in grid.select("thead th")] == ["perturbation", "n", "a", "b"]
+    assert [words(head) for head in grid.select("tbody th")] == ["none", "shuffle", "negatives@5"]
+
+
+def test_the_ideal_of_refusals_is_at_the_share_that_is_answerable(tmp_path):
+    shares = {"refused_answerable": {"mean": 0.1, "n": 30}, "refusal_accuracy": {"mean": 0.5, "n": 20}}
+    cells = [one | {"metrics": one["metrics"] | shares} for one in CELLS]
+    made = page(tmp_path, SUMMARY | {"cells": cells}).select_one("#refusals")
+    assert [words(one) for one in made.select(".goal-line")] == ["60 % are answerable"]
+    assert "ideal: all that is answerable is answered, and nothing wrong" in words(made)
+    dropped = [*cells[:-1], cells[-1] | {"metrics": shares | {"refusal_accuracy": {"mean": 0.5, "n": 50}}}]
+    made = page(tmp_path, SUMMARY | {"cells": dropped}).select_one("#refusals")
+    assert made.select(".goal-line") == []
+    assert "which share that is differs between the cells" in words(made)
+
+
+def test_a_legend_explains_no_shape_without_a_point(tmp_path):
+    made = page(tmp_path, SUMMARY | {"tradeoff": SUMMARY["tradeoff"][:2]})
+    assert words(made.select("#refusals p.keys")[1]) == "condition retrieved"
+
+
+def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
+    stored = [{"cell": CELLS[0]["id"], "answered": share_of(50, 50), "risk": share_of(10, 50)}]
+    section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
+    assert section.select("svg.area") == []
+    assert "No cell refused anything" in words(section)
+    assert len(section.select("tbody tr")) == 1
+
+
+def test_metrics_are_defined_and_shares_of_one_question_are_counts(tmp_path):
+    shares = {name: {"mean": mean, "low": 0.0, "high": 1.0, "n": 50}
+              for name, mean in (("correct", 0.5), ("partial", 0.2), ("wrong", 0.3))}
+    made = page(tmp_path, {"columns": ["correct / partial / wrong"],
+                           "cells": [cell("direct", metrics=shares, judge="http://host:8000/v1#gpt-4o")]})
+    heads = [words(head) for head in made.select("table.cells thead th")]
+    assert heads[:3] == ["Cell", "correct by gpt-4o", "correct / partially correct / wrong by gpt-4o"]
+    assert words(made.select_one('[data-label^="correct /"]')) == "25 / 10 / 15"
+    assert "http://host:8000/v1#gpt-4o" in words(made.select_one(".shared"))
+    assert "partially correct partial share graded Partially Correct; over answerable questions" in [
+        words(item) for item in made.select("#figures .defined div")]

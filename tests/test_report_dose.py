@@ -79,3 +79,41 @@ def test_the_real_differences_come_first_and_many_others_are_folded(tmp_path):
     assert [len(one.select("tr.real")) for one in (first, more)] == [5, 0]
     assert [len(one.select("tbody tr")) for one in (first, more)] == [5, 10]
     assert words(first.select_one("tr.real")).startswith("reasoning a → f 12")
+
+
+def test_curves_that_are_too_many_for_one_chart_are_split_by_a_factor(tmp_path):
+    section = page(tmp_path, made("abcd", ("gold", "given"))).select_one("#dose")
+    assert [words(title) for title in section.select(".panel-title")] == ["exact match · gold", "exact match · given"]
+    assert [words(keys) for keys in section.select(".keys")] == ["a b c d"] * 2
+
+
+def test_levels_that_are_too_many_for_one_chart_are_split_in_order(tmp_path):
+    section = page(tmp_path, made("abcdefgh")).select_one("#dose")
+    assert [words(title) for title in section.select(".panel-title")] == [
+        "exact match · 1 to 6", "exact match · 7 to 8"]
+    assert [words(keys) for keys in section.select(".keys")] == ["a b c d e f", "g h"]
+
+
+def test_metrics_that_are_equal_everywhere_share_a_chart(tmp_path):
+    summary = made("ab")
+    for curve in summary["dose"]["curves"]:
+        for point in curve["points"]:
+            point["metrics"] |= {"recall@5": figure(0.5), "recall@10": figure(0.5), "ndcg@10": figure(0.5)}
+    summary["dose"]["metrics"] += ["recall@5", "recall@10", "ndcg@10"]
+    titles = [words(title) for title in page(tmp_path, summary).select(".panel-title")]
+    assert titles == ["exact match", "recall@5, recall@10", "nDCG@10"]
+
+
+def test_hardness_stands_in_steps_beside_what_has_no_negatives(tmp_path):
+    sorts = (None, *(f"negatives@4:{sort}" for sort in ("easy", "medium", "hard")))
+    summary = made(("direct",), changes=sorts, scores=((1.0, 1.0, 0.5, 0.25),))
+    chart = page(tmp_path, summary).select_one('[data-view="dose:hardness:negatives"]')
+    assert [words(tick) for tick in chart.select("text.tick")][-4:] == ["without", "easy", "medium", "hard"]
+    plain, *others = chart.select("a.spot")
+    assert [spot["aria-label"].split("; ")[1][:10] for spot in others] == ["easy: 1.00", "medium: 0.", "hard: 0.25"]
+    assert (plain["class"], len(chart.select("line.series"))) == (["spot", "c1", "bare"], 2)
+    assert "Hollow points have no negatives" in words(chart)
+
+
+def test_without_curves_there_is_no_section(tmp_path):
+    assert page(tmp_path, SUMMARY).select_one("#dose") is None

@@ -7,7 +7,7 @@ from experiments.analysis.view import View
 from experiments.metrics import share_of
 from experiments.terminal import display
 from experiments.terminal.display import print_table
-from experiments.terminal.tables import print_views, run_table, table_of, tables_of
+from experiments.terminal.tables import on_published, print_views, run_table, table_of, tables_of
 from strategies.catalogue import CRESTS
 
 FIVE = list(CRESTS)
@@ -139,3 +139,59 @@ def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, 
     assert papers.count("published") == 45
     assert papers.count("this run") == 5  # chain of thought beside all four, direct beside Table 6
     assert (town.run / "report.html").read_text().count(">published<") == 4
+
+
+def test_a_breakdown_of_one_cell_does_not_name_it():
+    _, (header, rows) = table_of(breakdown(1, 20), "lexical")
+    assert header == ["task", "n", "accuracy [95 %]", "unparsed [95 %]"]
+    assert rows[0] == ["t0", "10", "0.00 [0.00, 0.28]", "0.00 [0.00, 0.28]"]
+
+
+def test_many_cells_and_few_values_are_crossed_the_other_way():
+    title, (header, rows) = table_of(breakdown(9, 2), "lexical")
+    assert (title, header) == ("By task: accuracy", ["cell", "t0, n 10 [95 %]", "t1, n 10 [95 %]"])
+    assert rows[8] == ["c8", "0.80 [0.49, 0.94]", "0.80 [0.49, 0.94]"]
+
+
+def test_a_long_value_of_a_tag_leaves_room_for_the_figures(capsys):
+    rows = [["x" * 140, "c", 10, share_of(1, 10), share_of(0, 10)], ["y", "c", 10, share_of(2, 10), share_of(0, 10)]]
+    print_table(*table_of(view(rows), "lexical")[1])
+    _, first, *rest, last = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert first[1:] == ["10", "0.10", "[0.02,", "0.40]", "0.00", "[0.00,", "0.28]"]
+    assert "".join([first[0], *(part for part, in rest)]) == "x" * 140
+    assert last[:3] == ["y", "10", "0.20"]
+
+
+def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():
+    rows = [["a", "c", 1, share_of(0, 1), share_of(0, 1)]]
+    header = ("task", "cell", "n", "graded_em (http://host/v1#judge)", "em")
+    assert table_of(view(rows, header), "http://host/v1#judge")[1][0] == [
+        "task", "n", "graded_em [95 %]", "em [95 %]"]
+    assert table_of(view(rows, ("task", "cell", "n", "unified (lexical)", "em")), "lexical")[1][0][2] == (
+        "unified (lexical) [95 %]")
+
+
+def test_a_heat_map_is_shown_as_counts():
+    _, (_, rows) = table_of(view([["a", "c", 9, share_of(1, 4), None]], shaded=(0.0, 1.0)), "lexical")
+    assert rows == [["a", "9", "1 of 4", "-"]]
+
+
+def test_the_papers_tables_are_named():
+    assert on_published(["crest_3", "crest_4"]) == [
+        "The report has the paper's own figures beside these, marked as published: CReSt (Khang et al., 2025), "
+        "Table 3, Table 4."]
+    assert on_published([]) == []
+
+
+def test_chain_outcomes_that_never_occurred_leave_the_terminal_to_the_others():
+    def share(mean):
+        return {"mean": mean, "low": None, "high": None, "n": 2}
+
+    rows = [["2", outcome, cell, 2, share(mean)] for outcome, mean in (
+        ("c c c", 0.5), ("c w c", 0.0), ("w w w", 0.5), ("right for the right reason", 0.5), ("lucky", 0.0))
+        for cell in ("a", "b")]
+    made = view(rows, ("sub-questions", "outcome", "cell", "n", "share"), 3, name="chain", title="Chain outcomes")
+    (title, (_, shown)), = tables_of([made], None)
+    assert [row[1] for row in shown] == [outcome for outcome in (
+        "c c c", "w w w", "right for the right reason", "lucky") for _ in range(2)]
+    assert "never occurred are in the report" in title
