@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -84,12 +85,12 @@ def open_run(path: str | Path) -> Run:
     Raises:
         RunError: there is no run, it has not finished, or its summary is damaged.
     """
-    folder = RunFolder.existing(Path(path))
-    try:
-        return Run(folder)
-    except BaseException:
-        folder.close()
-        raise
+    with ExitStack() as undone:
+        folder = RunFolder.existing(Path(path))
+        undone.callback(folder.close)
+        opened = Run(folder)
+        undone.pop_all()
+    return opened
 
 
 def run(settings: str | Path | Mapping[str, Any] | RunSettings, fresh: bool = False) -> Run:

@@ -1,11 +1,4 @@
-"""How far the cells of a dose reached it, and how hard their negatives are.
-
-What a reader of curves and areas has to know, in sentences.
-
-The `dose` of a run's summary: curves, the areas under them, what the dose does, and which areas differ.
-
-Dose and response of a finished run, from its records alone.
-"""
+"""Dose and response: what more, or harder, negatives do to each way of answering, as curves and their areas."""
 from __future__ import annotations
 
 from collections import defaultdict

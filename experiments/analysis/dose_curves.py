@@ -1,9 +1,4 @@
-"""Curves that are read together: over the same axis, each called by what tells it from the others.
-
-Curves: the cells of a run that differ in the dose of negatives alone.
-
-The area under a curve of doses, question by question: one number for how well a way of answering holds.
-"""
+"""Curves over the doses of a run: which cells make one, which are read together, and the area under each."""
 from __future__ import annotations
 
 from collections import Counter

@@ -1,13 +1,4 @@
-"""Passages and prompt parts, numbered once each by hash; a prompt part names the passages in it by their numbers.
-
-What was asked and judged besides the answer: sub-questions, points, steps of the reasoning.
-
-An answer's text with the numbers of its citations apart, so that the page can link them to the passages.
-
-The evidence of one question over all its cells: each chunk once, and the number that each cell showed it with.
-
-The steps of one answer as the page gets them: what was searched, what was sent, what came back.
-"""
+"""One question as the page gets it: evidence, prompts, answers and steps, each text once, by its number."""
 from __future__ import annotations
 
 import re

@@ -1,9 +1,4 @@
-"""Retrievers as a run names them: each kind's own settings, and with them what it searches and how deep.
-
-What tables call settings that have no name of their own.
-
-A run that only searches: it asks for no answers, and what it measures is what was found.
-"""
+"""Retrievers as a run names them: each kind's own settings, and those of what is searched."""
 from __future__ import annotations
 
 import re

@@ -1,11 +1,4 @@
-"""What failed in a run, for its user to mend.
-
-What is to be said of a replay once it ended.
-
-Carrying out several runs by one command, one after the other.
-
-Carrying out a run from the command line: progress, table, notes, report.
-"""
+"""Carry out a run, or several in turn, from the command line: progress, table, notes, failures, report."""
 from __future__ import annotations
 
 import asyncio
