@@ -34,7 +34,7 @@ def flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
     scores = finding.pairs.scores
     if scores is None:
         return []
-    before, after = findings.answers(finding.match)
+    before, after = (cell.answers for cell in findings.cells(finding.match))
     found = [Flip(name, float(first), float(second), before[name].outcome, after[name].outcome)
              for name, (first, second) in zip(finding.pairs.questions, scores, strict=True) if first != second]
     places = {name: place for place, name in enumerate(findings.second.questions)}

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
-from agents.types import OUTCOMES
+from agents.types import OUTCOMES, Outcome
 from experiments.metrics.intervals import Interval, effective, wilson
 from experiments.metrics.sample import RESAMPLES, Sample, Totals, resampled, totals_of
 from experiments.metrics.scored import ScoredRow, Scoring
@@ -26,6 +27,15 @@ class Estimate(TypedDict):
     low: float | None
     high: float | None
     n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredQuestion:
+    """A question with scores that are no record: stored ones, means over repeats, those of another program."""
+
+    answerable: bool
+    outcome: Outcome
+    scores: Mapping[str, float | None]
 
 
 def outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
