@@ -13,7 +13,7 @@ from agents.scripted import drive
 from agents.types import Answer, CallOutcome
 from documents.errors import RecipeMismatch, SettingsError
 from documents.types import Chunk
-from experiments.metrics import refused_as_published
+from experiments.metrics.matching import refused_as_published
 from experiments.question import Question
 from experiments.record import Result, StoredStep
 from experiments.running.gold import PLACING
