@@ -11,7 +11,7 @@ import pytest
 from experiments.benchmarks import DetectiveQa
 from experiments.running.plan import Plan
 from experiments.running.resources import Resources
-from experiments.running.schedule import Prefix, jobs_of, prefix_of, side_by_side, turns_of
+from experiments.running.runner import Prefix, jobs_of, prefix_of, side_by_side, turns_of
 from experiments.settings.file import check_settings
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}

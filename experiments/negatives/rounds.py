@@ -9,8 +9,7 @@ from experiments.negatives.choosing import Scores, choose
 from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.types import Chosen, MiningSettings, Reason, Rejected, Wanted
 from experiments.question import Benchmark, Question
-from experiments.running.gold import by_source, match
-from experiments.running.placing import Places, SourceOf
+from experiments.running.gold import Places, SourceOf, by_source, match
 from retrieval.mining import Miner, MiningQuery
 from retrieval.types import Hit, Progress, Scorer
 from strategies.types import Passage

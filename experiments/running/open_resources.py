@@ -1,7 +1,4 @@
-"""Opening what the cells of a run search: indexes, and pools of the chunks that questions bring.
-
-Opening what the cells of a run need: models, and what is searched.
-"""
+"""Opening what the cells of a run need: models, indexes, and pools of the chunks that questions bring."""
 from __future__ import annotations
 
 import contextlib
@@ -83,7 +80,7 @@ def how_of(retriever: RetrieverFactor, resources: Resources) -> RetrieverChoice:
 def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
     """The identity of how a retriever finds; in a replay, which may not have what it is made of, the recorded one."""
     pins = resources.recording.pins
-    resources.how[name] = how.identity() if pins is None else pins.get(how_pin(name), "dense")
+    resources.how[name] = how.identity() if pins is None else pins.get(how_pin(name), "")
     return resources.how[name]
 
 

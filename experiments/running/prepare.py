@@ -50,13 +50,13 @@ class Session:
         """Return the (cell, question) pairs whose records stay."""
         return self.folder.done() if self.folder and self.continues else set()
 
-    def check_whole(self, expected: int) -> None:
+    def check_whole(self) -> None:
         """Refuse to replay what was stopped: each question that was not asked yet would have the record of a miss.
 
         Raises:
-            RunError: a run was begun here, and some of the expected records are missing.
+            RunError: a run was begun here, and some of its records are missing.
         """
-        if self.continues and len(self.done()) < expected:
+        if self.continues and len(self.done()) < self.plan.expected:
             raise RunError(f"{self.plan.settings.folder}: the run has not finished, so its journal cannot answer all "
                            "of it; give the same command without --journal replay to continue it")
 
