@@ -80,7 +80,8 @@ def how_of(retriever: RetrieverFactor, resources: Resources) -> RetrieverChoice:
 def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
     """The identity of how a retriever finds; in a replay, which may not have what it is made of, the recorded one."""
     pins = resources.recording.pins
-    resources.how[name] = how.identity() if pins is None else pins.get(how_pin(name), "")
+    known = pins is None or how.kind.kind == "dense"  # which is made of nothing
+    resources.how[name] = how.identity() if known else (pins or {}).get(how_pin(name), "")
     return resources.how[name]
 
 
