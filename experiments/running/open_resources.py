@@ -184,8 +184,6 @@ async def open_resources(plan: Plan, resources: Resources, session: Session,
             if mode is not None and pooled.pool is not None and pooled.embeds:
                 pooled.pool.embed(progress)
         yield
-        if mode in ("replay", "live"):  # every question was asked again, so by now every search was kept
-            session.keeps_searches()
 
 
 async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resources: Resources,

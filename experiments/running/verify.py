@@ -17,7 +17,7 @@ from experiments.running.rescore import rescore
 from experiments.running.summary import summarise
 from experiments.runs.finished import Finished
 from experiments.runs.manifest import questions_hash
-from experiments.runs.store import RunFolder
+from experiments.runs.store import RunFolder, config_of
 from experiments.settings import RunSettings
 from strategies.prompting import prompts_hash
 from strategies.settings.exemplars import exemplars_hash, read_exemplars
@@ -138,7 +138,7 @@ def _short(value: Any) -> str:
 
 def _hashes(run: Finished, settings: RunSettings) -> Iterator[Check]:
     folder, made = run.folder, run.made
-    yield _hash("settings", "config.yaml against the manifest", made.settings, digest(folder.config() or ""))
+    yield _hash("settings", "config.yaml against the manifest", made.settings, digest(config_of(folder.path) or ""))
     yield _hash("questions", "the run's questions against the manifest", made.benchmark.get("stored"),
                 folder.stored_questions())
     try:

@@ -22,7 +22,7 @@ from experiments.cells import FACTORS, PART, Cell, called, labels
 from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.runs.manifest import Made, manifest_of
-from experiments.runs.store import RunFolder
+from experiments.runs.store import RunFolder, config_of
 from experiments.statistics import Clusters, clusters
 
 _NEAREST = 3
@@ -154,7 +154,7 @@ class Finished:
     def config(self) -> Mapping[str, Any]:
         """The resolved settings as they are written, for display; empty where they are damaged."""
         try:
-            content = yaml.safe_load(self.folder.config() or "")
+            content = yaml.safe_load(config_of(self.path) or "")
         except yaml.YAMLError:
             content = None
         return content if isinstance(content, dict) else {}
