@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from documents.chunkers.spans import Span
 from documents.errors import ModelError, SettingsError
 from documents.places import cache_dir, processors
 from documents.types import digest
 from retrieval.storage.files import unwritable
-from retrieval.types import Embedder
+from retrieval.types import Embedder, Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from retrieval.types import Matrix
 
 
 _OFF = 0.02
@@ -36,8 +36,6 @@ def sound(blobs: Mapping[str, bytes], numbers: str, width: int | None = None, un
         width: numbers of one vector where a blob holds several; None where it holds one.
         unit: whether they have unit length; others are some numbers, not all of them zero.
     """
-    import numpy as np
-
     size = np.dtype(numbers).itemsize
     whole = [key for key, blob in blobs.items() if blob and not len(blob) % (size * (width or 1))]
     if not whole:
@@ -60,8 +58,6 @@ def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
         dimension: numbers of a vector of the index.
         embedder: its name.
     """
-    import numpy as np
-
     if vectors.shape[1] != dimension:
         raise ModelError(f"the embedder {embedder} gives {vectors.shape[1]} numbers, the index has {dimension}: have "
                          "its server give as many as when the index was built, or build the index anew elsewhere")
@@ -134,8 +130,6 @@ class CachedEmbedder:
 
     def _embed(self, texts: Sequence[str], role: str, embed: Callable[[Sequence[str]], Matrix],
                advance: Advance | None = None) -> Matrix:
-        import numpy as np
-
         advance = advance or (lambda done: None)
         keys = [digest(role, text) for text in texts]
         by_key = dict(zip(keys, texts, strict=True))
