@@ -91,7 +91,7 @@ class TokenVectors:
     def _made(self, texts: dict[str, str], store: VectorStore | None) -> dict[str, Matrix]:
         """The vectors of texts by their keys, from the disk as far as they are there."""
         width = self._model.get_embedding_dimension() or 1 if store and texts else 1
-        found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts), width).items()} if store else {}
+        found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts)).items()} if store else {}
         missing = [key for key in texts if key not in found]
         made = dict(zip(missing, self._embedded([texts[key] for key in missing]), strict=True))
         if store and made:
