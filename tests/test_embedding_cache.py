@@ -151,7 +151,7 @@ def _committed(folder: Path) -> int:
         return 0
     with closing(sqlite3.connect(stores[0])) as database:
         tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        return database.execute("SELECT count(*) FROM vectors").fetchone()[0] if tables else 0
+        return database.execute("SELECT count(*) FROM rows").fetchone()[0] if tables else 0
 
 
 def _child(folder: Path, first: int, seconds: float) -> subprocess.Popen[bytes]:
