@@ -3,13 +3,10 @@ import re
 
 import pytest
 
-from documents.errors import SettingsError
+from documents import SettingsError
+from experiments import BENCHMARKS, METRICS, Question, Result
 from experiments.analysis.published import own_figures, published, published_names
-from experiments.benchmarks import BENCHMARKS
-from experiments.metrics import METRICS
-from experiments.question import Question
-from experiments.record import Result
-from strategies.types import Usage
+from strategies import Usage
 
 ROWS = {"beir_scifact": 2, "crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 28, "mdbench_1": 7,
         "mdbench_2": 5, "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 4, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5,
