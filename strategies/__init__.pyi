@@ -1,6 +1,9 @@
+from .answering import answer, draft, inquiry, opening
 from .catalogue import ANSWERING, CRESTS, REASONING, RETRIEVAL
+from .parts.merging import beyond, fused
+from .parts.reading import says_nothing
 from .prompting import fill, show_documents, template
-from .reading import REFUSAL, is_refusal, read_answer, read_citations
+from .reading import REFUSAL, is_refusal, outside_think, read_answer, read_citations
 from .settings.choosing import Strategy, chosen, sweep
 from .types import (
     Action,
@@ -67,12 +70,20 @@ __all__ = [
     "Strategy",
     "Task",
     "Usage",
+    "answer",
+    "beyond",
     "chosen",
+    "draft",
     "driven",
     "fill",
+    "fused",
+    "inquiry",
     "is_refusal",
+    "opening",
+    "outside_think",
     "read_answer",
     "read_citations",
+    "says_nothing",
     "show_documents",
     "sweep",
     "template",

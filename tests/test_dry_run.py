@@ -10,8 +10,7 @@ import pytest
 from experiments import Question
 from experiments.running.bounds import about_tokens
 from experiments.running.dry_run import SAMPLE, spread
-from strategies import catalogue, template
-from strategies.answering import answer, inquiry
+from strategies import answer, catalogue, inquiry, template
 
 DATA = Path(__file__).parent / "data"
 

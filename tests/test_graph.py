@@ -13,8 +13,7 @@ from agents.checkpoint import restore
 from agents.graph import recursion_limit
 from agents.playback import Playback, Runtime
 from documents import CallError, CallTimeout, Chunk, Document, IndexFolderError, RecipeMismatch
-from strategies import REFUSAL, Draft, Failure, Generate, Recipe, Reply, Search, Task
-from strategies.answering import inquiry
+from strategies import REFUSAL, Draft, Failure, Generate, Recipe, Reply, Search, Task, inquiry
 from strategies.settings.choosing import reasoning, retrieval
 
 PAGES = [Document(name, f"{name}.txt", name, "", text) for name, text in

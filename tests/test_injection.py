@@ -23,9 +23,9 @@ from strategies import (
     Reply,
     Search,
     Task,
+    inquiry,
     template,
 )
-from strategies.answering import inquiry
 from strategies.prompting import framed
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))

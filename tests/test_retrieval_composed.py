@@ -6,8 +6,8 @@ from gathering import QUESTION, Scene, decisions
 
 from agents import Limits
 from documents import Chunk
-from strategies import RETRIEVAL, Passage, chosen
-from strategies.parts.merging import beyond, bound, fused, in_order, in_turn, named
+from strategies import RETRIEVAL, Passage, beyond, chosen, fused
+from strategies.parts.merging import bound, in_order, in_turn, named
 from strategies.prompting import fill_quoting
 
 ASKING = tuple(name for name in RETRIEVAL if name not in ("none", "once"))

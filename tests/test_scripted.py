@@ -6,8 +6,20 @@ import pytest
 from agents import Limits, Scripted, drive
 from agents.scripted import answering, calling, instance, never_content
 from documents import Chunk, ScriptEnded
-from strategies import REASONING, REFUSAL, RETRIEVAL, Failure, Generate, Message, Recipe, Reply, Search, Task
-from strategies.answering import answer, inquiry
+from strategies import (
+    REASONING,
+    REFUSAL,
+    RETRIEVAL,
+    Failure,
+    Generate,
+    Message,
+    Recipe,
+    Reply,
+    Search,
+    Task,
+    answer,
+    inquiry,
+)
 
 JAWS = "Spielberg of Cincinnati directed Jaws."
 
