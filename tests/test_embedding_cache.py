@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from documents.errors import SettingsError
-from documents.types import digest
+from documents import SettingsError, digest
 from retrieval.storage.cache import CachedEmbedder
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
-    from retrieval.types import Matrix
+    from retrieval import Matrix
 
 
 class Hashing:
