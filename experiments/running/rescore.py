@@ -265,7 +265,8 @@ class _Work:
         if due is not None:
             self.graded[item] = due
         if not same:
-            verdict = due and Verdict(judge=self.run.judge, note="read otherwise than it was when it was judged")
+            verdict = None if due is None else Verdict(judge=self.run.judge,
+                                                       note="read otherwise than it was when it was judged")
             self.changed |= {} if due is None else {item: due}
         return result.model_copy(update={"verdict": verdicts.get(item, verdict)})
 
