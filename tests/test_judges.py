@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from judged import STORY, SUM, graded, play
 
 from experiments.judges import ModelJudge
-from experiments.judges.rubrics import read_grade, read_points, read_steps
+from experiments.judges.model import read_grade, read_points, read_steps
 from experiments.record import Verdict
 from strategies.types import Failure, Generate, Reply
 

@@ -17,7 +17,7 @@ from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
 from experiments.analysis.agreement import JudgedAnswer, Rater
 from experiments.judges import Graded
-from experiments.judges.rubrics import numbered, read_grade, read_points, read_steps
+from experiments.judges.model import numbered, read_grade, read_points, read_steps
 from experiments.record import Verdict
 from experiments.running.rejudge import Material
 from retrieval.storage.files import write_atomically
