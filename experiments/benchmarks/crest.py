@@ -27,7 +27,7 @@ from documents.errors import BenchmarkError
 from documents.rows import Row, read_rows
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.base import About, Loaded, Selection, alternating, gathered, last_words
-from experiments.benchmarks.fields import choices, distinct, gold_chunk
+from experiments.benchmarks.fields import choices, distinct, gold_chunk, tagged
 from experiments.benchmarks.hub import fetched
 from experiments.question import Benchmark, Gold, Question, Scheme
 
@@ -148,7 +148,7 @@ def _format(gold: Sequence[Gold]) -> dict[str, tuple[str, ...]]:
 
 def _tags(row: Row, split: Split) -> dict[str, tuple[str, ...]]:
     meta = row.part("meta", row.decoded("meta", dict, "a dictionary"))
-    tags = {"split": (split,)} | {name: (meta.text(name),) for name in ("language", "difficulty_type")}
+    tags = tagged(split=split) | {name: (meta.text(name),) for name in ("language", "difficulty_type")}
     tags |= {name: (value,) for name, value in meta.fields.items() if isinstance(value, str)}
     if reasoning := tuple(dict.fromkeys(_flat(row, row.fields.get("reasoning_type") or []))):
         tags["reasoning_type"] = reasoning

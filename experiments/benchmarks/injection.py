@@ -172,8 +172,9 @@ class Injection(Selection):
 
 @cache
 def _loaded(format: Format) -> tuple[Loaded, ...]:
-    stages, attacks = (TypeAdapter(list[kind]).validate_python([row.fields for row in read_rows(FOLDER / name)])
-                       for kind, name in ((Scene, "scenes.jsonl"), (Poison, "attacks.jsonl")))
+    rows = {name: [row.fields for row in read_rows(FOLDER / f"{name}.jsonl")] for name in ("scenes", "attacks")}
+    stages = TypeAdapter(list[Scene]).validate_python(rows["scenes"])
+    attacks = TypeAdapter(list[Poison]).validate_python(rows["attacks"])
     return tuple(question for poison, scene, turn in _paired(attacks, stages)
                  for question in _questions(poison, scene, turn, format))
 

@@ -138,13 +138,13 @@ def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
 
 def _placed(question: Question) -> _Placed:
     ids = {place: tuple(chunk.id for chunk in getattr(question, place)) for place in _PLACES}
-    bare = replace(question, **dict.fromkeys(_PLACES, ()), table=None)
-    return _Placed(bare, **ids, table=question.table and question.table.id)
+    bare = replace(question, given=(), pool=(), whole=(), negatives=(), table=None)
+    return _Placed(bare, **ids, table=None if question.table is None else question.table.id)
 
 
 def _whole(placed: _Placed, chunks: Mapping[str, Chunk], row: Row) -> Question:
     try:
-        found = {place: tuple(chunks[id] for id in getattr(placed, place)) for place in _PLACES}
+        found: dict[str, Any] = {place: tuple(chunks[id] for id in getattr(placed, place)) for place in _PLACES}
         return replace(placed.question, **found, table=None if placed.table is None else chunks[placed.table])
     except KeyError as error:
         row.fail("given", f"ids of chunks of {CHUNKS}", error.args[0])
