@@ -10,7 +10,7 @@ import pytest
 from offline import elsewhere
 
 from agents.cassette import Cassette
-from retrieval.build import build_index
+from retrieval import build_index
 
 DATA = Path(__file__).parent / "data"
 

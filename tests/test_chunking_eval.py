@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from documents.chunkers import Fixed
-from documents.errors import BenchmarkError
+from documents import BenchmarkError, Fixed
 from experiments.benchmarks import ChunkingEval
 
 DATA = Path(__file__).parent / "data" / "chunking_eval"

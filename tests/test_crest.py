@@ -10,9 +10,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
+from experiments import check_settings
 from experiments.benchmarks import Crest
-from experiments.settings.file import check_settings
 
 DOCUMENTS = [
     {"docid": 40, "content": "<table><tr><td>2021</td><td>1,577</td></tr></table>", "type": "html",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from experiments.analysis.notes import on_late_clues
 from experiments.benchmarks import DetectiveQa
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from documents.errors import RunError
+from documents import RunError
 from experiments.judges import Graded
 from experiments.running.labels import guarded, read_labels, write_sheet
 from experiments.running.rejudge import Material

@@ -5,7 +5,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from experiments.benchmarks import Mrceval
 from experiments.benchmarks.mrceval import TASKS, named_subtask
 
