@@ -12,8 +12,7 @@ from agents.models import open_model, resolve
 from agents.types import Cost
 from documents.errors import RunError, SettingsError
 from experiments.analysis.agreement import JudgedAnswer, Rater
-from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judges.asking import ask_judge, graded_of
+from experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
 from experiments.question import Rubric
 from experiments.record import Verdict
 from experiments.runs.store import RunFolder

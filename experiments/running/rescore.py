@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from documents.errors import SettingsError, UserError
 from experiments.analysis.agreement import JudgedAnswer
 from experiments.cells import Cell
-from experiments.judges import Graded, Lexical
-from experiments.judges.asking import graded_of
+from experiments.judges import Graded, Lexical, graded_of
 from experiments.metrics import GROUPS, Scoring, metric_named, scored_result
 from experiments.question import Question, Scheme
 from experiments.record import Result, Verdict

@@ -16,7 +16,7 @@ from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
 from experiments.cells import Cell
-from experiments.judges.asking import ask_judge, graded_of
+from experiments.judges import ask_judge, graded_of
 from experiments.metrics import scored_result
 from experiments.record import Record
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
