@@ -14,7 +14,7 @@ from typing import Any, Literal
 from experiments.cells import FACTORS
 from experiments.question import Question
 from experiments.record import Result, StoredStep
-from experiments.running.labels import guarded
+from experiments.running.rejudge import guarded
 from experiments.runs.finished import Finished
 
 

@@ -13,8 +13,7 @@ from documents.types import Chunk
 from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.types import Chosen, MiningSettings, Reason, Rejected, Wanted
 from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
-from experiments.running.gold import ShownTexts, by_source, match
-from experiments.running.placing import Places, SourceOf
+from experiments.running.gold import Places, ShownTexts, SourceOf, by_source, match
 from retrieval.hits import DECIMALS
 from retrieval.mining import Miner, MiningQuery
 from retrieval.types import Hit, Progress, Scorer
