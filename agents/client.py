@@ -64,7 +64,7 @@ class ModelClient:
         context: what cannot fit into it is not sent; None where it is unknown.
     """
 
-    def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint, price: Pricer,
+    def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint | Address, price: Pricer,
                  limits: CallLimits, temperature: float | None = 0.0, effort: str | None = None,
                  context: Context | None = None) -> None:
         self.name = name
@@ -170,7 +170,8 @@ class ModelClient:
         if self._chat is not None:
             await self._chat.aclose()
             self._chat = self._at = None
-        await self._endpoint.aclose()
+        if not isinstance(self._endpoint, Address):
+            await self._endpoint.aclose()
 
     async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: CallSlot,
                        progress: _Progress, tell: Tell | None) -> Completion:
@@ -221,7 +222,8 @@ class ModelClient:
               way: Way) -> Completion:
         data = loads(answer.body, mend=True)
         reply = without_key(read_reply(data, action.schema is not None, self._price), at.key)
-        self._ways.came(way, counted=reply.usage.prompt_tokens > 0)
+        if not reply.usage.prompt_tokens:
+            self._ways.came_uncounted(way)
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 
     def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: CallSlot,
@@ -244,7 +246,7 @@ class ModelClient:
         await asyncio.sleep(wait)
 
     async def _connected(self) -> tuple[Chat, Address]:
-        at = await self._endpoint.address()
+        at = self._endpoint if isinstance(self._endpoint, Address) else await self._endpoint.address()
         if self._chat is None or at != self._at:
             async with self._connecting:
                 if self._chat is None or at != self._at:

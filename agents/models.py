@@ -1,7 +1,4 @@
-"""From the name after `--model` to a client that can be called, with the price of its calls.
-
-Prices are from the settings, or from the table inside genai-prices, which is never updated over the network here.
-"""
+"""From the name after `--model` to a client that can be called."""
 from __future__ import annotations
 
 import asyncio
@@ -19,50 +16,11 @@ from agents.catalogue import HUB, check, found_on_disk, hub_place, sha256_of
 from agents.client import ModelClient
 from agents.journal import Journal, Model
 from agents.relevance import RelevanceJudges
-from agents.replies import Pricer
-from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings, Price, Remote
+from agents.replies import Pricer, free, priced, pricer
+from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
 from documents.errors import MissingExtra, ModelError
 from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
-
-
-def free(prompt: int, completion: int, cached: int) -> float:
-    """Return 0: a local model costs nothing."""
-    return 0.0
-
-
-def priced(given: Price) -> Pricer:
-    """Return a pricer of the price that the settings give."""
-    cached_price = given.prompt if given.cached is None else given.cached
-
-    def price(prompt: int, completion: int, cached: int) -> float:
-        return ((prompt - cached) * given.prompt + cached * cached_price + completion * given.completion) / 1_000_000
-
-    return price
-
-
-def pricer(url: str, model: str) -> Pricer:
-    """Return a pricer of a model as its provider lists them, in US dollars; None where provider or model is unknown.
-
-    Args:
-        url: the base URL, by which the provider is known. A server of one's own has no list price.
-    """
-    known = True
-
-    def price(prompt: int, completion: int, cached: int) -> float | None:
-        nonlocal known
-        if not known:
-            return None
-        from genai_prices import Usage, calc_price
-        try:
-            usage = Usage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
-            return float(calc_price(usage, model, provider_api_url=url).total_price)
-        except LookupError:
-            known = False
-            return None
-
-    return price
-
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
 NO_MODEL = "none"
@@ -139,12 +97,12 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
     if spec == NO_MODEL:
-        endpoint: Endpoint = NoCalls("none is no model: it is for reasoning: search_only, which asks nothing")
+        endpoint: Endpoint | Address = NoCalls("none is no model: it is for reasoning: search_only, which asks nothing")
         limits = CallLimits(concurrency=_SEARCHES)
     elif not calls:
         endpoint = NoCalls("this model was opened for a replay, which makes no calls")
     elif target.remote is not None:
-        endpoint = Remote(target.remote)
+        endpoint = target.remote
     else:
         endpoint = _server(target, settings)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given

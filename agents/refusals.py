@@ -136,12 +136,10 @@ class Ways:
             self._refused = True
         return True
 
-    def came(self, way: Way, counted: bool) -> None:
-        """Learn whether a reply came with its tokens, which a question's budget counts.
+    def came_uncounted(self, way: Way) -> None:
+        """Learn that a reply came without its tokens, which a question's budget counts.
 
-        After one in pieces that has none the next is asked for in one; where that has none either, nothing is gained.
+        After one in pieces the next is asked for in one; where that has none either, nothing is gained.
         """
-        if not counted and way.pieces:
-            self._uncounted = not self._never_counted
-        elif not counted:
-            self._uncounted, self._never_counted = False, True
+        self._uncounted = way.pieces and not self._never_counted
+        self._never_counted = self._never_counted or not way.pieces

@@ -1,10 +1,14 @@
-"""Chat completions as a server sends them, whole or in pieces, and the reply that each holds."""
+"""Chat completions as a server sends them, whole or in pieces, the reply that each holds, and its price.
+
+Prices are from the settings, or from the table inside genai-prices, which is never updated over the network here.
+"""
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agents.settings import Price
 from documents.json import loads
 from retrieval.servers import hide, is_secret
 from strategies.types import Reply, Usage
@@ -105,6 +109,44 @@ def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:
 def _count(value: Any) -> int:
     """Tokens; 0 where the value is no number of them that a call could use."""
     return value if type(value) is int and 0 < value <= _MOST_TOKENS else 0
+
+
+def free(prompt: int, completion: int, cached: int) -> float:
+    """Return 0: a local model costs nothing."""
+    return 0.0
+
+
+def priced(given: Price) -> Pricer:
+    """Return a pricer of the price that the settings give."""
+    cached_price = given.prompt if given.cached is None else given.cached
+
+    def price(prompt: int, completion: int, cached: int) -> float:
+        return ((prompt - cached) * given.prompt + cached * cached_price + completion * given.completion) / 1_000_000
+
+    return price
+
+
+def pricer(url: str, model: str) -> Pricer:
+    """Return a pricer of a model as its provider lists them, in US dollars; None where provider or model is unknown.
+
+    Args:
+        url: the base URL, by which the provider is known. A server of one's own has no list price.
+    """
+    known = True
+
+    def price(prompt: int, completion: int, cached: int) -> float | None:
+        nonlocal known
+        if not known:
+            return None
+        from genai_prices import Usage, calc_price
+        try:
+            usage = Usage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
+            return float(calc_price(usage, model, provider_api_url=url).total_price)
+        except LookupError:
+            known = False
+            return None
+
+    return price
 
 
 class Assembly:

@@ -104,7 +104,7 @@ class Limits(BaseModel):
 
 
 class Endpoint(Protocol):
-    """Something that can be reached; a local server may have to start first."""
+    """A server of our own, which may have to start first; one that somebody else runs is an `Address` alone."""
 
     async def address(self) -> Address:
         """Return where to send the next request.
@@ -117,19 +117,6 @@ class Endpoint(Protocol):
     async def aclose(self) -> None:
         """Stop what was started."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """A server that somebody else runs."""
-
-    at: Address
-
-    async def address(self) -> Address:
-        return self.at
-
-    async def aclose(self) -> None:
-        return None
 
 
 _WORD = re.compile(r"[^\W_]\S*")  # what stands between spaces, from its first letter or digit on

@@ -24,8 +24,8 @@ import httpx2
 from agents.assistant import Assistant, AssistantSettings
 from agents.client import Completion, ModelClient
 from agents.local_server import LocalServer
-from agents.models import free, resolve
-from agents.replies import Tell
+from agents.models import resolve
+from agents.replies import Tell, free
 from agents.settings import CallLimits, Limits, LocalSettings
 from experiments.benchmarks.jsonl import load_demo
 from retrieval.build import build_index

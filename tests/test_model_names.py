@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from agents import catalogue
-from agents.models import free, open_model, pricer, resolve
+from agents.models import open_model, resolve
+from agents.replies import free, pricer
 from agents.settings import ModelSettings
 from documents.errors import MissingExtra, ModelError
 from strategies.types import Generate, Message
