@@ -13,11 +13,12 @@ from agents.conformance.situations import EXEMPLAR, MODELS, SITUATIONS, TELLING,
 from agents.scripted import drive
 from agents.settings import Limits
 from agents.types import Answer, Cost, DecisionStep
+from documents.errors import RecipeFailed
 from documents.types import Chunk, digest
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
 from strategies.settings.choosing import Strategy
-from strategies.settings.source import RAISED_BY_CODE, failing_line
+from strategies.settings.source import Foreign
 from strategies.types import Evidence, Failure, Generate, Recipe, Reply, Retrieval, Search, Task, Usage
 
 _WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # what reaches them does not end
@@ -90,13 +91,13 @@ def _keeps_limits(found: Examined, strategy: Strategy, begins: Callable[[], obje
         begins()
         play = _Play(strategy, SITUATIONS[0], "a model that wants ever more", limits)
         try:
-            play.run()
-        except RuntimeError as error:
-            found.problems.append(("limits", f"goes on after it was stopped: {error}"))
-            return False
-        except RAISED_BY_CODE as error:
-            if not found.problems:  # else told already, as what breaks the protocol
-                found.problems.append(("limits", f"raises where it is stopped: {failing_line(error)}"))
+            with Foreign(RecipeFailed):
+                play.run()
+        except RecipeFailed as error:
+            goes_on = isinstance(error.__cause__, RuntimeError)
+            if goes_on or not found.problems:  # else told already, as what breaks the protocol
+                what = "goes on after it was" if goes_on else "raises where it is"
+                found.problems.append(("limits", f"{what} stopped: {error}"))
             return False
         if play.problems:
             return False  # told already too
