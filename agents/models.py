@@ -65,18 +65,17 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
         address, served = served_at(spec, calls=calls)
         return Target(spec, served, served, address)
     if form == "gguf" and colon:
-        return _local(spec, Path(_named(rest, spec)).expanduser(), known)
+        if not rest.strip():
+            raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
+        return _local(spec, Path(rest).expanduser(), known)
     if spec.startswith(HUB):
         return _local(spec, hub_place(spec) if known else found_on_disk(spec), known)
     return _catalogued(spec, calls)
 
 
 def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
-    """Return what is known of a model before it is opened: its context, None where unknown, and its pricer.
-
-    Raises:
-        ModelError: as `resolve`, but for a missing key or missing weights of the catalogue.
-    """
+    """Return what is known of a model before it is opened: its context, None where unknown, and its pricer; raise as
+    `resolve`, but for a missing key or missing weights of the catalogue."""
     target = resolve(spec, calls=False)
     return _context(target, settings), _price(spec, target, settings)
 
@@ -104,7 +103,11 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     elif target.remote is not None:
         endpoint = target.remote
     else:
-        endpoint = _server(target, settings)
+        from agents.local_server import LocalServer
+        if find_spec("xllamacpp") is None:
+            raise MissingExtra("xllamacpp", "local")
+        assert target.weights is not None
+        endpoint = LocalServer(target.weights, settings.local)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
         # up, and the next question finds it running again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
@@ -118,11 +121,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
 
 @contextlib.asynccontextmanager
 async def open_aids(retriever: BaseModel, settings: ModelSettings, limits: Limits | None = None) -> AsyncIterator[Aids]:
-    """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges.
-
-    Raises:
-        ModelError: a model cannot be opened.
-    """
+    """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges."""
     most = (limits or Limits()).max_tokens
     async with contextlib.AsyncExitStack() as stack:
         models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
@@ -158,14 +157,6 @@ def _context(target: Target, settings: ModelSettings) -> Context | None:
     return Context(settings.context) if settings.context is not None else None
 
 
-def _server(target: Target, settings: ModelSettings) -> Endpoint:
-    from agents.local_server import LocalServer
-    if find_spec("xllamacpp") is None:
-        raise MissingExtra("xllamacpp", "local")
-    assert target.weights is not None
-    return LocalServer(target.weights, settings.local)
-
-
 def _catalogued(spec: str, calls: bool) -> Target:
     entry = catalogue.entry_named(spec)
     if entry is None or entry.kind != "chat":
@@ -192,9 +183,3 @@ def _local(spec: str, path: Path, known: str | None) -> Target:
     if magic != b"GGUF":
         raise ModelError(f"{spec}: is not a GGUF file")
     return Target(spec, f"sha256:{sha256_of(path)}", path.name, weights=path)
-
-
-def _named(name: str, spec: str) -> str:
-    if not name.strip():
-        raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
-    return name

@@ -29,14 +29,8 @@ class BadReply(ValueError):
 
 
 def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
-    """Return the reply that a parsed body holds; its text may be empty.
-
-    Args:
-        wants_object: whether a schema was asked for, so that the text is parsed.
-
-    Raises:
-        BadReply: there is no message in it.
-    """
+    """Return the reply that a parsed body holds, its text parsed where a schema was asked for; raise BadReply where
+    there is no message in it."""
     choices = data.get("choices") if isinstance(data, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -44,12 +38,8 @@ def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
         raise BadReply("the reply holds no message")
     text = _text_of(message.get("content")) or _text_of(message.get("refusal"))
     reasoning = _text_of(message.get("reasoning_content")) or _text_of(message.get("reasoning"))
-    return Reply(
-        text, reasoning,
-        tool_calls=_tool_calls(message.get("tool_calls")),
-        parsed=parse_object(text) if wants_object else None,
-        usage=_usage(data, price),
-        finish_reason=_text_of(choice.get("finish_reason")) or "unknown")
+    return Reply(text, reasoning, _tool_calls(message.get("tool_calls")), parse_object(text) if wants_object else None,
+                 _usage(data, price), _text_of(choice.get("finish_reason")) or "unknown")
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
@@ -127,11 +117,8 @@ def priced(given: Price) -> Pricer:
 
 
 def pricer(url: str, model: str) -> Pricer:
-    """Return a pricer of a model as its provider lists them, in US dollars; None where provider or model is unknown.
-
-    Args:
-        url: the base URL, by which the provider is known. A server of one's own has no list price.
-    """
+    """Return a pricer of a model as the provider at this base URL lists it, in US dollars; its price is None where
+    either is unknown, as with a server of one's own."""
     known = True
 
     def price(prompt: int, completion: int, cached: int) -> float | None:
@@ -174,11 +161,7 @@ class Assembly:
         return self._finish is not None
 
     def add(self, chunk: Any) -> None:
-        """Take one chunk.
-
-        Raises:
-            BadReply: it is none, or the reply becomes larger than any may be.
-        """
+        """Take one chunk; raise BadReply where it is none, or the reply becomes larger than any may be."""
         if not isinstance(chunk, dict):
             raise BadReply("the stream holds something other than chunks of a reply")
         self._rest |= {name: chunk[name] for name in ("usage", "timings") if isinstance(chunk.get(name), dict)}

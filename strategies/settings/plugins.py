@@ -116,18 +116,12 @@ def _offered(family: Family) -> list[EntryPoint]:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A strategy from elsewhere.
+    """A strategy from elsewhere."""
 
-    Attributes:
-        kind: as settings name it: `my_strategy.py:recipe`, or an entry point's name.
-        content: a hash of its source; of a package's, with the package's name and version.
-        package: name and version of the package that offers it; empty for a file.
-    """
-
-    kind: str
+    kind: str  # as settings name it: `my_strategy.py:recipe`, or an entry point's name
     function: Callable[..., Any]
-    content: str
-    package: str = ""
+    content: str  # a hash of its source; of a package's, with the package's name and version
+    package: str = ""  # name and version of the package that offers it; empty for a file
 
 
 def file_of(kind: str) -> tuple[Path, str] | None:
@@ -146,14 +140,7 @@ def label_of(kind: str) -> str:
 
 def plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
     """Return the strategy of a file `FILE.py:FUNCTION`, relative to the current folder, or of an entry point of that
-    name.
-
-    Args:
-        known: the project's own strategies, for those who misspelt one.
-
-    Raises:
-        SettingsError: one line that says what is amiss, and where.
-    """
+    name; SettingsError says what is amiss, and where, and which are `known` to those who misspelt one."""
     place = file_of(kind)
     if place is not None:
         return _of_file(family, kind, *place)

@@ -74,10 +74,8 @@ def place_of(path: Path) -> Path:
 
 
 def leading_parameters(file: Path, named: str, function: str) -> int:
-    """Count the parameters of a function of a file before the star; the file is read and not executed.
-
-    It is 0 where the file defines no such function. Errors are those of `executed` before it executes.
-    """
+    """Count the parameters of a function of a file before the star, 0 where it has no such function; the file is read
+    and not executed. Errors are those of `executed` before it executes."""
     tree, _ = _parsed(_read(file, named), file, named)
     return next((len(node.args.posonlyargs) + len(node.args.args) for node in ast.walk(tree)
                  if isinstance(node, ast.FunctionDef) and node.name == function), 0)
