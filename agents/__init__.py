@@ -1,18 +1,8 @@
-"""ragbed: agents."""
+"""ragbed: agents. A LangGraph state machine that plays strategies against models, and what it remembers.
 
-from typing import TYPE_CHECKING, Any
+The public names stand in `__init__.pyi`; each is loaded when it is first used.
+"""
+import lazy_loader
 
 __distribution__ = "ragbed"
-__all__ = ["Assistant", "AssistantSettings", "Scripted", "drive"]
-
-if TYPE_CHECKING:
-    from agents.assistant import Assistant, AssistantSettings
-    from agents.scripted import Scripted, drive
-
-
-def __getattr__(name: str) -> Any:
-    """`from agents import Assistant` without paying for LangGraph on every import of the package."""
-    if name in __all__:
-        from importlib import import_module
-        return getattr(import_module("agents.scripted" if name in ("Scripted", "drive") else "agents.assistant"), name)
-    raise AttributeError(f"module 'agents' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

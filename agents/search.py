@@ -20,7 +20,7 @@ from agents.journal import Mode
 from documents.errors import CallError, ReplayMiss
 from documents.types import Chunk
 from retrieval.pool import Within
-from retrieval.types import Hit, Retriever
+from retrieval.types import Hit
 from strategies.types import Search
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL)",)
@@ -144,11 +144,11 @@ class Searchable(Protocol[Query]):
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]: ...
 
 
-def instant(retriever: Retriever) -> SearchFunction:
-    """Return a function that searches a retriever which only hands out placed chunks: no thread, nothing remembered."""
+def instant(chunks: Sequence[Chunk]) -> SearchFunction:
+    """Return a function whose every search gives these chunks, which were placed: no thread, nothing remembered."""
 
     async def search(action: Search) -> Sequence[Chunk]:
-        return [hit.chunk for hit in retriever.search([action.query], action.k or 1)[0]]
+        return chunks
 
     return search
 

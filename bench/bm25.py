@@ -31,10 +31,9 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 import bm25s
 import Stemmer
 
-from documents.types import Chunk, Document
+from documents import Chunk, Document
 from experiments.benchmarks import Beir
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import Bm25
+from retrieval import Aids, Bm25
 from retrieval.storage.parquet import ChunkTable, ChunkWriter
 
 Search = Callable[[Sequence[str]], Sequence[Sequence[Any]]]

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from instant_server import CITY
 
 if TYPE_CHECKING:
+    from experiments import RunSettings
     from experiments.running.runner import RunWatch
-    from experiments.settings import RunSettings
 
 AT_ONCE = 32
 WARM_UP = 64
@@ -157,7 +157,7 @@ def _ragbed(url: str, questions: int, replayed: bool) -> Taken:
 
 
 def _run_settings(url: str, folder: Path, numbers: range) -> RunSettings:
-    from experiments.settings.file import check_settings
+    from experiments import check_settings
     folder.mkdir()
     path = folder / "non_refusal.jsonl"
     path.write_text("".join(json.dumps(_crest_row(number)) + "\n" for number in numbers), encoding="utf-8")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from documents.errors import SettingsError
-from documents.types import digest
+from documents import SettingsError, digest
 from experiments.runs.store import write_text
 
 Item = TypeVar("Item")

@@ -20,11 +20,9 @@ import convert_detectiveqa
 import convert_mrceval
 from conversion import Converter, Draw, Source, Sources, json_lines, write_records
 
-from documents.errors import SettingsError, UserError
-from documents.types import Chunk
-from experiments.benchmarks import BENCHMARKS
+from documents import Chunk, SettingsError, UserError
+from experiments import BENCHMARKS, Question
 from experiments.benchmarks.musique import Musique
-from experiments.question import Question
 
 
 def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:

@@ -17,10 +17,10 @@ from typing import Any
 from conversion import Converter, Draw, Source, Sources, json_lines
 
 from documents.rows import Row, read_rows
+from experiments import Benchmark, Question
 from experiments.benchmarks.crest import Split
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.metrics import holds
-from experiments.question import Benchmark, Question
 from strategies.normalising import normalize_answer
 
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from conversion import Converter, Draw, Source, Sources
 
-from documents.errors import BenchmarkError
-from documents.parse import parse_document
+from documents import BenchmarkError, parse_document
 from documents.rows import Row, read_json, read_rows, read_text
 from experiments.benchmarks.base import files_in
 from experiments.benchmarks.fields import lettered

@@ -11,7 +11,7 @@ from typing import Any
 
 from conversion import Converter, Draw, Source, Sources, json_lines
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from documents.rows import Row, read_json, read_rows
 from experiments.benchmarks.base import files_below
 from experiments.benchmarks.fields import lettered

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
+from retrieval import find_model
 from retrieval.embedders.settings import MINILM
-from retrieval.models.finding import find_model
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"
@@ -147,9 +147,8 @@ def _langchain(texts: Sequence[str]) -> Callable[[list[str]], Callable[[], Any]]
 
 
 def _ragbed(backend: str, cache: Path) -> Callable[[list[str]], Callable[[], Any]]:
-    from retrieval.embedders.opening import open_embedder
+    from retrieval import VectorIndex, open_embedder
     from retrieval.storage.cache import CachedEmbedder
-    from retrieval.vectors import VectorIndex
 
     embedder = CachedEmbedder(open_embedder(f"{backend}:{MINILM}"), cache)
     embedder.inner.embed_passages([f"warm-up {number} " * 20 for number in range(8)])

@@ -21,11 +21,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from documents.chunkers import ChunkerSettings
-from retrieval.build import BuildReport, build_index
-from retrieval.index import Index
-from retrieval.settings import IndexSettings
-from retrieval.types import Hit
+from documents import ChunkerSettings
+from retrieval import BuildReport, Hit, Index, IndexSettings, build_index
 
 
 @dataclass(frozen=True, slots=True)

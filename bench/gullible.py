@@ -35,7 +35,7 @@ from chat_server import completion, serve
 
 from documents.rows import read_rows
 from experiments.benchmarks.injection import FOLDER
-from strategies.reading import REFUSAL
+from strategies import REFUSAL
 
 NEED_MORE = ("few_shot",)  # settings that a name alone does not give
 
@@ -124,7 +124,7 @@ async def chat(request: web.Request) -> web.Response:
 
 def measured(split: str, format: str, framings: list[str]) -> list[dict[str, Any]]:
     """A row of a run's summary for every reasoning strategy under every framing."""
-    from strategies.catalogue import ANSWERING
+    from strategies import ANSWERING
 
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
             [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:

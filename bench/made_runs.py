@@ -11,26 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agents.scripted import drive
-from agents.types import Answer, CallOutcome
-from documents.types import Chunk, Document, digest
+from agents import Answer, CallOutcome, drive
+from documents import Chunk, Document, digest
+from experiments import Benchmark, Cell, Gold, Plan, Question, Record, RunFolder, RunSettings, Timing
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.cells import Cell
 from experiments.judges.asking import ask_judge, graded_of
 from experiments.metrics import scored_result
-from experiments.question import Benchmark, Gold, Question
-from experiments.record import Record, Timing
 from experiments.running.gold import match
 from experiments.running.identity import manifest_for
-from experiments.running.plan import Plan, Tasks
+from experiments.running.plan import Tasks
 from experiments.running.play import make_result
 from experiments.running.summary import summarise
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from strategies.catalogue import CRESTS
-from strategies.reading import REFUSAL
-from strategies.types import Failure, Generate, Reply, Usage
+from strategies import CRESTS, REFUSAL, Failure, Generate, Reply, Usage
 
 CONDITIONS = ["given", "gold", "closed-book"]
 _RIGHT = {"given": 0.5, "gold": 0.7, "closed-book": 0.3}

@@ -21,18 +21,14 @@ from typing import Any
 
 import httpx2
 
-from agents.assistant import Assistant, AssistantSettings
+from agents import Assistant, AssistantSettings, CallLimits, Limits, LocalSettings
 from agents.client import Completion, ModelClient
 from agents.local_server import LocalServer
 from agents.models import resolve
 from agents.replies import Tell, free
-from agents.settings import CallLimits, Limits, LocalSettings
 from experiments.benchmarks.jsonl import load_demo
-from retrieval.build import build_index
-from retrieval.index import Index
-from retrieval.settings import IndexSettings
-from strategies.catalogue import CRESTS
-from strategies.types import Generate, Message
+from retrieval import Index, IndexSettings, build_index
+from strategies import CRESTS, Generate, Message
 
 
 @dataclass(frozen=True, slots=True)

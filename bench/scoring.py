@@ -22,17 +22,26 @@ from typing import Any, TypeVar
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+from experiments import (
+    Benchmark,
+    Cell,
+    Gold,
+    Plan,
+    Question,
+    Record,
+    Result,
+    RunFolder,
+    RunSettings,
+    StoredMessage,
+    StoredPassage,
+    StoredStep,
+    Timing,
+    Verdict,
+    aggregate,
+)
 from experiments.benchmarks import Crest
-from experiments.cells import Cell
-from experiments.metrics import aggregate
-from experiments.question import Benchmark, Gold, Question
-from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing, Verdict
-from experiments.running.plan import Plan
 from experiments.running.rescore import rescore
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from strategies.reading import REFUSAL
-from strategies.types import Usage
+from strategies import REFUSAL, Usage
 
 PASSAGES = 10
 CALLS = 6

@@ -24,13 +24,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrieval.vector_settings import Flat, Hnsw, Ivf, IvfPq, VectorSettings, choose
-from retrieval.vectors import VectorIndex
+from retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
+from retrieval.vector_settings import VectorSettings, choose
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from retrieval.types import Matrix
+    from retrieval import Matrix
 
 KINDS: dict[str, VectorSettings] = {
     "flat": Flat(), "flat/float16": Flat(codes="float16"), "flat/sq8": Flat(codes="sq8"),

@@ -1,3 +1,8 @@
-"""ragbed: retrieval."""
+"""ragbed: retrieval. An index of chunks, and retrievers that search it.
+
+The public names stand in `__init__.pyi`; each is loaded when it is first used.
+"""
+import lazy_loader
 
 __distribution__ = "ragbed"
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from documents.errors import IndexFolderError
 from documents.sources import find_sources
 from documents.types import Document
 from retrieval.building.before import Before, Staging
 from retrieval.building.estimate import BuildEstimate, estimate
-from retrieval.building.job import BuildJob, BuildReport, run, unchanged
-from retrieval.building.pieces import LazyEmbedder
+from retrieval.building.job import BuildReport, run, unchanged
+from retrieval.building.pieces import BuildJob, LazyEmbedder
 from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
@@ -117,8 +118,11 @@ def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
     place, wanted = out.absolute(), settings or IndexSettings()
     with alone(place):
         check_place(place)
-        opened = LazyEmbedder(_opener(wanted, embedder), None, place)
-        yield BuildJob(place, wanted, Before.there(settled(place)), opened, metadata or {})
+        before = None
+        with suppress(IndexFolderError):  # none, or none to be trusted: it will be replaced
+            before = Before.checked(settled(place))
+        opened = LazyEmbedder(lambda: embedder or open_embedder(wanted.embedder), None, place)
+        yield BuildJob(place, wanted, before, opened, metadata or {})
 
 
 @contextmanager
@@ -128,7 +132,7 @@ def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = N
         check_place(place)
         before = Before.checked(settled(place))
         settings = before.manifest.settings
-        opened = LazyEmbedder(_opener(settings, embedder), before.manifest, place)
+        opened = LazyEmbedder(lambda: embedder or open_embedder(settings.embedder), before.manifest, place)
         yield BuildJob(place, settings, before, opened, metadata or {}, carried=True)
 
 
@@ -149,10 +153,3 @@ def _of_plan(plan: Sequence[Work], job: BuildJob, progress: Progress,
             report = run(job, arriving, progress)
     staging.remove()
     return report
-
-
-def _opener(settings: IndexSettings, embedder: Embedder | None) -> Callable[[], Embedder]:
-    if embedder is None:
-        return lambda: open_embedder(settings.embedder)
-    given = embedder
-    return lambda: given

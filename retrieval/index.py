@@ -5,7 +5,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from documents.errors import IndexFolderError
 from documents.types import Chunk, Document, digest
@@ -24,15 +26,9 @@ from retrieval.storage.manifest import (
     read_manifest,
 )
 from retrieval.storage.parquet import ChunkTable, DocumentTable
-from retrieval.types import Embedder, FieldValue, Hit
+from retrieval.types import Embedder, FieldValue, Hit, Matrix
 from retrieval.vector_settings import Flat
 from retrieval.vectors import VectorIndex
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from retrieval.types import Matrix
 
 _REPLACED = 20
 """How often an index is read anew that was replaced while being read."""
@@ -176,8 +172,6 @@ class Index:
         return self._documents.sources[document]
 
     def _stored(self, chunk: Chunk) -> Matrix | None:
-        import numpy as np
-
         try:
             row = self.chunks.row(chunk.id)
         except KeyError:
@@ -187,8 +181,6 @@ class Index:
 
     @cached_property
     def _owners(self) -> NDArray[np.intp]:
-        import numpy as np
-
         return np.repeat(np.arange(len(self.chunks)), self.chunks.windows())
 
 

@@ -6,7 +6,10 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from documents.types import Chunk, Document, digest
 from retrieval.filters.narrowed import narrowed
@@ -15,13 +18,8 @@ from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverKind
 from retrieval.retrievers.dense import windows_of
 from retrieval.storage.cache import CachedEmbedder
-from retrieval.types import Collection, FieldValue, Hit, Progress, Retriever, silent
+from retrieval.types import Collection, FieldValue, Hit, Matrix, Progress, Retriever, silent
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from retrieval.types import Matrix
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:
     """Return a hash of the chunks of a pool, by their ids, and of the embedder, by its identity."""
@@ -70,8 +68,6 @@ class Pool:
             ModelError: the embedder cannot be loaded.
             SettingsError: the cache folder cannot be written.
         """
-        import numpy as np
-
         if self._vectors is not None:
             return
         contents = [chunk.content for chunk in self.chunks]
@@ -83,8 +79,6 @@ class Pool:
 
     def windows(self, rows: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.intp]]:
         """Return the vectors of the chunks in these rows, and where those of each begin."""
-        import numpy as np
-
         self.embed()
         assert self._vectors is not None
         assert self._firsts is not None
@@ -97,8 +91,6 @@ class Pool:
 
     def known(self, chunk: Chunk) -> Matrix | None:
         """Return the vectors of one chunk; None where it is none of the pool."""
-        import numpy as np
-
         return self.windows(np.array([self._rows[chunk.id]]))[0] if chunk.id in self._rows else None
 
     def _row(self, chunk: Chunk) -> int:
@@ -151,8 +143,6 @@ class Scope:
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
         """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window, best
         first."""
-        import numpy as np
-
         rows = np.arange(len(self.rows)) if among is None else np.flatnonzero(among)
         if not len(rows) or k < 1:
             return [[] for _ in queries]
@@ -165,8 +155,6 @@ class Scope:
 
     @cached_property
     def _windows(self) -> tuple[Matrix, NDArray[np.intp]]:
-        import numpy as np
-
         return self.pool.windows(np.asarray(self.rows))
 
 
@@ -182,8 +170,6 @@ def _embedded(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress
 
 
 def _best(query: Matrix, vectors: Matrix, starts: NDArray[np.intp], k: int) -> Iterator[tuple[int, float]]:
-    import numpy as np
-
     best = np.maximum.reduceat(vectors @ query, starts).round(DECIMALS)
     order = np.argsort(-best, kind="stable")[:k].tolist()
     return zip(order, best[order].tolist(), strict=True)

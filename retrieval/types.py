@@ -3,17 +3,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from documents.chunkers.spans import Span
 from documents.types import Chunk, Document
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from documents.chunkers.spans import Span
-
-    Matrix = NDArray[np.float32]
+Matrix = NDArray[np.float32]
+FieldValue = str | int | float | bool | None
+"""What a metadata field may hold."""
 
 
 class Embedder(Protocol):
@@ -51,10 +51,6 @@ class Embedder(Protocol):
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """Return unit vectors of passages, float32 of shape (texts, dimension)."""
         ...
-
-
-FieldValue = str | int | float | bool | None
-"""What a metadata field may hold."""
 
 
 @dataclass(frozen=True, slots=True)

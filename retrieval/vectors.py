@@ -10,10 +10,14 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from documents.errors import IndexFolderError, ModelError
 from documents.places import processors
+from retrieval.types import Matrix
 from retrieval.vector_settings import (
     FLAT_LIMIT,
     Auto,
@@ -27,12 +31,6 @@ from retrieval.vector_settings import (
     VectorSettings,
     choose,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from retrieval.types import Matrix
 
 BLOCK = 16_384
 """Vectors that are added at a time: 25 MB at 384 dimensions."""
@@ -117,8 +115,6 @@ class VectorIndex:
         Args:
             among: which vectors may be found, shape (vectors,); decided before the search. None for all.
         """
-        import numpy as np
-
         faiss = _faiss()
         allowed = len(self) if among is None else int(np.count_nonzero(among))
         if not allowed or not k or not len(queries):
@@ -227,8 +223,6 @@ def _taught(lists: Any) -> Any:
 
 
 def _learn(index: Any, vectors: Matrix, settings: Decided) -> None:
-    import numpy as np
-
     if not len(vectors):
         return
     lists = settings.lists or 0 if isinstance(settings, Ivf | IvfPq) else 0
@@ -248,8 +242,6 @@ def _learn(index: Any, vectors: Matrix, settings: Decided) -> None:
 
 
 def _block(rows: Matrix) -> Matrix:
-    import numpy as np
-
     block = np.ascontiguousarray(rows, dtype=np.float32)
     if not np.isfinite(block).all():
         raise ModelError("the embedder gave a vector with numbers that are not finite: it cannot be indexed")
@@ -283,8 +275,6 @@ def _plan(settings: Decided, index: Any, k: int, allowed: int, chosen: dict[str,
 
 
 def _nothing(queries: int, k: int) -> tuple[Matrix, NDArray[np.int64]]:
-    import numpy as np
-
     return np.full((queries, k), np.finfo(np.float32).min, np.float32), np.full((queries, k), -1, np.int64)
 
 

@@ -1,3 +1,8 @@
-"""ragbed: strategies."""
+"""ragbed: strategies. Recipes that answer a question, and recipes that gather its evidence.
+
+The public names stand in `__init__.pyi`; each is loaded when it is first used.
+"""
+import lazy_loader
 
 __distribution__ = "ragbed"
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

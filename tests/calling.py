@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 
-from strategies.types import Reply
+from strategies import Reply
 
 
 def called(*calls, text=None):

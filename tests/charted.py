@@ -1,10 +1,10 @@
 """A summary put together by hand, for the tests of what the report makes of summaries, and its page."""
 from bs4 import BeautifulSoup
 
+from experiments import ReportInput, write_report
 from experiments.analysis.catalogue import views_of
 from experiments.analysis.inputs import AnalysisInput
 from experiments.metrics import share_of
-from experiments.report import ReportInput, write_report
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 CONDITIONS = ("retrieved", "gold", "closed-book")

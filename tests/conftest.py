@@ -18,7 +18,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from strategies.reading import REFUSAL
+from strategies import REFUSAL
 
 sys.path.append(str(Path(__file__).parent))  # for what several files' tests are made of, such as report_runs
 
@@ -253,7 +253,7 @@ class Town:
         return path
 
     def records(self) -> list[dict[str, Any]]:
-        from experiments.runs.store import RunFolder
+        from experiments import RunFolder
 
         folder = RunFolder.existing(self.run)
         try:

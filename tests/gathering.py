@@ -1,7 +1,6 @@
 """Questions about a film, played with scripted replies for each purpose over documents that have short names."""
-from agents import Scripted
-from agents.settings import Limits
-from documents.types import Chunk
+from agents import Limits, Scripted
+from documents import Chunk
 
 QUESTION = "Where was the director of Jaws born?"
 

@@ -7,11 +7,20 @@ import json
 
 from bs4 import BeautifulSoup
 
-from documents.types import digest
-from experiments.question import Question
-from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing, Verdict
-from experiments.report import ReportInput, write_report
-from strategies.types import Failure, Usage
+from documents import digest
+from experiments import (
+    Question,
+    Record,
+    ReportInput,
+    Result,
+    StoredMessage,
+    StoredPassage,
+    StoredStep,
+    Timing,
+    Verdict,
+    write_report,
+)
+from strategies import Failure, Usage
 
 GRADE = {1.0: "Correct", 0.5: "Partially Correct", 0.0: "Wrong"}
 

@@ -8,10 +8,9 @@ import time
 
 import pytest
 
-from agents.models import open_model
-from agents.settings import CallLimits, ModelSettings
-from documents.errors import CallError
-from strategies.types import Generate, Message
+from agents import CallLimits, ModelSettings, open_model
+from documents import CallError
+from strategies import Generate, Message
 
 ASK = Generate((Message("user", ("Where?",)),), "answer")
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.metrics import Scored, aggregate, outcomes, score, share_among, share_of
+from experiments import Scored, aggregate, score
+from experiments.metrics import outcomes, share_among, share_of
 
 
 @dataclass

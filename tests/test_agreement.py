@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments import Verdict
 from experiments.analysis.agreement import Rater, agreements
-from experiments.record import Verdict
 
 DATA = Path(__file__).parent / "data"
 C, P, W = "Correct", "Partially Correct", "Wrong"

@@ -5,10 +5,10 @@ import pytest
 from factored import BASE, Row
 
 import experiments.analysis.pairs as all_pairs
+from experiments import aggregate
 from experiments.analysis.effects import effects
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
-from experiments.metrics import aggregate
 from experiments.statistics import Clusters
 
 CLOSED = {"condition": "closed-book", "rules": "closed-book"}

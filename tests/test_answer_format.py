@@ -6,10 +6,8 @@ import json
 import pytest
 
 from agents import Scripted
+from strategies import CRESTS, REFUSAL, RETRIEVAL, Exemplar, Task
 from strategies.answering import answer_schema
-from strategies.catalogue import CRESTS, RETRIEVAL
-from strategies.reading import REFUSAL
-from strategies.types import Exemplar, Task
 
 
 def played(name, replies, **changes):

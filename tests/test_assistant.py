@@ -9,14 +9,9 @@ import numpy as np
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents.assistant import Assistant, AssistantSettings
-from agents.models import open_model
-from agents.settings import Limits, ModelSettings
-from documents.chunkers import CrestSizes
-from documents.errors import SettingsError
-from retrieval.build import build_index
-from retrieval.index import Index
-from retrieval.settings import IndexSettings
+from agents import Assistant, AssistantSettings, Limits, ModelSettings, open_model
+from documents import CrestSizes, SettingsError
+from retrieval import Index, IndexSettings, build_index
 
 PLAN = "1. Which country?\n2. Which continent?"
 LINES = [PLAN, "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents import catalogue
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 BENCH = Path(__file__).parent.parent / "bench"
 WEIGHTS = (entry := catalogue.entry_named("smollm2-135m")) and catalogue.find(entry)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments.benchmarks import BENCHMARKS
+from experiments import BENCHMARKS
 from experiments.terminal.tables import run_table
 
 DATA = Path(__file__).parent / "data"

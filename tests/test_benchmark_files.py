@@ -7,9 +7,9 @@ import pyarrow.parquet
 import pytest
 from convert_detectiveqa import paragraphs_of
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from documents.rows import read_rows
-from experiments.benchmarks import BENCHMARKS
+from experiments import BENCHMARKS
 from experiments.benchmarks.base import files_below
 
 DATA = Path(__file__).parent / "data"

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from documents.errors import BenchmarkError
-from documents.types import Document
+from documents import BenchmarkError, Document
+from experiments import BENCHMARKS, Question, Step, metric_named
 from experiments.analysis.catalogue import view_named
 from experiments.analysis.published import published
-from experiments.benchmarks import BENCHMARKS, OwnQuestions
-from experiments.metrics import GROUPS, metric_named
-from experiments.question import Question, Step
+from experiments.benchmarks import OwnQuestions
+from experiments.metrics import GROUPS
 from experiments.runs.store import question_json
 
 DATA = Path(__file__).parent / "data"

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents.types import Chunk, Document
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import Bm25, RetrieverSettings
+from documents import Chunk, Document
+from retrieval import Aids, Bm25, RetrieverSettings
 
 
 class Few:

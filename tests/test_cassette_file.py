@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.cassette import Cassette
-from documents.errors import RunError
+from documents import RunError
 
 
 @pytest.fixture

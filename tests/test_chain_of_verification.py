@@ -4,7 +4,7 @@ from __future__ import annotations
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from strategies.reading import REFUSAL
+from strategies import REFUSAL
 from strategies.settings.choosing import reasoning
 
 FOUND = {QUESTION: "jaws", "Who directed Jaws?": "jaws", "Where was Spielberg born?": "spielberg", "": "shark"}

@@ -5,10 +5,9 @@ import pytest
 from disciplined import Told
 from gathering import QUESTION
 
-from agents.settings import Limits
-from strategies.reading import REFUSAL
+from agents import Limits
+from strategies import REFUSAL, Exemplar, Reply
 from strategies.settings.choosing import reasoning
-from strategies.types import Exemplar, Reply
 
 STRATEGIES = ["chain_of_verification", "reflect", "quote_first", "table_first", "program_aided"]
 SAID = {"plan": "Who?\nWhere?", "verify": "Cincinnati [2].", "critique": ["Fault: a\nSearch: b", "Fault: c\nSearch: d"],

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from documents import (
     FORMATS,
     Chunk,
+    Chunker,
     ChunkerSettings,
     CrestSizes,
     Document,
@@ -20,7 +21,6 @@ from documents import (
     parse_document,
 )
 from documents.chunkers import Recursive, Sentences
-from documents.types import Chunker
 
 CHUNKERS: list[Chunker] = [
     CrestSizes(), CrestSizes(smallest=5, largest=40, seed=3), Fixed(), Fixed(size=50), Fixed(size=200, overlap=60),

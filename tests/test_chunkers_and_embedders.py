@@ -4,8 +4,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from experiments.running.plan import Plan
-from experiments.settings.file import check_settings
+from experiments import Plan, check_settings
 from experiments.settings.retrievers import label
 
 BEIR = str(Path(__file__).parent / "data" / "beir")

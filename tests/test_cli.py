@@ -10,10 +10,8 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from retrieval.build import build_index
-from strategies.catalogue import REASONING, RETRIEVAL
-from strategies.prompting import template
-from strategies.reading import REFUSAL
+from retrieval import build_index
+from strategies import REASONING, REFUSAL, RETRIEVAL, template
 
 PLACE = {"chunk", "document", "format", "pages", "start", "end", "text"}
 STEERING = "\x1b]0;owned\x07 \x1b[2J \x9b31m \u202etxt.exe"

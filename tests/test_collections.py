@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
+from experiments import Gold
 from experiments.benchmarks import Beir, MultiHopRag, Trec
-from experiments.question import Gold
 from experiments.running.gold import match
-from strategies.types import Passage
+from strategies import Passage
 
 DATA = Path(__file__).parent / "data"
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from documents.errors import RunError, SettingsError
+from documents import RunError, SettingsError
 from experiments.analysis.compare import find
 from experiments.analysis.compared_run import read_compared
 from experiments.analysis.gates import Gate

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents.types import Chunk, Document
+from documents import Chunk, Document
+from retrieval import Aids, Pool, RetrieverSettings
 from retrieval.filters.narrowed import narrowed
 from retrieval.filters.terms import normal
-from retrieval.pool import Pool
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.kind import MOST
 from retrieval.storage.cache import CachedEmbedder
 

@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import SettingsError
-from documents.types import Chunk, Document
-from experiments.question import Benchmark, Gold, Question
+from documents import Chunk, Document, SettingsError
+from experiments import Benchmark, Gold, Plan, Question, check_settings
 from experiments.running.checks import check_conditions
 from experiments.running.gold import Perturber
-from experiments.running.plan import Plan
-from experiments.settings.file import check_settings
-from retrieval.conditions import Perturbation, Placed
-from retrieval.types import Hit
+from retrieval import Hit, Perturbation
+from retrieval.conditions import Placed
 
 DATA = Path(__file__).parent / "data"
 A, B = (Chunk(name, "document", "plain", 0, 1, name) for name in "ab")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agents.conformance import PROMISES, check, check_all
-from documents.errors import SettingsError
-from strategies.catalogue import REASONING, RETRIEVAL
+from documents import SettingsError
+from strategies import REASONING, RETRIEVAL
 
 KNOWN = [*(("reasoning", name) for name in REASONING), *(("retrieval", name) for name in RETRIEVAL)]
 HEAD = '''

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from agents.models import open_model
-from agents.settings import Context, LocalSettings, ModelSettings, least_tokens
-from documents.errors import CallTooLong
+from agents import Context, LocalSettings, ModelSettings, open_model
+from agents.settings import least_tokens
+from documents import CallTooLong
+from retrieval import find_model
 from retrieval.embedders.settings import MINILM
-from retrieval.models.finding import find_model
-from strategies.types import Generate, Message
+from strategies import Generate, Message
 
 STORY = ("the detective looked at a door and said that night nobody had left the house before rain came over hills "
          "while old clock in corner struck twelve")

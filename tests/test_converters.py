@@ -11,8 +11,8 @@ from conversion import CREDITS, Draw, write_records
 from convert import CONVERTERS
 from convert_detectiveqa import read_novel
 
-from documents.errors import BenchmarkError, UserError
-from experiments.benchmarks import BENCHMARKS
+from documents import BenchmarkError, UserError
+from experiments import BENCHMARKS
 
 BENCH = Path(__file__).parent.parent / "bench"
 

@@ -4,9 +4,8 @@ import json
 import pytest
 import tiny_rerankers
 
-from documents.errors import ModelError
-from retrieval.rerankers import CrossEncoding
-from retrieval.rerankers.reranker import Aids
+from documents import ModelError
+from retrieval import Aids, CrossEncoding
 
 QUERY, OTHER = "who founded the company", "zebra"
 TEXTS = ["ada founded it in 1999", "zebra eats grass", "the wind and the river"]

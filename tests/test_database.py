@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
-from agents.database import Database
-from documents.errors import RunError
+from agents import Database
+from documents import RunError
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS numbers (value INTEGER)",)
 

@@ -3,9 +3,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents import Scripted
-from agents.types import DecisionStep
-from strategies.types import Decision, Draft, Recipe, Search, Task
+from agents import DecisionStep, Scripted
+from strategies import Decision, Draft, Recipe, Search, Task
 
 
 def played(recipe):

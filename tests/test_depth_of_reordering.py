@@ -3,12 +3,11 @@ from __future__ import annotations
 
 import pytest
 
-from documents.types import Chunk
+from documents import Chunk
+from retrieval import Fused, Hit
 from retrieval.hits import continued
-from retrieval.retrievers import Fused
 from retrieval.retrievers.fused import FusedRetriever
 from retrieval.retrievers.reranked import Reranked, RerankedRetriever
-from retrieval.types import Hit
 
 
 def hits(*names):

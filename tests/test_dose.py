@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from experiments import Mined, Question
 from experiments.analysis.dose import Reached, dose_of, reached_of
 from experiments.analysis.dose_curves import area, curves_of
 from experiments.analysis.variants import Averaged, variants_of
-from experiments.question import Mined, Question
 from experiments.statistics import Clusters
-from retrieval.conditions import Perturbation
+from retrieval import Perturbation
 
 
 class Shown:

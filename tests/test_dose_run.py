@@ -12,7 +12,7 @@ from conftest import ScriptedServer, Town
 from test_mined_benchmark import SOURCE
 
 from experiments.benchmarks import HotpotQa, MinedBenchmark
-from strategies.reading import REFUSAL
+from strategies import REFUSAL
 
 
 def rgb(folder, negatives=4):

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.question import Question
+from experiments import Question
 from experiments.running.bounds import about_tokens
 from experiments.running.dry_run import SAMPLE, spread
-from strategies import catalogue
-from strategies.answering import answer, inquiry
-from strategies.prompting import template
+from strategies import answer, catalogue, inquiry, template
 
 DATA = Path(__file__).parent / "data"
 

@@ -9,15 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents import Scripted
+from agents import Limits, Scripted
 from agents.scripted import never_content
-from agents.settings import Limits
-from documents.types import Chunk
+from documents import Chunk
 from experiments.running.bounds import bounds_of
-from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
-from strategies.reading import REFUSAL
+from strategies import ANSWERING, REASONING, REFUSAL, RETRIEVAL, Task
 from strategies.settings import choosing
-from strategies.types import Task
 
 UNCONTENT = """Something else is missing, namely {new}.
 Needed: {new}

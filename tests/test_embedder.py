@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from tiny_models import make_tiny
 
-from documents.errors import ModelError
-from retrieval.embedders.opening import open_embedder
+from documents import ModelError
+from retrieval import find_model, open_embedder
 from retrieval.embedders.sentence import SentenceEmbedder
-from retrieval.models.finding import MINILM_SHA256, WEIGHTS, find_model
+from retrieval.models.finding import MINILM_SHA256, WEIGHTS
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_a_damaged_small_file_is_named(tmp_path: Path, file: str, content: str) 
 def test_torch_and_faiss_work_in_one_process(minilm: SentenceEmbedder) -> None:
     import torch
 
-    from retrieval.vectors import VectorIndex
+    from retrieval import VectorIndex
 
     before = torch.get_num_threads()
     for _ in range(3):

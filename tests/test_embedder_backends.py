@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from tiny_models import make_tiny
 
-from documents.errors import ModelError
-from retrieval.embedders import Sentence
+from documents import ModelError
+from retrieval import Sentence, open_embedder
 from retrieval.embedders.engines import TOKENS, batches
-from retrieval.embedders.opening import open_embedder
 from retrieval.embedders.sentence import engine_of
 
 TEXTS = ["the river", "", "rain and sand, the sea. " * 30, "서울 서울", "a", "42 rivers"]

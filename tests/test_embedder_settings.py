@@ -5,13 +5,10 @@ import pytest
 from pydantic import ValidationError
 from tiny_models import make_tiny
 
-from documents.errors import IndexFolderError, ModelError, SettingsError
-from retrieval.build import build_index
-from retrieval.embedders import Sentence, Server, Static
-from retrieval.embedders.opening import embedder_settings, open_embedder
+from documents import IndexFolderError, ModelError, SettingsError
+from retrieval import Index, IndexSettings, Sentence, Server, Static, build_index, open_embedder
+from retrieval.embedders.opening import embedder_settings
 from retrieval.embedders.prefixes import Prefixes, family
-from retrieval.index import Index
-from retrieval.settings import IndexSettings
 
 
 @pytest.fixture(scope="module")

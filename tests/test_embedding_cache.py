@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from documents.errors import SettingsError
-from documents.types import digest
+from documents import SettingsError, digest
 from retrieval.storage.cache import CachedEmbedder
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
-    from retrieval.types import Matrix
+    from retrieval import Matrix
 
 
 class Hashing:
@@ -96,12 +95,12 @@ def test_a_damaged_store_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [
     np.full(8, np.nan, "<f4").tobytes(), np.zeros(8, "<f4").tobytes(), np.full(8, 1e30, "<f4").tobytes(), b"abc", b"",
-    np.eye(8, dtype="<f4")[0][:4].tobytes(), np.full(8, 1, "<f4").tobytes(), "text", 3, "wrong\0text"])
+    np.eye(8, dtype="<f4")[0][:4].tobytes(), np.eye(8, dtype="<f4")[3].tobytes(), "text", 3, "wrong\0text"])
 def test_a_damaged_vector_is_embedded_again_and_replaced(tmp_path, damage):
     expected = CachedEmbedder(Hashing(), tmp_path).embed_passages(["a", "b"])
     (store,) = tmp_path.glob("*.sqlite")
     with closing(sqlite3.connect(store)) as database, database:
-        database.execute("UPDATE vectors SET vector = ? WHERE key = ?", [damage, digest("passage", "a")])
+        database.execute("UPDATE rows SET vector = ? WHERE key = ?", [damage, digest("passage", "a")])
     for again in (["a"], []):
         mended = Hashing()
         np.testing.assert_array_equal(CachedEmbedder(mended, tmp_path).embed_passages(["a", "b"]), expected)
@@ -119,7 +118,7 @@ def test_only_a_damaged_store_is_to_be_deleted(tmp_path):
     with pytest.raises(SettingsError, match=r"readonly.*: make it and its folder writable"):
         cached.embed_passages(["c"])
     store.execute("PRAGMA query_only=0")
-    store.execute("DROP TABLE vectors")
+    store.execute("DROP TABLE rows")
     with pytest.raises(SettingsError, match=r"no such table.*: delete it"):
         cached.embed_passages(["c"])
 
@@ -151,7 +150,7 @@ def _committed(folder: Path) -> int:
         return 0
     with closing(sqlite3.connect(stores[0])) as database:
         tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        return database.execute("SELECT count(*) FROM vectors").fetchone()[0] if tables else 0
+        return database.execute("SELECT count(*) FROM rows").fetchone()[0] if tables else 0
 
 
 def _child(folder: Path, first: int, seconds: float) -> subprocess.Popen[bytes]:

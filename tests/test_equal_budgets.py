@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from strategies.reading import REFUSAL
+from strategies import REFUSAL
 
 
 @pytest.fixture

@@ -3,16 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from agents.types import OUTCOMES
+from agents import OUTCOMES
+from experiments import ANSWERS, RANKED, Cell, Gold, Question, Result, Scheme, StoredPassage, Verdict
 from experiments.analysis.cases import causes_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
 from experiments.analysis.error_analysis import figures_of
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.mdbench import Mdbench
 from experiments.benchmarks.mrceval import Mrceval
-from experiments.cells import Cell
-from experiments.question import ANSWERS, RANKED, Gold, Question, Scheme
-from experiments.record import Result, StoredPassage, Verdict
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
 

@@ -6,7 +6,7 @@ import ir_measures
 import pytest
 from ir_measures import AP, RR, R, nDCG
 
-from experiments.settings.file import check_settings
+from experiments import check_settings
 
 DATA = Path(__file__).parent / "data"
 BEIR = str(DATA / "beir")

@@ -4,13 +4,11 @@ import json
 
 import pytest
 
-from documents.errors import SettingsError
+from documents import SettingsError
 from experiments.benchmarks import Mrke
 from experiments.running.checks import check_exemplars
-from strategies.catalogue import CRESTS
-from strategies.prompting import template
+from strategies import CRESTS, Exemplar, template
 from strategies.settings.exemplars import read_exemplars
-from strategies.types import Exemplar
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
         "reasoning": "1871 comes before 1880.", "answer": "The north mill [1]"}

@@ -4,12 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.chunkers import Fixed, Sections
-from documents.parse import parse_document
-from documents.types import Chunk, Document, Page
-from retrieval.retrievers import Expanded
+from documents import Chunk, Document, Fixed, Page, Sections, parse_document
+from retrieval import Expanded, Hit
 from retrieval.retrievers.expanded import ExpandedRetriever, sections
-from retrieval.types import Hit
 
 GUIDE = ("# Reefs\n\nCrabs live here.\n\n## North\n\nIt is cold. Few swim.\n\n## South\n\nIt is warm.\n\n"
          "# Bells\n\nThey ring.\n")

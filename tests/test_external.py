@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents.errors import SettingsError
-from documents.types import Chunk
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import RetrieverSettings
+from documents import Chunk, SettingsError
+from retrieval import Aids, RetrieverSettings
 
 READ = TypeAdapter(RetrieverSettings)
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef."]

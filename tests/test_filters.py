@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from documents.errors import SettingsError
-from documents.types import Chunk
+from documents import Chunk, SettingsError
 from retrieval.filters.narrowed import Narrowed, narrowed
 from retrieval.filters.terms import Where, conditions, normal
 

@@ -4,13 +4,11 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from documents.chunkers import Fixed
-from documents.errors import BenchmarkError
-from documents.parse import parse_document
+from documents import BenchmarkError, Fixed, parse_document
+from experiments import Gold
 from experiments.benchmarks import FinanceBench
-from experiments.question import Gold
 from experiments.running.gold import match
-from strategies.types import Passage
+from strategies import Passage
 
 FILE = Path(__file__).parent / "data" / "financebench" / "financebench_open_source.jsonl"
 

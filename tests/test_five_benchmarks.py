@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments.benchmarks import BENCHMARKS
-from experiments.settings import RunSettings
+from experiments import BENCHMARKS, RunSettings
 from experiments.terminal.tables import run_table
-from strategies.catalogue import CRESTS
-from strategies.reading import REFUSAL
+from strategies import CRESTS, REFUSAL
 
 DATA = Path(__file__).parent / "data"
 # What the model answers to a question that holds these words; of each benchmark it gets one wrong.

@@ -5,11 +5,10 @@ import os
 import pytest
 
 from agents.conformance import check
-from documents.errors import RecipeFailed, SettingsError
+from documents import RecipeFailed, SettingsError
 from experiments.settings.file import content_of
-from strategies.settings.choosing import chosen
+from strategies import Task, chosen
 from strategies.settings.plugins import family_of
-from strategies.types import Task
 
 HEAD = "import os\nimport re\nfrom strategies.types import *\nclass Odd(Exception): pass\n"
 RECIPE = HEAD + "def recipe(task: Task) -> Recipe:\n    yield from task.gather(task.question)\n    "

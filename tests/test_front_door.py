@@ -4,7 +4,7 @@ import asyncio
 import pytest
 import yaml
 
-from documents.errors import RunError, SettingsError
+from documents import RunError, SettingsError
 from experiments import open_run, run
 
 

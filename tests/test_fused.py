@@ -2,10 +2,9 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents.types import Chunk
-from retrieval.retrievers import Fused, RetrieverSettings
+from documents import Chunk
+from retrieval import Fused, Hit, RetrieverSettings
 from retrieval.retrievers.fused import FusedRetriever, labels
-from retrieval.types import Hit
 
 READ = TypeAdapter(RetrieverSettings)
 

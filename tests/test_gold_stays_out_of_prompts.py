@@ -7,10 +7,9 @@ import pytest
 import yaml
 
 from documents.rows import read_rows
-from experiments.benchmarks import BENCHMARKS
+from experiments import BENCHMARKS, Gold, Step
 from experiments.benchmarks.base import files_below
-from experiments.question import Gold, Step
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)

@@ -8,18 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
 from agents.checkpoint import restore
-from agents.graph import State, build_graph, recursion_limit
-from agents.journal import Journal, Model
-from agents.models import open_model
+from agents.graph import recursion_limit
 from agents.playback import Playback, Runtime
-from agents.settings import CallLimits, Limits, ModelSettings
-from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
-from documents.types import Chunk, Document
-from strategies.answering import inquiry
-from strategies.reading import REFUSAL
+from documents import CallError, CallTimeout, Chunk, Document, IndexFolderError, RecipeMismatch
+from strategies import REFUSAL, Draft, Failure, Generate, Recipe, Reply, Search, Task, inquiry
 from strategies.settings.choosing import reasoning, retrieval
-from strategies.types import Draft, Failure, Generate, Recipe, Reply, Search, Task
 
 PAGES = [Document(name, f"{name}.txt", name, "", text) for name, text in
          (("oslo", "Oslo is the capital of Norway."), ("bergen", "Bergen is a port."), ("rome", "Rome is in Italy."))]

@@ -4,9 +4,9 @@ import sqlite3
 import pytest
 from gathering import Scene
 
-from documents.errors import SettingsError
-from strategies.catalogue import REASONING
-from strategies.settings.choosing import chosen, reasoning
+from documents import SettingsError
+from strategies import REASONING, chosen
+from strategies.settings.choosing import reasoning
 from strategies.settings.parameters import hints_of
 
 SOURCE = '''

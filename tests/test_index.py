@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from documents.chunkers import CrestSizes
-from documents.errors import DocumentError, IndexFolderError
-from retrieval.build import BuildReport, add_to_index, build_index
-from retrieval.index import Index
-from retrieval.settings import IndexSettings
-from retrieval.vector_settings import Flat, Hnsw
+from documents import CrestSizes, DocumentError, IndexFolderError
+from retrieval import BuildReport, Flat, Hnsw, Index, IndexSettings, add_to_index, build_index
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
-    from retrieval.types import Matrix
+    from retrieval import Matrix
 
 WHOLE = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000), titled=False)
 

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from documents.errors import IndexFolderError, ModelError
-from retrieval.build import build_index
-from retrieval.index import Index
+from documents import IndexFolderError, ModelError
+from retrieval import Flat, Hnsw, Index, VectorIndex, build_index
 from retrieval.storage.folder import replaced, writing
-from retrieval.vector_settings import Flat, Hnsw
-from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
-    from retrieval.types import Matrix
+    from retrieval import Matrix
 
 FILES = ["chunks.parquet", "documents.parquet", "manifest.json", "vectors.faiss"]
 

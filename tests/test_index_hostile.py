@@ -8,14 +8,11 @@ import os
 import numpy as np
 import pytest
 
-from documents.errors import IndexFolderError, ModelError
-from documents.sources import find_sources
-from retrieval.build import build_index, estimate_index
+from documents import IndexFolderError, ModelError, find_sources
+from retrieval import Index, IndexSettings, build_index, estimate_index
 from retrieval.building import plan
 from retrieval.building.before import Staging
 from retrieval.building.plan import plan_files
-from retrieval.index import Index
-from retrieval.settings import IndexSettings
 from retrieval.storage import files, parquet
 from retrieval.storage.cache import kept_bytes
 from retrieval.storage.files import unchanged_sha256

@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 
 from documents.places import cache_dir
-from retrieval.build import build_index
+from retrieval import Index, IndexSettings, build_index
 from retrieval.building import writer
-from retrieval.index import Index
-from retrieval.settings import IndexSettings
 from retrieval.storage.folder import replaced
 
 FILES = 40
@@ -139,8 +137,8 @@ def test_a_file_that_changed_since_the_kill_is_parsed_again(index):
 
 
 def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkeypatch):
-    from documents.types import Document
-    from retrieval.build import index_documents
+    from documents import Document
+    from retrieval import index_documents
 
     monkeypatch.setattr(writer, "BLOCK", 8)
     embedder = Slow()

@@ -9,15 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from documents.chunkers import CrestSizes
-from documents.errors import DocumentError, IndexFolderError, ModelError
-from documents.types import Document
-from retrieval.build import add_to_index, build_index, index_documents, remove_from_index
+from documents import CrestSizes, Document, DocumentError, IndexFolderError, ModelError
+from retrieval import Hnsw, Index, IndexSettings, add_to_index, build_index, index_documents, remove_from_index
 from retrieval.filters.metadata import read_metadata
-from retrieval.index import Index, content_of_index
-from retrieval.settings import IndexSettings
+from retrieval.index import content_of_index
 from retrieval.storage.manifest import read_manifest
-from retrieval.vector_settings import Hnsw
 
 _SPEC = importlib.util.spec_from_file_location("test_index", Path(__file__).parent / "test_index.py")
 assert _SPEC is not None

@@ -7,18 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import BenchmarkError
-from documents.types import Chunk, Document
+from documents import BenchmarkError, Chunk, Document
+from experiments import Attack, Scored
 from experiments.benchmarks import Injection
-from experiments.metrics import Scored
 from experiments.metrics.answers import attack
 from experiments.metrics.matching import holds_words as holds
-from experiments.question import Attack
-from strategies.answering import inquiry
-from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
-from strategies.prompting import framed, template
-from strategies.reading import REFUSAL
-from strategies.types import Decision, Generate, Passage, Reply, Search, Task
+from strategies import (
+    ANSWERING,
+    REASONING,
+    REFUSAL,
+    RETRIEVAL,
+    Decision,
+    Generate,
+    Passage,
+    Reply,
+    Search,
+    Task,
+    inquiry,
+    template,
+)
+from strategies.prompting import framed
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
 import gullible

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments import Plan, check_settings
 from experiments.benchmarks import DetectiveQa
-from experiments.running.plan import Plan
 from experiments.running.resources import Resources
-from experiments.running.schedule import Prefix, jobs_of, prefix_of, side_by_side, turns_of
-from experiments.settings.file import check_settings
+from experiments.running.runner import Prefix, jobs_of, prefix_of, side_by_side, turns_of
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
 FACTORS = {"conditions": ["full", "gold", "closed-book"], "reasoning": ["direct", "chain_of_thought"],

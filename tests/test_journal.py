@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.database import Database
-from agents.journal import SCHEMA, Journal, Mode, Model, call_key
-from agents.models import open_model
-from agents.settings import CallLimits, ModelSettings
-from strategies.types import Failure, Generate, Message, Reply
+from agents import CallLimits, Database, Journal, Model, ModelSettings, open_model
+from agents.journal import SCHEMA, Mode, call_key
+from strategies import Failure, Generate, Message, Reply
 
 ASK = Generate((Message("system", ("Be brief.",)), Message("user", ("Documents: none.\n\n", "Where is Oslo?"))),
                "answer")

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from experiments import Question, Result, Scheme, Step, StoredStep, score
 from experiments.judges import Graded, Lexical, ModelJudge
 from experiments.judges.asking import Judged, ask_judge, graded_of
-from experiments.metrics import score, scored_of
-from experiments.question import Question, Scheme, Step
-from experiments.record import Result, StoredStep
-from strategies.types import Usage
+from experiments.metrics import scored_of
+from strategies import Usage
 
 QUESTION = Question("q", "Who did it?", ("B", "Otto"), True, options=(("A", "Ida"), ("B", "Otto")),
                     steps=(Step("Oil on his sleeve.", 0.1), Step("So he held it.")))

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import SettingsError
-from documents.types import Chunk, Document
+from documents import Chunk, Document, SettingsError
+from retrieval import Aids, Bm25
 from retrieval.filters.narrowed import narrowed
 from retrieval.lexical.tokens import WordTokenizer
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import Bm25
 
 MANY = WordTokenizer.many
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
 QUESTIONS = Path(__file__).parent / "data" / "hotpotqa_195"

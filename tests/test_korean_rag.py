@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
+from experiments import Gold
 from experiments.benchmarks import KoreanRag
-from experiments.question import Gold
 
 DATA = Path(__file__).parent / "data" / "korean_rag"
 

@@ -5,12 +5,10 @@ import unicodedata
 
 import pytest
 
-from documents.errors import MissingExtra
-from documents.types import Chunk, Document
+from documents import Chunk, Document, MissingExtra
+from retrieval import Aids, Bm25
 from retrieval.lexical.korean import KoreanTokenizer
 from retrieval.lexical.tokens import WordTokenizer
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import Bm25
 from retrieval.retrievers.bm25 import tokenizer_of
 
 if importlib.util.find_spec("kiwipiepy") is None:

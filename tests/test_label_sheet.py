@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from documents.errors import RunError
+from documents import RunError
 from experiments.judges import Graded
-from experiments.running.labels import guarded, read_labels, write_sheet
-from experiments.running.rejudge import Material
+from experiments.running.rejudge import Material, guarded, read_labels, write_sheet
 
 
 @pytest.mark.parametrize(("cell", "expected"), [

@@ -3,12 +3,9 @@ import numpy as np
 import pytest
 import tiny_rerankers
 
-from documents.errors import ModelError
-from documents.types import digest
-from retrieval.models.finding import find_model
-from retrieval.rerankers import LateInteraction
+from documents import ModelError, digest
+from retrieval import Aids, LateInteraction, find_model
 from retrieval.rerankers.late_interaction import MaxSim, TokenVectors, maxsim
-from retrieval.rerankers.reranker import Aids
 from retrieval.storage.cache import VectorStore
 
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judged import STORY, SUM, graded, play
 
+from experiments import Verdict
 from experiments.judges import Lexical
 from experiments.judges.lexical import grade, steps_held
-from experiments.record import Verdict
 
 
 @pytest.mark.parametrize(("text", "answer", "expected"), [

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from agents import catalogue
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(
     catalogue.find(catalogue.entry_named("smollm2-135m")) is None,

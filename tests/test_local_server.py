@@ -13,13 +13,11 @@ import urllib.request
 
 import pytest
 
-from agents import catalogue
+from agents import LocalSettings, ModelSettings, catalogue, open_model
 from agents.local_server import LocalServer
-from agents.models import open_model
-from agents.settings import LocalSettings, ModelSettings
-from documents.errors import ModelError
+from documents import ModelError
+from strategies import Generate, Message
 from strategies.parts.tool_calls import search_tools
-from strategies.types import Generate, Message
 
 DOCUMENT = "Paris is the capital of France. " * 40
 SETTINGS = ModelSettings(local=LocalSettings(context=1024))

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.errors import SettingsError
+from documents import SettingsError
+from experiments import check_settings
 from experiments.cells import labels
-from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
 
 CREST = {"kind": "crest", "path": "x"}

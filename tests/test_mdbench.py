@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from experiments.benchmarks import Mdbench
 from experiments.benchmarks.mdbench import pipe_table
 

@@ -8,9 +8,10 @@ import pytest
 
 from agents import Scripted
 from agents.scripted import answering, never_content
-from experiments.metrics import METRICS, Scored, measured_in, metric_named, score
+from experiments import METRICS, Scored, metric_named, score
+from experiments.metrics import measured_in
 from experiments.metrics.judged import MEASURED
-from strategies.catalogue import REASONING
+from strategies import REASONING
 
 PLUGIN = '''
 from dataclasses import replace

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.types import OUTCOMES
-from experiments.metrics import GROUPS, METRICS, Scored, Sub, aggregate, chain_pattern, metric_named, score
+from agents import OUTCOMES
+from experiments import METRICS, Scored, Sub, aggregate, metric_named, score
+from experiments.metrics import GROUPS, chain_pattern
 
 TEXTS = ["", "x", "x [1][9]", "the x", "y [1, 2]", "B", "(B) yes", "Answer: A",
          "I cannot answer because the question is unanswerable with the documents."]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from experiments.benchmarks import HotpotQa, MinedBenchmark
 
 DATA = Path(__file__).parent / "data"

@@ -2,8 +2,7 @@
 import numpy as np
 import pytest
 
-from documents.errors import SettingsError
-from documents.types import Chunk, Document
+from documents import Chunk, Document, SettingsError
 from retrieval.mining import MiningQuery, Rows, miner_names, open_miner
 from retrieval.mining.same_name import names_of, subject_of
 

@@ -3,9 +3,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents.types import Chunk
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import RetrieverSettings
+from documents import Chunk
+from retrieval import Aids, RetrieverSettings
 from retrieval.retrievers.dense import windows_of
 from retrieval.retrievers.diverse import marginal
 

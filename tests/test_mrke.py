@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from experiments.benchmarks import Mrke
 
 ROW = {"id": "orl", "context": ["The Orlo family founded Tessel.", "Tessel is based in Marn."],

@@ -4,9 +4,9 @@ from __future__ import annotations
 import pytest
 from gathering import Scene
 
-from documents.errors import SettingsError
-from strategies.settings.choosing import chosen, reasoning
-from strategies.types import Reply
+from documents import SettingsError
+from strategies import Reply, chosen
+from strategies.settings.choosing import reasoning
 
 
 def played(said, **changes):

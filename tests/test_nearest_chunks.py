@@ -2,9 +2,8 @@
 import numpy as np
 
 import retrieval.retrievers.dense
+from retrieval import Hnsw, VectorIndex
 from retrieval.retrievers.dense import nearest_chunks
-from retrieval.vector_settings import Hnsw
-from retrieval.vectors import VectorIndex
 
 EAST = np.array([[1, 0]], np.float32)
 

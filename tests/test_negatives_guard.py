@@ -3,14 +3,14 @@ from dataclasses import replace
 
 import pytest
 
-from documents.types import Chunk
+from documents import Chunk
+from experiments import Question
 from experiments.negatives.choosing import Scores, choose, mined
 from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.mining import counted
 from experiments.negatives.types import Thresholds, Wanted
-from experiments.question import Question
+from retrieval import Hit
 from retrieval.mining import MiningQuery
-from retrieval.types import Hit
 
 GOLD = "The Esk depot by the old harbour handled 1,577 parcels in the year 2021, more than any other."
 

@@ -1,10 +1,10 @@
 """Negatives of a sort, and negatives that are searched: `negatives@N:hard`, `pool@N`."""
 from __future__ import annotations
 
-from documents.types import Chunk, Document
-from experiments.question import Benchmark, FoundBy, Gold, Mined, Question
+from documents import Chunk, Document
+from experiments import Benchmark, FoundBy, Gold, Mined, Question
 from experiments.running.gold import Perturber
-from retrieval.conditions import Perturbation
+from retrieval import Perturbation
 
 
 def chunk(name):

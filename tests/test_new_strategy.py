@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strategies.catalogue import REASONING, RETRIEVAL
+from strategies import REASONING, RETRIEVAL
 
 DOCS = (Path(__file__).parent.parent / "docs" / "strategies.md").read_text(encoding="utf-8")
 

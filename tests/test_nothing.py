@@ -2,8 +2,9 @@
 import pytest
 from growth import grows_linearly
 
+from strategies import says_nothing
 from strategies.parts.quotes import read_quotes
-from strategies.parts.reading import Critique, begins_with_nothing, listed, read_critique, says_nothing
+from strategies.parts.reading import Critique, begins_with_nothing, listed, read_critique
 from strategies.reasoning.self_ask import follow_up
 from strategies.support.check import read_sufficiency
 

@@ -4,9 +4,9 @@ import random
 
 from factored import Row, cells
 
+from experiments import aggregate
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
-from experiments.metrics import aggregate
 from experiments.statistics import Clusters
 
 

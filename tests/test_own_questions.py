@@ -3,9 +3,9 @@ import json
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
+from experiments import ANSWERS, Gold, Step
 from experiments.benchmarks import OwnQuestions
-from experiments.question import ANSWERS, Gold, Step
 
 
 @pytest.fixture

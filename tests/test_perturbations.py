@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.errors import SettingsError
-from documents.types import Chunk
-from retrieval.conditions import Perturbation, arranged
+from documents import Chunk, SettingsError
+from retrieval import Perturbation
+from retrieval.conditions import arranged
 
 A, B, C, D, E = (Chunk(name, "d", "plain", at, at + 1, name) for at, name in enumerate("abcde"))
 MANY = [Chunk(f"c{at}", "d", "plain", at, at + 1, str(at)) for at in range(40)]

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from documents.errors import SettingsError
-from experiments.settings.file import read_runs, read_settings
-from strategies.settings.choosing import chosen
-from strategies.types import Task
+from documents import SettingsError
+from experiments import read_settings
+from experiments.settings.file import read_runs
+from strategies import Task, chosen
 
 MINE = '''
 """Asks twice."""

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import retrieval.pool
-from documents.types import Chunk
-from experiments.settings.file import read_settings
-from retrieval.embedders.opening import open_embedder
-from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within
-from retrieval.retrievers import Dense
+from documents import Chunk
+from experiments import read_settings
+from retrieval import Dense, Pool, open_embedder
+from retrieval.pool import RetrieverChoice, ScopedSearch, WholeSearch, Within
 from retrieval.storage.cache import CachedEmbedder
 
 DATA = Path(__file__).parent / "data"

@@ -6,9 +6,9 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from agents.models import open_model, without_opening
-from agents.settings import ModelSettings, Price
-from strategies.types import Generate, Message
+from agents import ModelSettings, Price, open_model
+from agents.models import without_opening
+from strategies import Generate, Message
 
 USED = {"prompt_tokens": 1000, "completion_tokens": 50, "prompt_tokens_details": {"cached_tokens": 400}}
 

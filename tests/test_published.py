@@ -3,13 +3,10 @@ import re
 
 import pytest
 
-from documents.errors import SettingsError
+from documents import SettingsError
+from experiments import BENCHMARKS, METRICS, Question, Result, aggregate
 from experiments.analysis.published import own_figures, published, published_names
-from experiments.benchmarks import BENCHMARKS
-from experiments.metrics import METRICS
-from experiments.question import Question
-from experiments.record import Result
-from strategies.types import Usage
+from strategies import Usage
 
 ROWS = {"beir_scifact": 2, "crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 28, "mdbench_1": 7,
         "mdbench_2": 5, "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 4, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5,
@@ -131,9 +128,10 @@ def test_own_figures_stand_only_beside_what_measures_the_same(table):
                      version=("edited", "original"), task="Context", subtask="entity")
     scores = {name: 1.0 for name in METRICS if name != "sub_em"} | {f"sub_em@{hop}": 1.0 for hop in (1, 2)}
     scores |= {"sub_f1@1": 1.0, "lucky": 0.0, "ndcg@10": 1.0}
+    results = [result("q", scores)]
+    cell = CELL | right | {"metrics": aggregate(results, "as-published", 0)}
     def figures(changes):
-        return own_figures(published(table), CELL | right | changes, [result("q", scores)], {"q": every},
-                           "as-published", 0)
+        return own_figures(published(table), cell | changes, results, {"q": every}, "as-published", 0)
     assert any(figures({}))
     assert not any(figures(wrong))
 
@@ -142,7 +140,7 @@ def test_a_runs_own_figures_are_over_the_questions_and_cells_of_the_column():
     questions = {name: question(name, subtask=task, task="Context")
                  for name, task in (("q1", "entity"), ("q2", "entity"), ("q3", "event"))}
     results = [result(name, {"accuracy": score}) for name, score in (("q1", 1.0), ("q2", 0.0), ("q3", 1.0))]
-    cell = CELL | {"rules": "choice"}
+    cell = CELL | {"rules": "choice", "metrics": aggregate(results, "corrected", 0)}
     found = own_figures(published("mrceval_2"), cell, results, questions, "corrected", 0)
     assert [found[at]["mean"] if found[at] else None for at in (0, 1, 2, 13, 14, 16)] == [
         0.5, None, 1.0, pytest.approx(2 / 3), None, pytest.approx(2 / 3)]

@@ -3,7 +3,8 @@
 import pytest
 from factored import Row
 
-from experiments.metrics import Scored, Sub, aggregate, chain_pattern, score
+from experiments import Scored, Sub, aggregate, score
+from experiments.metrics import chain_pattern
 
 OPTIONS = (("A", "yes"), ("B", "no"))
 # MRCEval, Table 2: questions of each sub-task and GPT-4o's accuracy in percent.

@@ -3,12 +3,11 @@ from __future__ import annotations
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
+from experiments import Gold, Question, check_settings
 from experiments.analysis.notes import on_cuts, on_unranked
 from experiments.analysis.trec_files import read_run
 from experiments.benchmarks.qrels import read_qrels, read_topics
-from experiments.question import Gold, Question
-from experiments.settings.file import check_settings
 
 COLUMNS = ("ndcg@10", "recall@100", "mrr")
 

@@ -7,11 +7,10 @@ import ir_measures
 import pytest
 from ir_measures import AP, RR, P, R, nDCG
 
-from documents.types import Chunk, Document
-from experiments.metrics import Scored, score
-from experiments.question import Gold
+from documents import Chunk, Document
+from experiments import Gold, Scored, score
 from experiments.running.gold import match
-from strategies.types import Passage
+from strategies import Passage
 
 
 def scored(*held, total=0, grades=(), repeats=()):

@@ -5,14 +5,12 @@ import pytest
 from calling import FINISH, called, reply_of, searching
 from gathering import QUESTION, Scene, chunk, decisions
 
-from agents.graph import State, build_graph, recursion_limit
-from agents.journal import Journal, Model
-from agents.models import open_model
+from agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
+from agents.graph import recursion_limit
 from agents.playback import Playback, Runtime
-from agents.settings import CallLimits, Limits, ModelSettings
+from strategies import Reply, Task
 from strategies.settings.choosing import reasoning as chosen
 from strategies.settings.choosing import retrieval
-from strategies.types import Reply, Task
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}
 ANSWER = "<Answer>Cincinnati [3]</Answer>"

@@ -8,16 +8,15 @@ from calling import FINISH, reply_of, searching
 from gathering import QUESTION, chunk
 from growth import grows_linearly
 
+from agents import CallOutcome, Limits
 from agents.checkpoint import restore
 from agents.journal import call_key
 from agents.playback import Playback, Runtime
-from agents.settings import Limits
-from agents.types import CallOutcome
+from strategies import Failure, Reply, Task
 from strategies.parts.tool_calls import calls_of, refuses_tools
 from strategies.reasoning.react import action
 from strategies.settings.choosing import reasoning as chosen
 from strategies.settings.choosing import retrieval
-from strategies.types import Failure, Reply, Task
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}
 ANSWER = "<Answer>Cincinnati [3]</Answer>"

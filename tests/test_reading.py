@@ -3,16 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from strategies.reading import (
-    REFUSAL,
-    is_only_citations,
-    is_refusal,
-    read_answer,
-    read_citations,
-    strip_citations,
-    strip_last_citations,
-)
-from strategies.types import Draft, Reply
+from strategies import REFUSAL, Draft, Reply, is_refusal, read_answer, read_citations
+from strategies.reading import is_only_citations, strip_citations, strip_last_citations
 
 
 @pytest.mark.parametrize(("text", "expected"), [

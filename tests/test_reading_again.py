@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from experiments.runs.store import RunFolder
+from experiments import RunFolder
 
 STORED = "UPDATE records SET result = json_set(result, '$.text', ?, '$.outcome', 'answered') WHERE question = ?"
 

@@ -10,8 +10,8 @@ import pytest
 
 from agents import Scripted
 from agents.scripted import never_content
-from documents.types import Chunk
-from strategies.catalogue import ANSWERING, RETRIEVAL
+from documents import Chunk
+from strategies import ANSWERING, RETRIEVAL
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
 import reading_server

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from commands import page
 
+from experiments import check_settings
 from experiments.cli import app
-from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
 
 ROOT = Path(__file__).parent.parent

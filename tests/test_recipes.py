@@ -2,13 +2,25 @@
 
 import pytest
 
-from documents.types import Chunk
-from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
+from documents import Chunk
+from strategies import (
+    CRESTS,
+    REASONING,
+    REFUSAL,
+    RETRIEVAL,
+    Draft,
+    Exemplar,
+    Generate,
+    Passage,
+    Reply,
+    Search,
+    Task,
+    fill,
+    show_documents,
+    template,
+)
 from strategies.parts.reading import listed
-from strategies.prompting import fill, show_documents, template
-from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning, retrieval
-from strategies.types import Draft, Exemplar, Generate, Passage, Reply, Search, Task
 
 EVIDENCE = tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in
                  ((1, "Paris is in France."), (3, "Rome is in Italy.")))

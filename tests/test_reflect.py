@@ -5,8 +5,8 @@ import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
 
+from strategies import REFUSAL
 from strategies.parts.reading import Critique, read_critique
-from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning
 
 FOUND = {QUESTION: "jaws", "Steven Spielberg birthplace": "spielberg jaws", "Cincinnati state": "ohio", "": "shark"}

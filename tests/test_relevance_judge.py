@@ -5,13 +5,12 @@ import re
 
 import pytest
 
-from agents.database import Database
-from agents.journal import SCHEMA, Journal, Model
-from agents.models import open_aids, open_model
+from agents import CallLimits, Database, Journal, Limits, Model, ModelSettings, open_model
+from agents.journal import SCHEMA
+from agents.models import open_aids
 from agents.relevance import RelevanceJudges
-from agents.settings import CallLimits, Limits, ModelSettings
-from documents.errors import CallError, CallTimeout, ModelError, ReplayMiss
-from retrieval.rerankers import JudgeReranker
+from documents import CallError, CallTimeout, ModelError, ReplayMiss
+from retrieval import JudgeReranker
 from retrieval.retrievers.reranked import Reranked
 from strategies.parts.reading import read_grade
 

@@ -4,8 +4,7 @@ import sqlite3
 
 import pytest
 
-from strategies.catalogue import CRESTS, REASONING
-from strategies.types import Draft, Generate, Message
+from strategies import CRESTS, REASONING, Draft, Generate, Message
 
 
 def test_replay_makes_no_request_and_gives_the_same_summary(serve, town, ragbed):

@@ -8,14 +8,12 @@ import pytest
 from bs4 import BeautifulSoup
 from report_runs import Page
 
+from experiments import Question, Record, ReportInput, Result, Step, StoredSub, Timing, Verdict, write_report
 from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.published import paper_views
 from experiments.metrics import share_of
-from experiments.question import Question, Step
-from experiments.record import Record, Result, StoredSub, Timing, Verdict
-from experiments.report import ReportInput, write_report
 from experiments.report.cells import Figure, table
-from strategies.types import Usage
+from strategies import Usage
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e'
 SHOWN = HOSTILE.replace("\u202e", "⟨U+202E⟩")

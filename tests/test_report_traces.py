@@ -4,8 +4,8 @@ from __future__ import annotations
 from chromium import opened
 from report_runs import Run
 
-from experiments.record import StoredMessage, StoredStep
-from strategies.types import Failure, Usage
+from experiments import StoredMessage, StoredStep
+from strategies import Failure, Usage
 
 HOSTILE = "</script><img src=x onerror=\"document.title='PWNED'\">\u202e"
 CALL = {"id": f"id {HOSTILE}", "type": "function",

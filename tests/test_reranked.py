@@ -3,13 +3,10 @@ import pytest
 import tiny_rerankers
 from pydantic import TypeAdapter, ValidationError
 
-from documents.errors import ModelError, SettingsError
-from documents.types import Chunk
-from retrieval.rerankers import JudgeReranker
-from retrieval.rerankers.reranker import Aids, judges_of
-from retrieval.retrievers import RetrieverSettings
+from documents import Chunk, ModelError, SettingsError
+from retrieval import Aids, Hit, JudgeReranker, RetrieverSettings
+from retrieval.rerankers.reranker import judges_of
 from retrieval.retrievers.reranked import Reranked, RerankedRetriever
-from retrieval.types import Hit
 
 READ = TypeAdapter(RetrieverSettings)
 
@@ -116,8 +113,7 @@ def test_a_judge_is_refused_where_no_model_can_be_asked():
 
 
 def test_a_real_index_is_reranked(tmp_path):
-    from retrieval.build import build_index
-    from retrieval.index import Index
+    from retrieval import Index, build_index
 
     for name, text in (("port", "The port has three cranes."), ("ship", "Ada sailed a ship."), ("oak", "Oaks grow.")):
         (tmp_path / f"{name}.txt").write_text(text)

@@ -6,11 +6,8 @@ import shutil
 
 import pytest
 
-from experiments.metrics import aggregate
-from experiments.running.plan import Plan
+from experiments import Plan, RunFolder, aggregate, read_settings
 from experiments.running.rescore import rescore
-from experiments.runs.store import RunFolder
-from experiments.settings.file import read_settings
 
 
 @pytest.fixture

@@ -14,12 +14,10 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents.assistant import Assistant, AssistantSettings
+from agents import Answer, Assistant, AssistantSettings, Limits
 from agents.checkpoint import read_state, write_state
-from agents.settings import Limits
-from agents.types import Answer
-from documents.errors import RecipeMismatch, SettingsError
-from retrieval.build import build_index
+from documents import RecipeMismatch, SettingsError
+from retrieval import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
 PLAN = ["1. Which country?\n2. Which continent?", "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]

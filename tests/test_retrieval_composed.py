@@ -4,13 +4,11 @@ import json
 import pytest
 from gathering import QUESTION, Scene, decisions
 
-from agents.settings import Limits
-from documents.types import Chunk
-from strategies.catalogue import RETRIEVAL
-from strategies.parts.merging import beyond, bound, fused, in_order, in_turn, named
+from agents import Limits
+from documents import Chunk
+from strategies import RETRIEVAL, Passage, beyond, chosen, fused
+from strategies.parts.merging import bound, in_order, in_turn, named
 from strategies.prompting import fill_quoting
-from strategies.settings.choosing import chosen
-from strategies.types import Passage
 
 ASKING = tuple(name for name in RETRIEVAL if name not in ("none", "once"))
 REPLIES = {"queries": "x?\ny?", "passage": "x?", "step_back": "y?", "decompose": "y?\nx?", "draft": "Ohio",

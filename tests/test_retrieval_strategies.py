@@ -2,7 +2,7 @@
 import pytest
 from gathering import QUESTION, Scene, decisions
 
-from strategies.answering import answer
+from strategies import answer
 from strategies.parts.merging import in_order
 
 

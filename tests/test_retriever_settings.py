@@ -5,11 +5,10 @@ import json
 
 import pytest
 
-from documents.errors import SettingsError
+from documents import SettingsError
+from experiments import Plan, check_settings
 from experiments.running.budget import check_prices
 from experiments.running.identity import identities
-from experiments.running.plan import Plan
-from experiments.settings.file import check_settings
 from experiments.settings.retrievers import Searched
 from experiments.settings.run import RunSettings
 from experiments.settings.targets import finding

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from experiments.benchmarks import Rgb
 
 PATH = str(Path(__file__).parent / "data" / "rgb" / "en_fact.json")

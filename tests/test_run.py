@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 FIVE = list(CRESTS)
 COMMAND = [sys.executable, "-m", "experiments.cli", "run"]

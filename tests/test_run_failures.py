@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 FIVE = list(CRESTS)
 NOWHERE = "http://127.0.0.1:9/v1"

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from test_server_embedder import serving, usual
 
+from experiments import read_settings
 from experiments.running.runner import RunWatch, run
-from experiments.settings.file import read_settings
-from retrieval.build import build_index
+from retrieval import build_index
 from retrieval.storage.manifest import MANIFEST, read_manifest, write_manifest
 
 

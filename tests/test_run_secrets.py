@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 FIVE = list(CRESTS)
 KEY = 'sk-canary/+"0123456789'

@@ -8,7 +8,7 @@ from experiments.metrics import share_of
 from experiments.terminal import display
 from experiments.terminal.display import print_table
 from experiments.terminal.tables import on_published, print_views, run_table, table_of, tables_of
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 FIVE = list(CRESTS)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agents.checkpoint import read_state, write_state
-from documents.errors import SettingsError
-from retrieval.build import build_index
+from documents import SettingsError
+from retrieval import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
 ANSWER = "<Answer>Norway [1]</Answer>"

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.assistant import Assistant, AssistantSettings
+from agents import Answer, Assistant, AssistantSettings, GenerateStep
 from agents.checkpoint import write_state
 from agents.scripted import instance
-from agents.types import Answer, GenerateStep
-from retrieval.build import build_index
-from strategies.catalogue import ANSWERING, RETRIEVAL
+from retrieval import build_index
+from strategies import ANSWERING, RETRIEVAL
 
 QUESTION = "Which country is Oslo the capital of?"
 SAYS = (

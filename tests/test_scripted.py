@@ -3,15 +3,23 @@ from __future__ import annotations
 
 import pytest
 
-from agents import Scripted, drive
+from agents import Limits, Scripted, drive
 from agents.scripted import answering, calling, instance, never_content
-from agents.settings import Limits
-from documents.errors import ScriptEnded
-from documents.types import Chunk
-from strategies.answering import answer, inquiry
-from strategies.catalogue import REASONING, RETRIEVAL
-from strategies.reading import REFUSAL
-from strategies.types import Failure, Generate, Message, Recipe, Reply, Search, Task
+from documents import Chunk, ScriptEnded
+from strategies import (
+    REASONING,
+    REFUSAL,
+    RETRIEVAL,
+    Failure,
+    Generate,
+    Message,
+    Recipe,
+    Reply,
+    Search,
+    Task,
+    answer,
+    inquiry,
+)
 
 JAWS = "Spielberg of Cincinnati directed Jaws."
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.database import Database
+from agents import Database
 from agents.search import SCHEMA, KeptSearches, Searcher, Searches
-from documents.errors import CallError, ReplayMiss
-from documents.types import Chunk
-from retrieval.types import Hit
-from strategies.types import Search
+from documents import CallError, Chunk, ReplayMiss
+from retrieval import Hit
+from strategies import Search
 
 OSLO = Chunk("c1", "oslo", "plain", 0, 30, "Oslo is the capital of Norway.")
 

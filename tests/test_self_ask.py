@@ -4,9 +4,9 @@ from __future__ import annotations
 import pytest
 from gathering import QUESTION, Scene, decisions
 
+from strategies import Exemplar
 from strategies.reasoning.self_ask import follow_up
 from strategies.settings.choosing import reasoning as chosen
-from strategies.types import Exemplar
 
 LIBRARY = {QUESTION: "jaws", "Who directed Jaws?": "spielberg jaws", "Where was Steven Spielberg born?": "ohio"}
 TURNS = ["Follow-up: Who directed Jaws?", "So far: Steven Spielberg [2].\nFollow-up: Where was Steven Spielberg born?",

@@ -6,12 +6,11 @@ import json
 import pytest
 from gathering import Scene, decisions
 
-from agents.settings import Limits
-from documents.errors import SettingsError
+from agents import Limits
+from documents import SettingsError
+from strategies import REFUSAL, Draft, Reply, Task, Usage, chosen
 from strategies.parts.voting import answer_of, tally
-from strategies.reading import REFUSAL
-from strategies.settings.choosing import chosen, reasoning
-from strategies.types import Draft, Reply, Task, Usage
+from strategies.settings.choosing import reasoning
 
 LIBRARY = {"": "jaws spielberg"}
 

@@ -5,9 +5,9 @@ import pytest
 from gathering import Scene
 from growth import grows_linearly
 
+from strategies import Reply
 from strategies.reasoning.semi_structured import labels
 from strategies.settings.choosing import reasoning
-from strategies.types import Reply
 
 SAID = ("<Thinking>Found: Jaws is by Spielberg [1]\nFound: nothing more\nStep: so Spielberg\n</Thinking>"
         "<Answer>Cincinnati [1]</Answer>")

@@ -7,9 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from documents.errors import CallError, ModelError
-from retrieval.embedders import Server
-from retrieval.embedders.opening import open_embedder
+from documents import CallError, ModelError
+from retrieval import Server, open_embedder
 from retrieval.embedders.windows import cut_by_estimate, tokens_at_most
 
 KEY = "sk-of-nobody-12345"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import RunError
-from experiments.runs.selectors import cells_named, question_named
-from strategies.prompting import template
+from documents import RunError
+from experiments.runs.finished import cells_named, question_named
+from strategies import template
 
 IDS = ["alpha-1", "alpha-10", "beta-2", "#4"]
 
@@ -108,7 +108,7 @@ def test_json_has_the_question_its_gold_and_each_cell(finished, ragbed):
 
 
 def test_an_unfinished_run_is_shown_as_far_as_it_is(finished, town, ragbed):
-    from experiments.runs.store import RunFolder
+    from experiments import RunFolder
 
     folder = RunFolder.existing(finished)
     folder.reopen()

@@ -1,6 +1,6 @@
 """Which cells of a run tell the causes of another: those that differ in what was shown alone."""
+from experiments import Cell
 from experiments.analysis.cases import siblings_of
-from experiments.cells import Cell
 
 
 def cell(condition="given", **changes):

@@ -6,9 +6,8 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from documents.errors import ModelError
-from retrieval.embedders import Static
-from retrieval.embedders.opening import open_embedder
+from documents import ModelError
+from retrieval import Static, open_embedder
 
 VECTORS = np.asarray([[9, 9], [3, 0], [0, 4], [1, 1]], np.float32)  # of [UNK], rain, river, sea
 

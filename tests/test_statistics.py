@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from experiments.metrics import aggregate
-from experiments.question import Gold, Question
+from experiments import Gold, Question, aggregate
 from experiments.statistics import (
     clusters,
     compare,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from factored import Row
 
-from experiments.metrics import aggregate, share_among
-from experiments.question import Gold, Question
+from experiments import Gold, Question, aggregate
+from experiments.metrics import share_among
 from experiments.statistics import clusters
 
 pytestmark = pytest.mark.slow

@@ -9,10 +9,9 @@ import threading
 import pytest
 from streamed import DONE, USAGE, Told, delta, ending, event, streamed
 
-from agents.models import open_model
-from agents.settings import CallLimits, ModelSettings
-from documents.errors import CallError, CallTimeout, CallTooLong
-from strategies.types import Generate, Message
+from agents import CallLimits, ModelSettings, open_model
+from documents import CallError, CallTimeout, CallTooLong
+from strategies import Generate, Message
 
 KEY = "canary-7f3e9d21c0ffee"
 ASK = Generate((Message("user", ("Where?",)),), "answer")

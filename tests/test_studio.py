@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents.assistant import AssistantSettings
+from agents import AssistantSettings
 from agents.studio import open_graph, settings_of_environment
-from documents.errors import SettingsError
-from retrieval.build import build_index
+from documents import SettingsError
+from retrieval import build_index
 
 ROOT = Path(__file__).parent.parent
 

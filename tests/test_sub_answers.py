@@ -4,9 +4,8 @@ import pytest
 from growth import grows_linearly
 
 from agents import Scripted
+from strategies import CRESTS, REFUSAL
 from strategies.answering import read_sub_answers
-from strategies.catalogue import CRESTS
-from strategies.reading import REFUSAL
 
 
 def answered(*replies, name="direct"):

@@ -9,8 +9,7 @@ from collections import Counter
 import pytest
 
 from experiments.benchmarks.fields import with_references
-from strategies.catalogue import CRESTS
-from strategies.reading import REFUSAL
+from strategies import CRESTS, REFUSAL
 
 CANARY = "zanzibar"  # stands in every gold field and in nothing that a prompt may show
 

@@ -3,7 +3,7 @@ import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from strategies.reading import REFUSAL
+from strategies import REFUSAL
 from strategies.support.check import Sufficiency, read_share, read_sufficiency
 
 LIBRARY = {QUESTION: "jaws shark", "birthplace of Steven Spielberg": "spielberg jaws"}

@@ -5,10 +5,10 @@ import pytest
 from disciplined import Told, decided
 from growth import grows_linearly
 
-from documents.types import Chunk
+from documents import Chunk
+from strategies import Passage
 from strategies.parts.quotes import FactRow, checked_rows, read_rows, shown_rows
 from strategies.settings.choosing import reasoning
-from strategies.types import Passage
 
 TEXTS = {"jaws": "Jaws made $476 million in 1975.", "et": "E.T. made $793 million in 1982.", "shark": "Sharks swim."}
 REPLY = """| subject | property | value | document |

@@ -10,13 +10,12 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from experiments.cells import Cell
-from experiments.record import Record, Result, Timing
+from experiments import Cell, Record, Result, Timing
 from experiments.running.budget import Spending
 from experiments.running.runner import Begun
 from experiments.settings.spending import Budget
 from experiments.terminal.live import RunView, Tally, screen_of
-from strategies.types import Usage
+from strategies import Usage
 
 CODE = re.compile(r"\x1b\[[\d;]*m")
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from experiments.benchmarks import BENCHMARKS
+from experiments import BENCHMARKS
 from experiments.settings.targets import Part, runs_of_target
-from strategies.catalogue import CRESTS
+from strategies import CRESTS
 
 ALL = Part()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from documents.errors import BenchmarkError
+from documents import BenchmarkError
 from experiments.benchmarks import HotpotQa, MoreHopQa, TwoWiki
 
 DATA = Path(__file__).parent / "data"

@@ -10,8 +10,8 @@ import pytest
 
 from agents.journal import call_key
 from agents.replies import read_reply
-from experiments.runs.store import RunFolder
-from strategies.types import Message
+from experiments import RunFolder
+from strategies import Message
 
 DATA = Path(__file__).parent / "data"
 BAD = '</script><img src=x onerror="window.pwned = 1">'

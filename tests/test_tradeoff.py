@@ -1,9 +1,9 @@
 """The refusal trade-off: how much is answered, against how much of that is wrong."""
 import pytest
 
+from experiments import Cell
 from experiments.analysis.causes import Case
 from experiments.analysis.error_analysis import tradeoff_of
-from experiments.cells import Cell
 
 CELL = Cell(model="m", retrieval=None, retriever=None, reasoning="direct", rules="grounded", condition="given",
             perturbation=None, show="question", format=None, benchmark="b", repeat=0)

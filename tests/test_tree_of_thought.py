@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 from gathering import Scene, decisions
 
-from agents.settings import Limits
+from agents import Limits
 from strategies.reasoning.tree_of_thought import voted
 from strategies.settings.choosing import reasoning
 

@@ -3,12 +3,10 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents.errors import SettingsError
-from retrieval import vector_settings
+from documents import SettingsError
+from retrieval import Auto, Flat, Hnsw, IndexSettings, Ivf, IvfPq, VectorIndex, vector_settings
 from retrieval.memory import free_memory
-from retrieval.settings import IndexSettings
-from retrieval.vector_settings import Auto, Decided, Flat, Hnsw, Ivf, IvfPq, choose
-from retrieval.vectors import VectorIndex
+from retrieval.vector_settings import Decided, choose
 
 MILLION = 1_000_000
 

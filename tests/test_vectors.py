@@ -2,10 +2,9 @@
 import numpy as np
 import pytest
 
-from documents.errors import IndexFolderError, ModelError
+from documents import IndexFolderError, ModelError
+from retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
 from retrieval.retrievers.dense import nearest_chunks
-from retrieval.vector_settings import Flat, Hnsw, Ivf, IvfPq
-from retrieval.vectors import VectorIndex
 
 DIMENSION = 32
 

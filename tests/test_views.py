@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from documents.errors import SettingsError
+from documents import SettingsError
+from experiments import Question, Result, Step, Verdict, aggregate
 from experiments.analysis.catalogue import OF_BENCHMARKS, view_named, views_of
 from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.view import View
-from experiments.metrics import aggregate, share_of
-from experiments.question import Question, Step
-from experiments.record import Result, Verdict
-from strategies.types import Usage
+from experiments.metrics import share_of
+from strategies import Usage
 
 FACTORS = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
            "rules": "choice", "condition": "full", "perturbation": None, "show": "question", "format": None,

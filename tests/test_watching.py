@@ -7,9 +7,9 @@ import threading
 import pytest
 from streamed import as_asked, delta, ending, streamed
 
-from agents.assistant import Assistant, AssistantSettings
+from agents import Assistant, AssistantSettings
 from experiments.terminal.ask import Watched
-from retrieval.build import build_index
+from retrieval import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
 ANSWER = "<Answer>Norway [1]</Answer>"

@@ -3,10 +3,9 @@ import asyncio
 
 import pytest
 
-from agents.models import open_model
+from agents import ModelSettings, open_model
 from agents.refusals import IN_ONE, Way, Ways
-from agents.settings import ModelSettings
-from strategies.types import Generate, Message
+from strategies import Generate, Message
 
 ASK = Generate((Message("user", ("Who?",)),), "answer")
 STREAM, OPTIONS = "stream is not supported", "unknown field stream_options"

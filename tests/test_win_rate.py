@@ -1,13 +1,12 @@
 """DetectiveQA's win rate between conditions, against figures computed by hand."""
 from typing import get_args
 
+from experiments import Question, Result, Verdict, aggregate
 from experiments.analysis.benchmark_views import _CONDITIONS, wins
 from experiments.analysis.inputs import AnalysisInput
-from experiments.metrics import aggregate, share_of
-from experiments.question import Question
-from experiments.record import Result, Verdict
-from retrieval.conditions import Condition
-from strategies.types import Usage
+from experiments.metrics import share_of
+from retrieval import Condition
+from strategies import Usage
 
 
 def detective_run(conditions):

@@ -3,8 +3,8 @@ import asyncio
 
 import pytest
 
+from agents import Cost
 from agents.limits import in_window
-from agents.types import Cost
 from experiments.words import price
 
 

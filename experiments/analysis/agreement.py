@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from experiments.analysis.view import Value, View
 from experiments.judges.base import GRADES
-from experiments.judges.rubrics import MOST_POINTS
+from experiments.judges.model import MOST_POINTS
 from experiments.metrics import Estimate, share_among
 from experiments.metrics.intervals import percentiles
 from experiments.metrics.sample import Totals, resampled

@@ -14,8 +14,7 @@ from experiments.analysis.variants import Figures, Variant, labels_of, own_figur
 from experiments.cells import REPLICATED
 from experiments.metrics import Scoring
 from experiments.question import Question
-from experiments.runs.finished import open_finished
-from experiments.runs.selectors import fitting, no_cell
+from experiments.runs.finished import fitting, no_cell, open_finished
 
 # Of a record that may hold a long trace only what is compared is read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"

@@ -132,8 +132,9 @@ def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequenc
             continue
         key = tuple(sorted(tags.items()))
         if key not in known:
-            known[key] = aggregate(chosen, scoring, seed, refusing=may_refuse(cell["rules"]), clusters=[
-                grouped.get(result.question, result.question) for result in chosen]) if chosen else {}
+            known[key] = cell["metrics"] if len(chosen) == len(results) else aggregate(
+                chosen, scoring, seed, refusing=may_refuse(cell["rules"]),
+                clusters=[grouped.get(result.question, result.question) for result in chosen]) if chosen else {}
         found.append(known[key].get(column.metric or ""))
     return found
 

@@ -1,8 +1,8 @@
-"""What a judge is: a generator that may ask a model, and ends with a verdict; and how a model is asked by a rubric."""
+"""What a judge is: a generator that may ask a model, and ends with a verdict; its prompts, and lines of its replies."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -55,36 +55,8 @@ class Judge(Protocol):
         ...
 
 
-# Ends with the material to grade, or with why there is none.
-Detour = Generator[Generate, Reply | Failure, Graded | str]
 _FOLDER = "experiments.judges"
 _MARKS = "*_`#> \t\r"
-
-
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """One rubric as a model is asked it. Its prompts are `prompts/<name>.md` and `prompts/<name>_repair.md`.
-
-    Attributes:
-        fields: what fills the prompt.
-        read: the verdict of a reply, by the judge that is named; None where the reply has not exactly one reading.
-        repair_fields: what fills the request to say it again.
-        as_published: what the published code does before it asks, given the limit on a reply's tokens.
-    """
-
-    name: str
-    fields: Callable[[Graded], Mapping[str, str]]
-    read: Callable[[str, Graded, str], Verdict | None]
-    repair_fields: Callable[[Graded], Mapping[str, str]] = lambda graded: {}
-    as_published: Callable[[Graded, int], Detour] | None = None
-
-    def ask(self, graded: Graded) -> str:
-        """Return the prompt."""
-        return fill(self.name, self.fields(graded))
-
-    def repair(self, graded: Graded) -> str:
-        """Return what a reply that cannot be read is answered with."""
-        return fill(f"{self.name}_repair", self.repair_fields(graded))
 
 
 @cache
@@ -108,11 +80,6 @@ def prompts_hash() -> str:
     files = resources.files(_FOLDER).joinpath("prompts").iterdir()
     names = sorted(file.name.removesuffix(".md") for file in files if file.name.endswith(".md"))
     return digest(*(part for name in names for part in (name, template(name))))
-
-
-def accepted(graded: Graded) -> str:
-    """Return the accepted answers; further ones follow the first, one a line."""
-    return "\nor: ".join(graded.answers)
 
 
 def stated(text: str, label: str) -> str | None:

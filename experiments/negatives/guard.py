@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -116,13 +116,6 @@ class Guard:
                         {"gold": id, "same": round(near.same, 3), "part": round(near.part, 3)})
 
 
-def above_gold(chunk: Chunk, score: float, gold: Sequence[float]) -> Rejected | None:
-    """Decide on a candidate that a reranker scored, beside its scores of the gold chunks."""
-    if not gold or score <= max(gold):
-        return None
-    return Rejected(chunk, "reranker", {"score": round(score, 4), "gold": round(max(gold), 4)})
-
-
 def _name_words(answers: Iterable[str], question: str, rarity: Rarity) -> frozenset[str]:
     """The words of answers that are names, by which alone news and later sentences call their bearers: `Manziel` for
     Johnny Manziel. A word that is not rare, or that the question has itself, tells nothing."""
@@ -148,20 +141,13 @@ def _stands(content: str, answer: str) -> bool:
     return holds(_valued(content), _valued(answer)) or bool(_days(answer, with_year=True) & _days(content))
 
 
-@lru_cache(maxsize=_KEPT)
-def _normalised(content: str) -> str:
-    return _plain(content)
-
-
 def _plain(content: str) -> str:
     """The normalised text without accents, which one text writes and another does not."""
     parts = unicodedata.normalize("NFD", content)
     return normalize_answer("".join(part for part in parts if unicodedata.category(part) != "Mn"))
 
 
-@lru_cache(maxsize=_KEPT)
-def _valued(content: str) -> str:
-    return with_values(content)
+_normalised, _valued = lru_cache(_KEPT)(_plain), lru_cache(_KEPT)(with_values)
 
 
 @lru_cache(maxsize=_KEPT)

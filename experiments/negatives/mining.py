@@ -9,17 +9,16 @@ from statistics import fmean
 from sys import maxsize
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from documents.errors import BenchmarkError, SettingsError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Selection
 from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines, write_lines, write_manifest
-from experiments.negatives.choosing import hardness_of, mined
+from experiments.negatives.choosing import Candidates, hardness_of, in_rounds, mined, wanted_of
 from experiments.negatives.guard import Rarity
-from experiments.negatives.rounds import Candidates, Rounds, wanted_of
 from experiments.negatives.types import REASONS, Chosen, MiningSettings, Wanted, best_rank, with_negatives
-from experiments.question import Benchmark, Bucket, FoundBy, Mined
+from experiments.question import Benchmark, Bucket, Mined
 from retrieval.embedders.opening import open_embedder
 from retrieval.hits import DECIMALS
 from retrieval.index import Index
@@ -142,20 +141,6 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
     return MiningSource(benchmark, pool.scope(_SCOPE), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    question: str
-    reason: str
-    figures: Mapping[str, str | float]
-    found: tuple[FoundBy, ...]
-    chunk: str
-    document: str
-    content: str
-
-
-_DECISION = TypeAdapter(_Decision)
-
-
 def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
     """Mine negatives for the questions of a benchmark and write it with them into a new folder.
 
@@ -182,9 +167,8 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
     wanted = list(wanted_of(benchmark, _candidates(source, rows, nearness), settings))
     scorer = None if settings.reranker is None else settings.reranker.open(Aids())
-    rounds = Rounds(settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
-                    Rarity(chunk.content for chunk in source.collection.chunks))
-    chosen = rounds.mined(wanted, progress)
+    chosen = in_rounds(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
+                       Rarity(chunk.content for chunk in source.collection.chunks), progress)
     cosines = nearness.of([one.question.text for one in wanted],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
     by_chunk = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
@@ -232,6 +216,6 @@ def _collection(source: MiningSource, settings: MiningSettings,
 def _decisions(wanted: Iterable[Wanted], chosen: Iterable[Chosen]) -> Iterator[str]:
     for one, found in zip(wanted, chosen, strict=True):
         for each in found.rejected:
-            yield _DECISION.dump_json(_Decision(
-                one.question.id, each.reason, each.figures, each.found, each.chunk.id, each.chunk.document,
-                each.chunk.content)).decode()
+            yield to_json({"question": one.question.id, "reason": each.reason, "figures": each.figures,
+                           "found": each.found, "chunk": each.chunk.id, "document": each.chunk.document,
+                           "content": each.chunk.content}).decode()

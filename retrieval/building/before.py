@@ -11,24 +11,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
 from filelock import FileLock
+from numpy.typing import NDArray
 
 from documents.errors import IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import Chunk, Document, Page, digest
 from retrieval.settings import IndexSettings
-from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, SourceEntry, check_files, read_manifest
+from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, check_files, read_manifest
 from retrieval.storage.parquet import ChunkTable, DocumentTable
-from retrieval.types import FieldValue
+from retrieval.types import Matrix
 from retrieval.vectors import VectorIndex
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from retrieval.types import Matrix
 
 ABANDONED = 7 * 24 * 3_600
 """Seconds after which what a killed build has parsed is thrown away: nobody continues it."""
@@ -112,14 +107,6 @@ class Before:
         self._folder = folder
 
     @classmethod
-    def there(cls, folder: Path) -> Before | None:
-        """Return the index in a folder; None where there is none, or none to be trusted: it will be replaced."""
-        try:
-            return cls.checked(folder)
-        except IndexFolderError:
-            return None
-
-    @classmethod
     def checked(cls, folder: Path) -> Before:
         """Return the index in a folder.
 
@@ -143,34 +130,23 @@ class Before:
         """Return the version of the parser that read a source."""
         return self.manifest.sources[source].parser or self.manifest.parser
 
-    def entry(self, source: str) -> SourceEntry | None:
-        return self.manifest.sources.get(source)
-
-    def document(self, source: str) -> Document:
-        return self.documents[self.manifest.sources[source].document]
-
-    def header(self, document: str) -> str:
-        """Return the header that the chunks of a document are searched with."""
-        return self.documents.headers[document]
-
-    def metadata(self, document: str) -> dict[str, FieldValue]:
-        return self.documents.metadata.get(document, {})
-
     def chunks(self, document: str) -> list[Chunk]:
         """Return the chunks of a document, in their order."""
-        first, end = self._chunks.spans.get(document, (0, 0))
-        return self._chunks[first:end]
+        return self._chunks[slice(*self._rows(document))]
 
     def windows(self, document: str) -> list[int]:
         """Return the number of vectors of each chunk of a document."""
-        first, end = self._chunks.spans.get(document, (0, 0))
-        counts: list[int] = (self._firsts[first + 1:end + 1] - self._firsts[first:end]).tolist()
+        first, end = self._rows(document)
+        counts: list[int] = np.diff(self._firsts[first:end + 1]).tolist()
         return counts
 
     def vectors(self, document: str) -> Matrix | None:
         """Return those of a document's chunks; None where the index keeps them only nearly as they were."""
-        first, end = self._chunks.spans.get(document, (0, 0))
+        first, end = self._rows(document)
         return self._vectors.stored(int(self._firsts[first]), int(self._firsts[end]))
+
+    def _rows(self, document: str) -> tuple[int, int]:
+        return self._chunks.spans.get(document, (0, 0))
 
     @cached_property
     def _vectors(self) -> VectorIndex:
@@ -178,6 +154,4 @@ class Before:
 
     @cached_property
     def _firsts(self) -> NDArray[np.int64]:
-        import numpy as np
-
         return np.concatenate([[0], np.cumsum(self._chunks.windows(), dtype=np.int64)])

@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 
+from pydantic import ByteSize
+
+from documents.errors import DocumentError
 from documents.places import processors
 from documents.workers import read_documents
-from retrieval.building.before import Arrival, Staging
-from retrieval.building.job import BuildJob, stays
-from retrieval.building.pieces import Cutter
+from retrieval.building.before import Staging
+from retrieval.building.job import stays
+from retrieval.building.pieces import BuildJob, cut
 from retrieval.building.plan import Work, arrived, kind_of
 from retrieval.building.writer import BLOCK
 from retrieval.memory import peak_memory
@@ -19,17 +21,14 @@ from retrieval.storage.cache import kept_bytes
 from retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq, choose
 from retrieval.vectors import LEAST, ROUNDS, SAMPLE
 
-FILES, READ_FILES = 4, 64
-"""Files of each type that are measured, spread over their sizes; and where they need not be parsed any more."""
+FILES = 4
+"""Files of each type that are measured, spread over their sizes."""
 
 LARGE = 4_000_000
 """Bytes of a file that is not taken for the sample where there are smaller ones."""
 
 WINDOWS = 8
 """Windows that are embedded and timed, after as many that load the model."""
-
-COUNTING = 2.0
-"""Seconds after which no more files are cut that need no parsing."""
 
 PACKED = 0.4
 """Bytes in the index of a character of a document's renderings and chunks."""
@@ -83,18 +82,6 @@ class BuildEstimate:
                 f"{_bytes(self.cache)} in the cache{short}")
 
 
-@dataclass(slots=True)
-class _Sample:
-    """Sums over the documents of one type of file that were read and cut; `missing` are windows to be embedded."""
-
-    bytes: int = 0
-    characters: int = 0
-    windows: int = 0
-    parsing: float = 0.0
-    documents: int = 0
-    missing: list[str] = field(default_factory=list)
-
-
 def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEstimate:
     """Measure what building the plan will take. The sample's renderings are staged, its vectors are in the cache then.
 
@@ -104,60 +91,41 @@ def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEsti
     new = [work for work in plan if work.file is not None and not stays(work, job)]
     sizes = {work.source: _size(work) for work in new}
     pending = {work.source for work in new if work.known is None and work.key not in staging}
-    totals: dict[str, float] = defaultdict(float)
+    found = to_embed = characters = parsing = 0.0
     sampled, missing = 0, list[str]()
     for kind in sorted({kind_of(work.source) for work in new}):
         works = [work for work in new if kind_of(work.source) == kind]
         unread = [work for work in works if work.source in pending]
-        sample = _measured(_spread(unread, sizes, FILES) if unread else _spread(works, sizes, READ_FILES), job, staging)
-        share = sum(sizes[work.source] for work in works) / max(sample.bytes, 1)
-        totals["windows"] += sample.windows * share
-        totals["embedding"] += len(sample.missing) * share
-        totals["characters"] += sample.characters * share
-        totals["parsing"] += sample.parsing * sum(sizes[work.source] for work in unread) / max(sample.bytes, 1)
-        sampled += sample.documents
-        missing += sample.missing
+        chosen = _spread(unread or works, sizes)
+        size = max(sum(sizes[work.source] for work in chosen), 1)
+        share, share_unread = (sum(sizes[work.source] for work in those) / size for those in (works, unread))
+        results = read_documents([work.file for work in chosen if unread and work.file], workers=1)
+        for work in chosen:
+            begun = perf_counter()
+            arrival = arrived(work, next(results) if unread else None, job.before, staging)
+            parsing += (perf_counter() - begun) * share_unread
+            if isinstance(arrival, DocumentError):
+                continue
+            piece = cut(job, arrival)
+            fresh = job.embedder.opened.missing(piece.texts)
+            found += sum(piece.windows) * share
+            to_embed += len(fresh) * share
+            characters += (len(arrival.document.html) + 2 * len(arrival.document.plain)) * share
+            missing += fresh
+            sampled += 1
     before = None if job.before is None else job.before.manifest
     kept = before.windows * (len(plan) - len(new)) // max(before.documents, 1) if before else 0
-    windows, embedding, dimension = kept + int(totals["windows"]), round(totals["embedding"]), job.embedder.dimension
+    windows, embedding, dimension = kept + int(found), round(to_embed), job.embedder.dimension
     workers = max(1, min(processors(), len(pending)))
     index = choose(job.settings.vectors, max(windows, 1), dimension).settings
-    vectors, packed, peak = index.size(windows, dimension), int(PACKED * totals["characters"]), peak_memory(workers)
-    seconds = {"parsing": totals["parsing"] / workers, "embedding": _seconds_a_window(job, missing) * embedding,
+    vectors, packed, peak = index.size(windows, dimension), int(PACKED * characters), peak_memory(workers)
+    seconds = {"parsing": parsing / workers, "embedding": _seconds_a_window(job, missing) * embedding,
                "indexing": indexing(index, windows, dimension)}
     place = next(path for path in (job.out, *job.out.parents) if path.exists())
     return BuildEstimate(
         len(plan), len(pending), sum(sizes[source] for source in pending), windows, embedding, seconds,
         None if peak is None else peak + vectors + BLOCK * 4 * dimension, vectors + packed,
         packed + 4 * windows * dimension, embedding * kept_bytes(dimension), shutil.disk_usage(place).free, sampled)
-
-
-def _measured(works: Sequence[Work], job: BuildJob, staging: Staging) -> _Sample:
-    sample, texts, begun = _Sample(), list[str](), perf_counter()
-    cutter = Cutter(job.settings, job.embedder, job.before, {})
-    for work, arrival, seconds in _arrivals(works, job, staging):
-        sample.parsing += seconds
-        piece = cutter.cut(arrival)
-        sample.documents += 1
-        sample.bytes += _size(work)
-        sample.windows += sum(piece.windows)
-        sample.characters += len(arrival.document.html) + 2 * len(arrival.document.plain)
-        texts += piece.texts
-        if not seconds and perf_counter() - begun > COUNTING:
-            break
-    sample.missing = job.embedder.opened.missing(texts) if texts else []
-    return sample
-
-
-def _arrivals(works: Sequence[Work], job: BuildJob, staging: Staging) -> Iterator[tuple[Work, Arrival, float]]:
-    """The documents of the sample, and the seconds that parsing each took; the first waits for the parser to start."""
-    fresh = [work for work in works if work.known is None and work.key not in staging]
-    results = read_documents([work.file for work in fresh if work.file is not None], workers=1) if fresh else iter(())
-    for work in works:
-        started = perf_counter()
-        arrival = arrived(work, next(results) if work in fresh else None, job.before, staging)
-        if isinstance(arrival, Arrival):
-            yield work, arrival, perf_counter() - started if work in fresh else 0.0
 
 
 def _seconds_a_window(job: BuildJob, missing: Sequence[str]) -> float:
@@ -186,10 +154,10 @@ def indexing(kind: Decided, count: int, dimension: int) -> float:
     return (shared + learnt * ROUNDS * pieces) * dimension / PRODUCTS  # pieces are learnt on one core
 
 
-def _spread(works: Sequence[Work], sizes: Mapping[str, int], count: int) -> list[Work]:
+def _spread(works: Sequence[Work], sizes: Mapping[str, int]) -> list[Work]:
     ordered = sorted(works, key=lambda work: (sizes[work.source], work.source))
     small = [work for work in ordered if 0 < sizes[work.source] <= LARGE] or ordered[:1]
-    places = sorted({round((2 * step + 1) / (2 * count) * (len(small) - 1)) for step in range(count)})
+    places = sorted({round((2 * step + 1) / (2 * FILES) * (len(small) - 1)) for step in range(FILES)})
     return [small[place] for place in places]
 
 
@@ -207,6 +175,4 @@ def _duration(seconds: float) -> str:
 
 
 def _bytes(size: int) -> str:
-    if size >= 1_000_000_000:
-        return f"{size / 1e9:.1f} GB"
-    return f"{size / 1e6:.0f} MB" if size >= 1_000_000 else f"{size / 1e3:.0f} kB"
+    return ByteSize(size).human_readable(decimal=True, separator=" ")

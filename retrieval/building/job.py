@@ -5,25 +5,19 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from documents.errors import DocumentError, IndexFolderError
-from retrieval.building.before import Arrival, Before
-from retrieval.building.pieces import Cutter, LazyEmbedder
+from retrieval.building.pieces import BuildJob, cut
 from retrieval.building.plan import Arriving, Work, parser_version
 from retrieval.building.writer import Writer
-from retrieval.filters.metadata import Metadata, types_of
-from retrieval.settings import IndexSettings
+from retrieval.filters.metadata import types_of
 from retrieval.storage.folder import replaced, writing
-from retrieval.storage.manifest import VECTORS, VERSION, Manifest, Skipped, SourceEntry, write_manifest
+from retrieval.storage.manifest import VECTORS, VERSION, Manifest, Skipped, write_manifest
 from retrieval.storage.parquet import canonical
-from retrieval.types import FieldValue, Progress
+from retrieval.types import Progress
 from retrieval.vector_settings import choose
 from retrieval.vectors import VectorIndex
 
-if TYPE_CHECKING:
-    from retrieval.types import Matrix
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
@@ -53,27 +47,6 @@ class BuildReport:
     removed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BuildJob:
-    """A build: its place, settings and embedder, and the index before.
-
-    Attributes:
-        before: the index that stands there; None where none can be used.
-        carried: the index before is carried on: what it says of documents, and what it skipped, stays.
-        total: how many documents will arrive; None where unknown.
-        windows: how many are expected; None where unknown.
-    """
-
-    out: Path
-    settings: IndexSettings
-    before: Before | None
-    embedder: LazyEmbedder
-    metadata: Metadata
-    carried: bool = False
-    total: int | None = None
-    windows: int | None = None
-
-
 class Clock:
     """Seconds by stage; stages take turns."""
 
@@ -90,16 +63,6 @@ class Clock:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - begun
 
 
-@dataclass(slots=True)
-class Filled:
-    """Sums over the documents that arrived."""
-
-    entries: dict[str, SourceEntry] = field(default_factory=dict)
-    skipped: list[DocumentError] = field(default_factory=list)
-    metadata: dict[str, dict[str, FieldValue]] = field(default_factory=dict)
-    fresh: int = 0
-
-
 def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
     """Build the index of the documents that arrive.
 
@@ -107,44 +70,40 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
         IndexFolderError: there is nothing to index, or the folder cannot be written.
         ModelError: the embedder is needed and not on this machine.
     """
-    clock = Clock()
+    clock, added = Clock(), 0
     with replaced(job.out) as fresh, Writer(fresh, job.out, job.embedder) as writer:
-        filled = _fill(job, arriving, writer, clock, progress)
+        skipped = _fill(job, arriving, writer, clock, progress)
         if not writer.chunks:
-            raise IndexFolderError(_nothing(filled.skipped))
+            more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+            why = "; ".join(map(str, skipped[:5])) or "no HTML, PDF, text or Markdown file was found"
+            raise IndexFolderError(f"nothing to index: {why}{more}")
         with clock.timed("write"):
             content = writer.finish()
         with clock.timed("index"), writer.vectors() as vectors:
-            index = _indexed(vectors, job, progress)
+            def advance(more: int) -> None:
+                nonlocal added
+                added += more
+                progress("index", added, writer.windows)
+
+            advance(0)
+            index = VectorIndex.build(vectors, job.settings.vectors, advance)
         with clock.timed("write"):
             progress("write", 0, 1)
             with writing(job.out):
                 index.write(fresh / VECTORS)
-                write_manifest(_manifest(job, filled, writer, index, content), fresh)
+                write_manifest(_manifest(job, skipped, writer, index, content), fresh)
     progress("write", 1, 1)
     old = {} if job.before is None else job.before.manifest.sources
     return BuildReport(
-        writer.documents, filled.fresh, writer.chunks, writer.windows, job.embedder.embedded,
-        max(writer.windows - job.embedder.embedded, 0), tuple(filled.skipped), index.describe(), clock.seconds,
-        sum(name in old and old[name].sha256 != entry.sha256 for name, entry in filled.entries.items()),
-        len(set(old) - set(filled.entries)))
+        len(writer.entries), writer.fresh, writer.chunks, writer.windows, job.embedder.embedded,
+        max(writer.windows - job.embedder.embedded, 0), tuple(skipped), index.describe(), clock.seconds,
+        sum(name in old and old[name].sha256 != entry.sha256 for name, entry in writer.entries.items()),
+        len(set(old) - set(writer.entries)))
 
 
-def _indexed(vectors: Matrix, job: BuildJob, progress: Progress) -> VectorIndex:
-    done = 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        progress("index", done, len(vectors))
-
-    progress("index", done, len(vectors))
-    return VectorIndex.build(vectors, job.settings.vectors, advance)
-
-
-def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progress: Progress) -> Filled:
-    filled = Filled()
-    cutter = Cutter(job.settings, job.embedder, job.before, job.metadata, job.carried)
+def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progress: Progress) -> list[DocumentError]:
+    """Write what arrives; what cannot be read is returned."""
+    skipped: list[DocumentError] = []
     done = 0
     while True:
         with clock.timed("parse"):
@@ -153,10 +112,10 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progr
             break
         done += 1
         if isinstance(arrival, DocumentError):
-            filled.skipped.append(arrival)
+            skipped.append(arrival)
         else:
             with clock.timed("chunk"):
-                _take(arrival, cutter, writer, filled)
+                writer.add(cut(job, arrival))
         with clock.timed("embed"):
             writer.embed(lambda embedded: progress("embed", embedded, None if job.windows is None else max(
                 job.windows, writer.windows, embedded + 1)))
@@ -165,68 +124,40 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progr
         writer.embed(lambda embedded: progress("embed", embedded, writer.windows), rest=True)
     progress("parse", done, done)
     progress("embed", writer.windows, writer.windows)
-    return filled
+    return skipped
 
 
-def _take(arrival: Arrival, cutter: Cutter, writer: Writer, filled: Filled) -> None:
-    piece = cutter.cut(arrival)
-    writer.add(piece)
-    document = arrival.document
-    other = None if arrival.parser == parser_version() else arrival.parser
-    filled.entries[document.source] = SourceEntry(document=document.id, sha256=arrival.sha256, parser=other)
-    filled.fresh += arrival.fresh
-    if piece.metadata:
-        filled.metadata[document.source] = dict(piece.metadata)
-
-
-def _manifest(job: BuildJob, filled: Filled, writer: Writer, index: VectorIndex, content: str) -> Manifest:
-    skipped = {error.source: error.reason for error in filled.skipped}
+def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, index: VectorIndex,
+              content: str) -> Manifest:
+    reasons = {error.source: error.reason for error in skipped}
     if job.carried and job.before is not None:
-        skipped = {one.source: one.reason for one in job.before.manifest.skipped
-                   if one.source not in filled.entries} | skipped
+        reasons = {one.source: one.reason for one in job.before.manifest.skipped
+                   if one.source not in writer.entries} | reasons
     return Manifest(
         settings=job.settings, parser=parser_version(), embedder=job.embedder.entry(), kind=index.settings,
-        how=index.describe(), content=content, documents=writer.documents, chunks=writer.chunks, windows=len(index),
-        sources=filled.entries, skipped=tuple(Skipped(source=name, reason=why) for name, why in skipped.items()),
-        fields=types_of(filled.metadata))
-
-
-def _nothing(skipped: list[DocumentError]) -> str:
-    if not skipped:
-        return "nothing to index: no HTML, PDF, text or Markdown file was found"
-    shown = "; ".join(map(str, skipped[:5])) + (f"; and {len(skipped) - 5} more" if len(skipped) > 5 else "")
-    return f"nothing to index: {shown}"
+        how=index.describe(), content=content, documents=len(writer.entries), chunks=writer.chunks, windows=len(index),
+        sources=writer.entries, skipped=tuple(Skipped(source=name, reason=why) for name, why in reasons.items()),
+        fields=types_of(writer.metadata))
 
 
 def stays(work: Work, job: BuildJob) -> bool:
     """Tell whether the chunks and vectors of a source are those of the index before."""
     before = job.before
-    return (before is not None and before.entry(work.source) is not None
+    return (before is not None and work.source in before.manifest.sources
             and (work.known == work.source or (work.file is None and work.known is None))
             and before.alike(job.settings, job.embedder.identity))
 
 
 def unchanged(plan: Sequence[Work], job: BuildJob) -> BuildReport | None:
     """Report a build of the plan that would make the index that stands there; None where it would make another."""
-    before = job.before
-    if before is None or not job.out.exists() or not _same_making(job, before):
+    if job.before is None or not job.out.exists():
         return None
-    manifest = before.manifest
-    if [work.source for work in plan] != list(manifest.sources) or not all(stays(work, job) for work in plan):
-        return None
-    if not all(_said_before(work.source, job, before) for work in plan):
-        return None
-    return BuildReport(manifest.documents, 0, manifest.chunks, manifest.windows, 0, manifest.windows, (), manifest.how)
-
-
-def _same_making(job: BuildJob, before: Before) -> bool:
-    """Why some were skipped is found out anew, unless the index is carried on."""
-    made = before.manifest
-    return ((made.version, made.settings, made.parser) == (VERSION, job.settings, parser_version())
+    made, metadata = job.before.manifest, job.before.documents.metadata
+    # Why some were skipped is found out anew, unless the index is carried on.
+    same = ((made.version, made.settings, made.parser) == (VERSION, job.settings, parser_version())
             and (job.carried or not made.skipped)
-            and made.kind == choose(job.settings.vectors, made.windows, made.embedder.dimension).settings)
-
-
-def _said_before(source: str, job: BuildJob, before: Before) -> bool:
-    said = before.metadata(before.manifest.sources[source].document)
-    return canonical(job.metadata.get(source, said if job.carried else {})) == canonical(said)
+            and made.kind == choose(job.settings.vectors, made.windows, made.embedder.dimension).settings
+            and [work.source for work in plan] == list(made.sources) and all(stays(work, job) for work in plan)
+            and all(canonical(job.metadata_of(source)) == canonical(metadata.get(entry.document, {}))
+                    for source, entry in made.sources.items()))
+    return BuildReport(made.documents, 0, made.chunks, made.windows, 0, made.windows, (), made.how) if same else None

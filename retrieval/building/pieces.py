@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from documents.types import Chunk, Document
 from retrieval.building.before import Arrival, Before
@@ -15,10 +14,8 @@ from retrieval.filters.metadata import Metadata
 from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.manifest import EmbedderEntry, Manifest, check_embedder
-from retrieval.types import Embedder, FieldValue
+from retrieval.types import Embedder, FieldValue, Matrix
 
-if TYPE_CHECKING:
-    from retrieval.types import Matrix
 
 class LazyEmbedder:
     """An embedder that is there when it is needed.
@@ -33,15 +30,14 @@ class LazyEmbedder:
         self._opens = opens
         self._manifest = manifest
         self._folder = folder
-        self._embedder: CachedEmbedder | None = None
 
     @cached_property
     def opened(self) -> CachedEmbedder:
         """Raises ModelError where it is not on this machine, IndexFolderError where it is not the index's."""
-        self._embedder = CachedEmbedder(self._opens())
+        embedder = CachedEmbedder(self._opens())
         if self._manifest is not None:
-            check_embedder(self._manifest, self._embedder, self._folder)
-        return self._embedder
+            check_embedder(self._manifest, embedder, self._folder)
+        return embedder
 
     @property
     def identity(self) -> str:
@@ -54,7 +50,7 @@ class LazyEmbedder:
     @property
     def embedded(self) -> int:
         """Texts that the model embedded."""
-        return self._embedder.embedded if self._embedder else 0
+        return self.opened.embedded if "opened" in vars(self) else 0
 
     def entry(self) -> EmbedderEntry:
         """Return the entry of the manifest."""
@@ -63,6 +59,35 @@ class LazyEmbedder:
         used = self.opened
         return EmbedderEntry(name=used.name, identity=used.identity, dimension=used.dimension, window=used.window,
                              choice=choice_of(used.inner))
+
+
+@dataclass(frozen=True, slots=True)
+class BuildJob:
+    """A build: its place, settings and embedder, and the index before.
+
+    Attributes:
+        before: the index that stands there; None where none can be used.
+        metadata: of each source.
+        carried: the index before is carried on: what it says of documents, and what it skipped, stays.
+        total: how many documents will arrive; None where unknown.
+        windows: how many are expected; None where unknown.
+    """
+
+    out: Path
+    settings: IndexSettings
+    before: Before | None
+    embedder: LazyEmbedder
+    metadata: Metadata
+    carried: bool = False
+    total: int | None = None
+    windows: int | None = None
+
+    def metadata_of(self, source: str) -> Mapping[str, FieldValue]:
+        """Return the fields of a source; of one without any, where the index is carried on, those of the index."""
+        held = self.carried and self.before is not None and source in self.before.manifest.sources
+        if source in self.metadata or not held or self.before is None:
+            return self.metadata.get(source, {})
+        return self.before.documents.metadata.get(self.before.manifest.sources[source].document, {})
 
 
 TITLE_CHARACTERS = 120
@@ -102,7 +127,7 @@ class Piece:
         vectors: those of the windows, float32 of shape (windows, dimension), where the index before has them.
     """
 
-    document: Document
+    arrival: Arrival
     header: str
     metadata: Mapping[str, FieldValue]
     chunks: list[Chunk]
@@ -111,56 +136,33 @@ class Piece:
     vectors: Matrix | None = None
 
 
-class Cutter:
-    """Cuts documents, and takes chunks and vectors out of the index before where they must be equal.
+def cut(job: BuildJob, arrival: Arrival) -> Piece:
+    """Cut a document; chunks and vectors that must be equal are taken out of the index before.
 
-    Args:
-        metadata: of each source.
-        remember: whether a source without metadata has what the index before has of it.
+    Raises:
+        ModelError: the embedder is not on this machine, and something has to be embedded.
     """
-
-    def __init__(self, settings: IndexSettings, embedder: LazyEmbedder, before: Before | None,
-                 metadata: Metadata, remember: bool = False) -> None:
-        self._settings = settings
-        self._embedder = embedder
-        self._before = before
-        self._metadata = metadata
-        self._remember = remember
-
-    def cut(self, arrival: Arrival) -> Piece:
-        """Raises ModelError where the embedder is not on this machine, and something has to be embedded."""
-        document = arrival.document
-        before = self._before if arrival.same else None
-        header = self._header(document, before)
-        chunks = self._chunks(document, before)
-        if (before is not None and before.alike(self._settings, self._embedder.identity)
-                and before.header(document.id) == header):
-            vectors = before.vectors(document.id)
-            if vectors is not None:
-                return Piece(document, header, self._said(document), chunks, before.windows(document.id), [], vectors)
-        contents = [chunk.content for chunk in chunks]
-        spans = self._embedder.opened.windows(contents, header)
-        texts = [header + content[start:end] for content, windows in zip(contents, spans, strict=True)
-                 for start, end in windows]
-        return Piece(document, header, self._said(document), chunks, list(map(len, spans)), texts)
-
-    def _chunks(self, document: Document, before: Before | None) -> list[Chunk]:
-        settings = self._settings
-        if before is not None and (before.manifest.settings.chunker, before.manifest.settings.formats) == (
-                settings.chunker, settings.formats):
-            return before.chunks(document.id)
-        return [chunk for format in settings.formats for chunk in settings.chunker.chunk(document, format)]
-
-    def _header(self, document: Document, before: Before | None) -> str:
-        if not self._settings.titled:
-            return ""
-        if before is not None and before.manifest.settings.titled and (
-                before.manifest.embedder.identity == self._embedder.identity):
-            return before.header(document.id)
-        return fitting_header(document, self._embedder.opened)
-
-    def _said(self, document: Document) -> Mapping[str, FieldValue]:
-        entry = self._before.entry(document.source) if self._before is not None and self._remember else None
-        if document.source in self._metadata or entry is None or self._before is None:
-            return self._metadata.get(document.source, {})
-        return self._before.metadata(entry.document)
+    document, settings, metadata = arrival.document, job.settings, job.metadata_of(arrival.document.source)
+    before = job.before if arrival.same else None
+    made = None if before is None else before.manifest.settings
+    if not settings.titled:
+        header = ""
+    elif before is not None and made is not None and made.titled and (
+            before.manifest.embedder.identity == job.embedder.identity):
+        header = before.documents.headers[document.id]
+    else:
+        header = fitting_header(document, job.embedder.opened)
+    if before is not None and made is not None and (made.chunker, made.formats) == (settings.chunker, settings.formats):
+        chunks = before.chunks(document.id)
+    else:
+        chunks = [chunk for format in settings.formats for chunk in settings.chunker.chunk(document, format)]
+    if (before is not None and before.alike(settings, job.embedder.identity)
+            and before.documents.headers[document.id] == header):
+        vectors = before.vectors(document.id)
+        if vectors is not None:
+            return Piece(arrival, header, metadata, chunks, before.windows(document.id), [], vectors)
+    contents = [chunk.content for chunk in chunks]
+    spans = job.embedder.opened.windows(contents, header)
+    texts = [header + content[start:end] for content, windows in zip(contents, spans, strict=True)
+             for start, end in windows]
+    return Piece(arrival, header, metadata, chunks, list(map(len, spans)), texts)

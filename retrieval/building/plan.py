@@ -86,25 +86,20 @@ class Work:
 
 def plan_files(sources: Sequence[Source], before: Before | None) -> list[Work]:
     """Plan what is done for files; those with the bytes and parser of one in the index before need no parsing."""
-    known = {} if before is None else {
-        (kind_of(source), entry.sha256): source for source, entry in before.manifest.sources.items()
-        if before.parser(source) == parser_version()}
-    return [Work(source.relative, found := hash_of(source), source,
-                 source.relative if _as_before(source.relative, found, before) else
-                 known.get((kind_of(source.relative), found or ""))) for source in sources]
+    same = {} if before is None else {source: entry.sha256 for source, entry in before.manifest.sources.items()
+                                      if before.parser(source) == parser_version()}
+    known = {(kind_of(source), sha256): source for source, sha256 in same.items()}
+    # A source that, of several with the same bytes, stays under its name is not taken for another.
+    return [Work(name := source.relative, found := hash_of(source), source,
+                 name if found and same.get(name) == found else known.get((kind_of(name), found or "")))
+            for source in sources]
 
 
 def plan_added(sources: Sequence[Source], before: Before) -> list[Work]:
     """Plan as `plan_files` does; what else is in the index before stays, and one of the same name is replaced."""
-    added = plan_files(sources, before)
-    names = {work.source for work in added}
-    return sorted([*added, *(work for work in plan_kept(before) if work.source not in names)],
-                  key=lambda work: work.source)
-
-
-def plan_kept(before: Before) -> list[Work]:
-    """Return everything that is in the index before stays."""
-    return [Work(source, entry.sha256) for source, entry in before.manifest.sources.items()]
+    works = {source: Work(source, entry.sha256) for source, entry in before.manifest.sources.items()}
+    works |= {work.source: work for work in plan_files(sources, before)}
+    return sorted(works.values(), key=lambda work: work.source)
 
 
 def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
@@ -113,11 +108,18 @@ def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
     Raises:
         IndexFolderError: a name is of nothing in the index, or nothing would be left.
     """
-    gone = {source for name in names for source in _named(name, before)}
-    kept = [work for work in plan_kept(before) if work.source not in gone]
+    kept = dict(before.manifest.sources)
+    for name in names:
+        gone = list(matching(name, before.manifest.sources))
+        if not gone:
+            raise IndexFolderError(f"no source of the index is called {name}, lies below it or matches it: name "
+                                   "sources as `ragbed search` shows them, by their path below the folder that was "
+                                   "indexed")
+        for source in gone:
+            kept.pop(source, None)
     if not kept:
         raise IndexFolderError("nothing would be left in the index: delete its folder, or build it of other sources")
-    return kept
+    return [Work(source, entry.sha256) for source, entry in kept.items()]
 
 
 def parsing_code() -> list[Path]:
@@ -147,21 +149,6 @@ def kind_of(source: str) -> str:
     return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
 
 
-def _as_before(source: str, sha256: str | None, before: Before | None) -> bool:
-    """A source that, of several with the same bytes, stays under its name is not taken for another."""
-    entry = None if before is None else before.entry(source)
-    return (before is not None and entry is not None and entry.sha256 == sha256
-            and before.parser(source) == parser_version())
-
-
-def _named(name: str, before: Before) -> Iterator[str]:
-    found = list(matching(name, before.manifest.sources))
-    if not found:
-        raise IndexFolderError(f"no source of the index is called {name}, lies below it or matches it: name sources as "
-                               "`ragbed search` shows them, by their path below the folder that was indexed")
-    yield from found
-
-
 _ATTEMPTS = 3
 """How often a file is read that changes meanwhile."""
 
@@ -187,7 +174,10 @@ def arrived(work: Work, result: Document | DocumentError | None, before: Before 
     """
     if work.file is None or work.known is not None:
         assert before is not None
-        return _kept(work, before)
+        source = work.known or work.source
+        document = before.documents[before.manifest.sources[source].document]
+        moved = renamed(document, work.source)
+        return Arrival(moved, work.sha256 or "", before.parser(source), same=moved is document)
     staged = staging.get(work.key) if result is None else None
     if staged is not None:
         return Arrival(renamed(staged, work.source), work.sha256 or "", parser_version())
@@ -208,8 +198,8 @@ def of_documents(documents: Iterable[Document], before: Before | None, metadata:
         sources.add(document.source)
         ids.add(document.id)
         sha256 = digest(json.dumps(asdict(document)))
-        entry = before.entry(document.source) if before is not None else None
-        same = (entry is not None and (entry.document, entry.sha256) == (document.id, sha256) and before is not None
+        entry = None if before is None else before.manifest.sources.get(document.source)
+        same = (before is not None and entry is not None and (entry.document, entry.sha256) == (document.id, sha256)
                 and before.parser(document.source) == parser_version())
         yield Arrival(document, sha256, parser_version(), not same, same)
     check_sources(metadata, sources)
@@ -222,13 +212,6 @@ def renamed(document: Document, source: str) -> Document:
     name = PurePosixPath(document.source).name
     title = PurePosixPath(source).name if document.title == name else document.title
     return replace(document, id=digest(source), source=source, title=title)
-
-
-def _kept(work: Work, before: Before) -> Arrival:
-    source = work.known or work.source
-    document = before.document(source)
-    moved = renamed(document, work.source)
-    return Arrival(moved, work.sha256 or "", before.parser(source), same=moved is document)
 
 
 def _read(work: Work, result: Document | DocumentError, staging: Staging) -> Arrival | DocumentError:

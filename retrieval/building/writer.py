@@ -2,23 +2,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.building.pieces import LazyEmbedder, Piece
+from retrieval.building.plan import parser_version
 from retrieval.storage.cache import check_fit
 from retrieval.storage.folder import writing
-from retrieval.storage.manifest import CHUNKS, DOCUMENTS
+from retrieval.storage.manifest import CHUNKS, DOCUMENTS, SourceEntry
 from retrieval.storage.parquet import ChunkWriter, DocumentWriter, canonical
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from retrieval.types import Matrix
+from retrieval.types import FieldValue, Matrix
 
 BLOCK = 2_048
 """Windows embedded together: of similar length within a block, since the embedder sorts them."""
@@ -37,8 +36,6 @@ class RawVectors:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Matrix:
-        import numpy as np
-
         found = np.memmap(self._path, np.float32, "r", shape=self.shape)[rows]
         return np.array(found) if isinstance(rows, slice) else np.asarray(found)  # by a list of rows, it is one already
 
@@ -50,7 +47,8 @@ class Writer:
         out: what the folder is called where it cannot be written.
 
     Attributes:
-        documents, chunks, windows: written so far; of windows, those that wait to be embedded too.
+        entries, metadata: of the sources written so far, by name; `fresh` counts those that were parsed now.
+        chunks, windows: written so far; of windows, those that wait to be embedded too.
         embedded: windows whose vectors are written.
 
     Raises:
@@ -61,7 +59,9 @@ class Writer:
         self._folder = folder
         self._out = out
         self._embedder = embedder
-        self.documents = self.chunks = self.windows = self.embedded = 0
+        self.entries: dict[str, SourceEntry] = {}
+        self.metadata: dict[str, Mapping[str, FieldValue]] = {}
+        self.fresh = self.chunks = self.windows = self.embedded = 0
         self._waiting: list[tuple[int, str]] = []
         self._content = hashlib.sha256()
         with writing(out):
@@ -80,13 +80,20 @@ class Writer:
 
     def add(self, piece: Piece) -> None:
         """Write a document and its chunks; its windows are embedded when a block of them has come together."""
-        first = self.windows
-        self._note(piece)
+        first, arrival, document = self.windows, piece.arrival, piece.arrival.document
+        for part in (document.id, document.source, document.title, piece.header, canonical(piece.metadata),
+                     *(f"{chunk.id} {chunk.pages}" for chunk in piece.chunks)):
+            data = part.encode("utf-8", "surrogatepass")
+            self._content.update(f"{len(data)}:".encode() + data)
         with writing(self._out):
-            self._documents.document(piece.document, piece.header, piece.metadata)
+            self._documents.document(document, piece.header, piece.metadata)
             for chunk, count in zip(piece.chunks, piece.windows, strict=True):
                 self._chunks.chunk(chunk, count)
-        self.documents += 1
+        parser = None if arrival.parser == parser_version() else arrival.parser
+        self.entries[document.source] = SourceEntry(document=document.id, sha256=arrival.sha256, parser=parser)
+        if piece.metadata:
+            self.metadata[document.source] = piece.metadata
+        self.fresh += arrival.fresh
         self.chunks += len(piece.chunks)
         self.windows += sum(piece.windows)
         if piece.vectors is not None:
@@ -128,16 +135,7 @@ class Writer:
         yield cast("Matrix", RawVectors(path, (self.windows, self._embedder.dimension)))
         path.unlink()
 
-    def _note(self, piece: Piece) -> None:
-        parts = [piece.document.id, piece.document.source, piece.document.title, piece.header,
-                 canonical(piece.metadata), *(f"{chunk.id} {chunk.pages}" for chunk in piece.chunks)]
-        for part in parts:
-            data = part.encode("utf-8", "surrogatepass")
-            self._content.update(f"{len(data)}:".encode() + data)
-
     def _put(self, rows: list[int] | range, vectors: Matrix) -> None:
-        import numpy as np
-
         places: NDArray[np.int64] = np.asarray(rows, np.int64)
         width = 4 * self._embedder.dimension
         with writing(self._out):

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from retrieval.models.finding import ModelFolder
 from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
+from retrieval.types import Matrix
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
     from tokenizers import Encoding, Tokenizer
-
-    from retrieval.types import Matrix
 
 
 class Engine(Protocol):
@@ -85,8 +86,6 @@ def batches(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
 
 def padded(tokens: Sequence[Encoding], facts: Facts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return token ids and mask, int64 of shape (texts, tokens)."""
-    import numpy as np
-
     longest = min(_stepped(max(len(one) for one in tokens)), facts.window)
     ids = np.full((len(tokens), longest), facts.padding, np.int64)
     mask = np.zeros((len(tokens), longest), np.int64)
@@ -127,8 +126,6 @@ class PyTorch:
         return fast_tokenizer(self.model)
 
     def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
-        import numpy as np
-
         with running(self._precision, 1 if len(pieces) == 1 else None):
             vectors: Matrix = self.model.encode(list(pieces), prompt="", batch_size=batch or BATCH,
                                                 show_progress_bar=False)

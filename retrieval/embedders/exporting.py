@@ -10,19 +10,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from documents.errors import ModelError
 from documents.places import cache_dir
 from documents.types import digest
 from retrieval.embedders.engines import STEP, Facts, PyTorch, padded
 from retrieval.models.finding import ModelFolder, plain_tokenizer
 from retrieval.storage.folder import alone, is_whole, keep
+from retrieval.types import Matrix
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
-
-    from retrieval.types import Matrix
 
 VERSION = 1
 """Of what is kept; a change makes every model be exported anew."""
@@ -120,8 +121,6 @@ def _whole(engine: PyTorch) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
 
 def _compare(engine: PyTorch, run: Run, facts: Facts, tokenizer: Tokenizer) -> None:
     """Raise ValueError where a graph does not give PyTorch's vectors, of texts alone and padded together."""
-    import numpy as np
-
     tokenizer.enable_truncation(facts.window, direction=facts.truncation)
     tokens = tokenizer.encode_batch(list(_PROBES))
     wanted = engine.encode(_PROBES, 1)

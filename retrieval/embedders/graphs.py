@@ -9,18 +9,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from documents.errors import MissingExtra, ModelError
 from documents.places import processors
 from retrieval.embedders.engines import batches, padded
 from retrieval.embedders.exporting import ExportedGraph, Form, Run, exported
 from retrieval.models.finding import ModelFolder
+from retrieval.types import Matrix
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
-
-    from retrieval.types import Matrix
 
 OPSET = 18
 _TELEMETRY = "openvino_telemetry"
@@ -65,8 +66,6 @@ class Graph:
         return self._kept.tokenizer()
 
     def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
-        import numpy as np
-
         tokens = self._reading.encode_batch(list(pieces))
         vectors = np.empty((len(pieces), self.dimension), np.float32)
 

@@ -5,14 +5,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from documents.chunkers.spans import Span
 from retrieval.embedders.settings import EmbedderKind
-
-if TYPE_CHECKING:
-    from documents.chunkers.spans import Span
-    from retrieval.embedders.windows import Reader
-    from retrieval.types import Embedder, Matrix
+from retrieval.embedders.windows import Reader
+from retrieval.types import Embedder, Matrix
 
 _BGE = "Represent this sentence for searching relevant passages: "
 _E5_TASK = "Given a web search query, retrieve relevant passages that answer the query"
@@ -98,8 +97,6 @@ class PrefixedEmbedder:
         raise NotImplementedError
 
     def _embedded(self, texts: Sequence[str], prefix: str) -> Matrix:
-        import numpy as np
-
         return self.embed(texts, prefix) if texts else np.zeros((0, self.dimension), np.float32)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from documents.types import digest
 from retrieval.embedders.engines import Engine, PyTorch
@@ -12,9 +11,7 @@ from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
 from retrieval.embedders.settings import Backend, Sentence
 from retrieval.embedders.windows import Reader
 from retrieval.models.finding import ModelFolder, find_model, model_settings, plain_tokenizer, prompts_of
-
-if TYPE_CHECKING:
-    from retrieval.types import Matrix
+from retrieval.types import Matrix
 
 _LOADING = threading.Lock()
 

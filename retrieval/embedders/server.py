@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, ValidationError
 
 from documents.chunkers.spans import Span
@@ -28,11 +29,10 @@ from retrieval.servers import (
     server_message,
     unusable_environment,
 )
+from retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from openai import OpenAI
-
-    from retrieval.types import Matrix
 
 MOST = 256
 """Texts given at once where a request has fewer: those that are not kept yet are lost by a kill, and paid again."""
@@ -98,8 +98,6 @@ class ServerEmbedder(PrefixedEmbedder):
         return pooled(self._vectors(pieces), [len(cuts) for cuts in spans], normalise=True)
 
     def _vectors(self, pieces: Sequence[str]) -> Matrix:
-        import numpy as np
-
         size = self.settings.batch
         batches = [pieces[first:first + size] for first in range(0, len(pieces), size)]
         if len(batches) == 1:
@@ -115,8 +113,6 @@ class ServerEmbedder(PrefixedEmbedder):
                 none.
             CallError: no reply came within the deadline or the attempts.
         """
-        import numpy as np
-
         body: dict[str, Any] = {"model": self._served, "input": list(texts), "encoding_format": "float"}
         if self.settings.dimensions is not None:
             body["dimensions"] = self.settings.dimensions

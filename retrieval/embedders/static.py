@@ -7,17 +7,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from documents.errors import ModelError
 from documents.types import digest
 from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
 from retrieval.embedders.settings import Static
 from retrieval.embedders.windows import Reader
 from retrieval.models.finding import WEIGHTS, ModelFolder, find_static, plain_tokenizer, read_json
+from retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-    from retrieval.types import Matrix
 
 @dataclass(frozen=True, slots=True)
 class TokenTable:
@@ -61,8 +62,6 @@ def read_table(folder: ModelFolder) -> TokenTable:
 
 
 def _vectors(arrays: dict[str, Any]) -> Matrix | None:
-    import numpy as np
-
     if "embedding.weight" in arrays:
         return np.ascontiguousarray(arrays["embedding.weight"], np.float32)
     if "embeddings" not in arrays:
@@ -114,16 +113,12 @@ class StaticEmbedder(PrefixedEmbedder):
         return self.settings.window
 
     def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
-        import numpy as np
-
         def means(pieces: Sequence[str]) -> Matrix:
             return np.concatenate([self._mean(pieces[first:first + SLICE]) for first in range(0, len(pieces), SLICE)])
 
         return self.reader.embed(texts, prefix, means)
 
     def _mean(self, pieces: Sequence[str]) -> Matrix:
-        import numpy as np
-
         tokens = self._table.tokenizer.encode_batch_fast(list(pieces), add_special_tokens=False)
         known = [[token for token in one.ids[:self.window] if token != self._table.unknown] for one in tokens]
         means = np.zeros((len(pieces), self.dimension), np.float32)

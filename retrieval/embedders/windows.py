@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from documents.chunkers.spans import Span
 from documents.errors import ModelError
 from retrieval.models.loading import cut
+from retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-    from retrieval.types import Matrix
 
 SPECIAL = 4
 """Tokens that a model may put around a text."""
@@ -103,8 +104,6 @@ class Reader:
         Args:
             embed: vectors of at least one text that fits the window or, `truncated`, is to be cut to it.
         """
-        import numpy as np
-
         spans = self.windows(texts, prefix)
         vectors = embed([prefix + text[start:end] for text, cuts in zip(texts, spans, strict=True)
                          for start, end in cuts])
@@ -128,8 +127,6 @@ def pooled(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:
         counts: the windows of each text, at least one.
         normalise: whether the windows' vectors and their means are brought to unit length.
     """
-    import numpy as np
-
     vectors = unit(vectors) if normalise else vectors
     if len(vectors) == len(counts):
         return vectors
@@ -140,8 +137,6 @@ def pooled(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:
 
 def unit(vectors: Matrix) -> Matrix:
     """Return the vectors at unit length; one of zeros, as of a text without a known word, stays as it is."""
-    import numpy as np
-
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled: Matrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return scaled

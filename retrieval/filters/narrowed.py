@@ -3,18 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from documents.errors import SettingsError
 from documents.types import Chunk, Document, digest
 from retrieval.filters.terms import FilterTerm, conditions
-from retrieval.types import Collection, FieldValue
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from retrieval.types import Embedder, Matrix
+from retrieval.types import Collection, Embedder, FieldValue, Matrix
 
 
 def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
@@ -35,8 +31,6 @@ def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
 
 
 def _met(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_]:
-    import numpy as np
-
     mask = np.zeros(len(collection.chunks), np.bool_)
     fields: dict[str, None] = {}
     known: list[dict[tuple[type, FieldValue], bool]] = [{} for _ in read]
@@ -86,8 +80,6 @@ class Narrowed:
 
     @property
     def content(self) -> str:
-        import numpy as np
-
         return digest("narrowed", self.whole.content, np.packbits(self.mask).tobytes().hex())
 
     @property

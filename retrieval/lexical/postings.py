@@ -6,19 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
 
 from documents.places import cache_dir
 from retrieval.lexical.tokens import Tokenizer
 from retrieval.storage.folder import alone, is_whole, keep
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Scores = NDArray[np.float32]
-
+Scores = NDArray[np.float32]
 Bm25Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 
@@ -65,8 +63,6 @@ class Postings:
         Args:
             among: 1 for the rows that may be found and 0 for the others, shape (chunks,); None for all.
         """
-        import numpy as np
-
         ids = self.scorer.get_tokens_ids(tokens) if self.scorer else []
         if not ids or k < 1:
             return []
@@ -112,7 +108,6 @@ def kept(key: str, build: Callable[[], Postings]) -> Postings:
 
 def _read(folder: Path) -> Postings | None:
     import bm25s
-    import numpy as np
 
     if not is_whole(folder):
         return None

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+import numpy as np
 from pydantic import TypeAdapter
 
 from documents.errors import SettingsError
@@ -17,10 +18,8 @@ from retrieval.mining.miner import Miner, MiningQuery, Rows
 from retrieval.mining.same_name import SameName
 from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import KINDS, RetrieverKind, RetrieverSettings
-from retrieval.types import Collection, Hit, Retriever
+from retrieval.types import Collection, Hit, Matrix, Retriever
 
-if TYPE_CHECKING:
-    from retrieval.types import Matrix
 
 class Nearness:
     """Cosines of queries with chunks of a collection."""
@@ -40,8 +39,6 @@ class Nearness:
         return [self._cosines(vector, wanted) for vector, wanted in zip(vectors, rows, strict=True)]
 
     def _cosines(self, query: Matrix, rows: Sequence[int]) -> list[float]:
-        import numpy as np
-
         if not rows:
             return []
         vectors, firsts = self._collection.vectors([self._collection.chunks[row] for row in rows])

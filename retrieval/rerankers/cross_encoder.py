@@ -13,12 +13,11 @@ from retrieval.models.finding import ModelFolder, find_model
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
 from retrieval.rerankers.reranker import Aids, Reranker
 from retrieval.storage.files import unchanged_sha256
+from retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
     from tokenizers import Tokenizer
-
-    from retrieval.types import Matrix
 
 _WHAT = "reranking model"
 _WINDOW = 512  # of a model that does not say how much it reads

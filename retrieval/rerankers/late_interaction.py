@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from documents.places import cache_dir
 from documents.types import digest
 from retrieval.embedders.settings import MINILM
@@ -15,12 +17,11 @@ from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenize
 from retrieval.rerankers.reranker import Aids, Reranker
 from retrieval.storage.cache import VectorStore
 from retrieval.storage.files import made
+from retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
     from tokenizers import Tokenizer
-
-    from retrieval.types import Matrix
 
 KEPT = 512 << 20
 """Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""
@@ -90,7 +91,7 @@ class TokenVectors:
     def _made(self, texts: dict[str, str], store: VectorStore | None) -> dict[str, Matrix]:
         """The vectors of texts by their keys, from the disk as far as they are there."""
         width = self._model.get_embedding_dimension() or 1 if store and texts else 1
-        found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts), width).items()} if store else {}
+        found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts)).items()} if store else {}
         missing = [key for key in texts if key not in found]
         made = dict(zip(missing, self._embedded([texts[key] for key in missing]), strict=True))
         if store and made:
@@ -98,8 +99,6 @@ class TokenVectors:
         return found | made
 
     def _embedded(self, texts: Sequence[str]) -> list[Matrix]:
-        import numpy as np
-
         if not texts:
             return []
         model, spans = self._model, cut(self._tokenizer, texts, self._window)
@@ -243,8 +242,6 @@ def maxsim(queries: Sequence[Matrix], passage: Matrix) -> list[float]:
         queries: vectors of the tokens, each of shape (tokens, dimension), at least one token.
         passage: unit vectors of the passage's, in whatever precision.
     """
-    import numpy as np
-
     if not len(passage):
         return [_NOTHING] * len(queries)
     tokens = np.concatenate(queries)

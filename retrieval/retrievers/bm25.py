@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from pydantic import Field
 
 from documents.types import digest
@@ -164,8 +165,6 @@ class Bm25Retriever:
 
     @cached_property
     def _among(self) -> Scores | None:
-        import numpy as np
-
         return None if self.collection.among is None else self.collection.among.astype(np.float32)
 
 

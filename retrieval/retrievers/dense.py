@@ -4,20 +4,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from documents.types import Chunk
 from retrieval.hits import DECIMALS
 from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Embedder, Hit
+from retrieval.types import Collection, Embedder, Hit, Matrix
 from retrieval.vectors import VectorIndex
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from retrieval.types import Matrix
 
 def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
                embedder: Callable[[], Embedder]) -> tuple[Matrix, NDArray[np.intp]]:
@@ -29,8 +27,6 @@ def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None],
         header: of a document.
         embedder: of the others; asked for where there are such.
     """
-    import numpy as np
-
     found = [known(chunk) for chunk in chunks]
     missing = [chunk for chunk, vectors in zip(chunks, found, strict=True) if vectors is None]
     made = iter(_embedded(missing, header, embedder()) if missing else ())
@@ -63,8 +59,6 @@ def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matr
         queries: unit vectors, shape (queries, d).
         among: which chunks may be found, shape (chunks,); None for all.
     """
-    import numpy as np
-
     windows = None if among is None else among[owners]
     most = len(vectors) if windows is None else int(np.count_nonzero(windows))
     results: list[list[tuple[int, float]]] = [[] for _ in range(len(queries))]

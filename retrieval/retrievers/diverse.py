@@ -6,20 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from documents.types import digest
 from retrieval.hits import DECIMALS, continued, distinct, scaled
 from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Hit, Retriever
+from retrieval.types import Collection, Hit, Matrix, Retriever
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from retrieval.retrievers.kind import RetrieverSettings
-    from retrieval.types import Matrix
 
     Numbers = NDArray[np.float64]
 
@@ -81,8 +79,6 @@ class MmrRetriever:
                 for vector, hits in zip(vectors, candidates, strict=True)]
 
     def _diverse(self, query: Matrix, hits: Sequence[Hit], k: int) -> list[Hit]:
-        import numpy as np
-
         if not hits:
             return []
         vectors, firsts = self.collection.vectors([hit.chunk for hit in hits])
@@ -101,8 +97,6 @@ def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix
         relevant: Sim1 of each candidate, shape (n,).
         alike: Sim2 of one of them with each, shape (n,).
     """
-    import numpy as np
-
     worth = balance * relevant.astype(np.float64)
     nearest = np.zeros(len(worth))
     taken: list[tuple[int, float]] = []
@@ -116,8 +110,6 @@ def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix
 
 
 def _alike(vectors: Matrix, firsts: NDArray[np.intp], place: int) -> Matrix:
-    import numpy as np
-
     own = vectors[firsts[place]:firsts[place + 1] if place + 1 < len(firsts) else None]
     blocks = [np.maximum.reduceat(vectors @ own[first:first + _BLOCK].T, firsts, axis=0).max(axis=1)
               for first in range(0, len(own), _BLOCK)]

@@ -1,56 +1,25 @@
 """Every text is embedded once ever: an embedder that keeps its vectors on disk, and never trusts a damaged one."""
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import threading
-import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
 
 from documents.chunkers.spans import Span
 from documents.errors import ModelError, SettingsError
 from documents.places import cache_dir, processors
 from documents.types import digest
 from retrieval.storage.files import unwritable
-from retrieval.types import Embedder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from retrieval.types import Matrix
-
-
-_OFF = 0.02
-"""By how much the squared length of a unit vector may differ from 1: half precision and reduced models take some."""
-
-
-def sound(blobs: Mapping[str, bytes], numbers: str, width: int | None = None, unit: bool = True) -> dict[str, Matrix]:
-    """Return the vectors of those blobs that hold some, each of shape (numbers,).
-
-    Args:
-        numbers: how they are stored, as numpy writes it.
-        width: numbers of one vector where a blob holds several; None where it holds one.
-        unit: whether they have unit length; others are some numbers, not all of them zero.
-    """
-    import numpy as np
-
-    size = np.dtype(numbers).itemsize
-    whole = [key for key, blob in blobs.items() if blob and not len(blob) % (size * (width or 1))]
-    if not whole:
-        return {}
-    lengths = np.array([len(blobs[key]) // size for key in whole])
-    counts = lengths // width if width else np.ones_like(lengths)
-    flat = np.frombuffer(b"".join(map(blobs.__getitem__, whole)), numbers)
-    sizes = np.full(counts.sum(), width) if width else lengths
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.add.reduceat(np.square(flat, dtype=np.float32), np.cumsum(sizes) - sizes)
-        good = np.abs(squares - 1) < _OFF if unit else np.isfinite(squares) & (squares > 0)
-    kept = np.logical_and.reduceat(good, np.cumsum(counts) - counts)
-    return {key: np.frombuffer(blobs[key], numbers) for key, is_good in zip(whole, kept, strict=True) if is_good}
+from retrieval.storage.folder import alone
+from retrieval.types import Embedder, Matrix
 
 
 def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
@@ -60,8 +29,6 @@ def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
         dimension: numbers of a vector of the index.
         embedder: its name.
     """
-    import numpy as np
-
     if vectors.shape[1] != dimension:
         raise ModelError(f"the embedder {embedder} gives {vectors.shape[1]} numbers, the index has {dimension}: have "
                          "its server give as many as when the index was built, or build the index anew elsewhere")
@@ -96,8 +63,7 @@ class CachedEmbedder:
         passages: str = getattr(inner, "passage_identity", inner.identity)
         self._query = "query" if passages == inner.identity else f"query {inner.identity}"
         self._store = VectorStore((folder or cache_dir() / "embeddings") / f"{digest(passages)}.sqlite")
-        # One lock for the store and the model: searches come from several threads.
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # one for the store and the model: searches come from several threads
 
     @property
     def name(self) -> str:
@@ -129,52 +95,34 @@ class CachedEmbedder:
         """Return the passages whose vectors are not there, each once."""
         by_key = {digest("passage", text): text for text in texts}
         with self._lock:
-            known = self._store.read(list(by_key), unit=self._unit)
+            known = self._store.read(list(by_key))
         return [text for key, text in by_key.items() if key not in known]
 
     def _embed(self, texts: Sequence[str], role: str, embed: Callable[[Sequence[str]], Matrix],
                advance: Advance | None = None) -> Matrix:
-        import numpy as np
-
         advance = advance or (lambda done: None)
         keys = [digest(role, text) for text in texts]
         by_key = dict(zip(keys, texts, strict=True))
         with self._lock:
-            known = self._store.read(list(by_key), unit=self._unit)
+            known = self._store.read(list(by_key))
             self.reused += len(known)
             advance(len(known))
-            known |= self._made({key: by_key[key] for key in by_key.keys() - known.keys()}, embed, advance)
-            if len({len(vector) for vector in known.values()}) > 1:
-                others = {key: by_key[key] for key, vector in known.items() if len(vector) != self.dimension}
-                self.reused -= len(others)
-                known |= self._made(others, embed, lambda done: None)
+            missing = sorted(by_key.keys() - known.keys(), key=lambda key: (len(by_key[key]), key))
+            size: int = getattr(self.inner, "at_once", min(max(EACH * processors(), SMALLEST), LARGEST))
+            for group in (missing[first:first + size] for first in range(0, len(missing), size)):
+                found = dict(zip(group, embed([by_key[key] for key in group]), strict=True))
+                self._store.write(found)
+                known |= found
+                self.embedded += len(group)
+                advance(len(group))
+        widths = {len(vector) for vector in known.values()} | ({self._width} if self._width else set())
+        if len(widths) > 1:
+            raise ModelError(f"embedder {self.name} gives vectors of {' and '.join(map(str, sorted(widths)))} numbers, "
+                             f"now and before: if that is meant, delete {self._store.path}")
+        self._width = widths.pop() if widths else None
         if not keys:
             return np.zeros((0, self.dimension), np.float32)
-        return self._of_one_width(np.stack([known[key] for key in keys]))
-
-    def _of_one_width(self, vectors: Matrix) -> Matrix:
-        self._width = self._width or vectors.shape[1]
-        if vectors.shape[1] != self._width:
-            raise ModelError(f"embedder {self.name} gives {vectors.shape[1]} numbers, before it gave {self._width}: "
-                             f"if that is meant, delete {self._store.path}")
-        return vectors
-
-    def _made(self, texts: dict[str, str], embed: Callable[[Sequence[str]], Matrix],
-              advance: Advance) -> dict[str, Matrix]:
-        made: dict[str, Matrix] = {}
-        missing = sorted(texts, key=lambda key: (len(texts[key]), key))
-        size: int = getattr(self.inner, "at_once", min(max(EACH * processors(), SMALLEST), LARGEST))
-        for group in (missing[first:first + size] for first in range(0, len(missing), size)):
-            found = dict(zip(group, embed([texts[key] for key in group]), strict=True))
-            self._store.write(found)
-            made |= found
-            self.embedded += len(group)
-            advance(len(group))
-        return made
-
-    @property
-    def _unit(self) -> bool:
-        return bool(getattr(getattr(self.inner, "settings", None), "normalise", True))
+        return np.stack([known[key] for key in keys])
 
 
 def kept_bytes(dimension: int) -> int:
@@ -205,50 +153,45 @@ class VectorStore:
             self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
             # Python closes a forgotten connection too, but with a warning.
             weakref.finalize(self, self._database.close)
-            self._prepare()
+            with alone(path, wait=True):  # changing to WAL does not wait for others that do, whatever the timeout
+                self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=NORMAL")
+            with self._database:
+                self._database.execute("CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, vector BLOB NOT NULL, "
+                                       "hash BLOB NOT NULL) WITHOUT ROWID")
 
-    def read(self, keys: Sequence[str], width: int | None = None, unit: bool = True) -> dict[str, Matrix]:
+    def read(self, keys: Sequence[str]) -> dict[str, Matrix]:
         """Return the vectors that are there, each of shape (numbers,), whatever the shape of what was written.
 
-        A damaged one is as if it were not there: it is to be made and written again.
-
-        Args:
-            width: numbers of one vector where several were written under a key.
-            unit: whether vectors have unit length.
+        One that is not as it was written is as if it were not there: it is to be made and written again.
         """
-        query = ("SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?)) "
-                 "AND typeof(vector) = 'blob'")
+        query = "SELECT key, vector, hash FROM rows WHERE key IN (SELECT value FROM json_each(?))"
         with self._damage_named():
             rows = self._database.execute(query, [json.dumps(list(keys))]).fetchall()
-        return sound(dict(rows), self._numbers, width, unit)
+        return {key: np.frombuffer(blob, self._numbers) for key, blob, hash in rows
+                if isinstance(blob, bytes) and _hash(key, blob) == hash}
 
     def write(self, vectors: dict[str, Matrix]) -> None:
-        rows = [(key, vector.astype(self._numbers).tobytes()) for key, vector in vectors.items()]
+        """Keep vectors; one with a number that is none is not worth it."""
+        blobs = {key: vector.astype(self._numbers).tobytes() for key, vector in vectors.items()
+                 if np.isfinite(vector).all()}
         with self._damage_named(), self._database:
-            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-
-    def _prepare(self) -> None:
-        # Changing to WAL does not wait for another process that is doing the same, whatever the timeout.
-        for attempt in range(100):
-            try:
-                self._database.execute("PRAGMA journal_mode=WAL")
-                break
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or attempt == 99:
-                    raise
-                time.sleep(0.05)
-        self._database.execute("PRAGMA synchronous=NORMAL")
-        with self._database:
-            self._database.execute("CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) "
-                                   "WITHOUT ROWID")
+            self._database.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)",
+                                       [(key, blob, _hash(key, blob)) for key, blob in blobs.items()])
 
     @contextmanager
     def _damage_named(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
+            # Only what is damaged is to be deleted. Extended codes have the plain one in their lowest byte.
+            remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xff, "delete it")
             raise SettingsError(f"the embedding cache {self.path} cannot be used ({error}): "
-                                f"{_remedy(error)}, or set RAGBED_CACHE to another folder") from error
+                                f"{remedy}, or set RAGBED_CACHE to another folder") from error
+
+
+def _hash(key: str, blob: bytes) -> bytes:
+    return hashlib.blake2b(blob, digest_size=16, key=key.encode()[:64]).digest()
 
 
 _REMEDIES = {sqlite3.SQLITE_FULL: "free space on its disk", sqlite3.SQLITE_IOERR: "free space on its disk",
@@ -256,7 +199,3 @@ _REMEDIES = {sqlite3.SQLITE_FULL: "free space on its disk", sqlite3.SQLITE_IOERR
                              "make it and its folder writable"),
              **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "wait for the process that holds it")}
 
-
-def _remedy(error: sqlite3.Error) -> str:
-    """Only what is damaged is to be deleted. Extended codes have the plain one in their lowest byte."""
-    return _REMEDIES.get(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xff, "delete it")

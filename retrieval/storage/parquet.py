@@ -11,14 +11,13 @@ from dataclasses import asdict
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from documents.types import Chunk, Document, Page
 from retrieval.types import FieldValue
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -137,8 +136,6 @@ class ChunkTable(Sequence[Chunk]):
 
     def row(self, id: str) -> int:
         """Return the row of a chunk id; KeyError if there is none."""
-        import numpy as np
-
         ids, rows = self._sorted
         wanted = np.bytes_(id.encode("utf-8", "replace"))
         place = int(np.searchsorted(ids, wanted))
@@ -149,8 +146,6 @@ class ChunkTable(Sequence[Chunk]):
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.intp]]:
         """The ids in order, and their rows: 40 bytes a chunk, where a dict would take 200."""
-        import numpy as np
-
         ids = np.array([row["id"].encode() for row in self._groups.columns("id")], np.bytes_)
         order = np.argsort(ids, kind="stable")
         return ids[order], order

@@ -71,11 +71,6 @@ class Strategy:
         return self.is_plugin or any(part.has_plugins for part in self.parts)
 
     @property
-    def has_sources(self) -> bool:
-        """Whether its settings only name what a part of it is made of: a plug-in, or a file of worked examples."""
-        return self.is_plugin or bool(self._exemplars) or any(part.has_sources for part in self.parts)
-
-    @property
     def files(self) -> tuple[str, ...]:
         """Every `FILE.py:FUNCTION` in its settings: what is executed for its function."""
         return tuple(dict.fromkeys(_files(self.said)))
