@@ -127,7 +127,8 @@ class Foreign:
     _one = RLock()
 
     def __init__(self, fail: Callable[[str], RagbedError], *passing: type[BaseException]) -> None:
-        self._fail, self._passing = fail, (KeyboardInterrupt, RagbedError, *passing)
+        self._fail = fail
+        self._passing: tuple[type[BaseException], ...] = (KeyboardInterrupt, RagbedError, *passing)
         self._screen = contextlib.redirect_stdout(sys.stderr)
 
     def __enter__(self) -> None:
