@@ -7,25 +7,15 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-from agents.types import Outcome
 from documents.errors import SettingsError
 from experiments.analysis.compared_run import read_compared
 from experiments.analysis.pairs import tested_pairs
 from experiments.analysis.trec_files import Rankings
-from experiments.metrics import Estimate, Scored, ScoredRow, aggregate, score
+from experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
 from experiments.question import Question, distinct
 from experiments.record import Result
 from experiments.statistics import Clusters, Comparison, clusters, compare, pairs_of
 from experiments.words import ON_INTERVALS, verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A question with the scores of another program's ranking."""
-
-    answerable: bool
-    scores: Mapping[str, float | None]
-    outcome: Outcome = "searched"
 
 
 def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> Rankings:
@@ -37,7 +27,8 @@ def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> R
         if not (one.repeats and one.document == result.question))) for result in results}
 
 
-def scores_of(rankings: Rankings, questions: Iterable[Question], wanted: Iterable[str] = ()) -> dict[str, Ranked]:
+def scores_of(rankings: Rankings, questions: Iterable[Question],
+              wanted: Iterable[str] = ()) -> dict[str, ScoredQuestion]:
     """Return the scores of another program's rankings by question; 0 for a question that it ranks nothing for.
 
     Args:
@@ -47,8 +38,8 @@ def scores_of(rankings: Rankings, questions: Iterable[Question], wanted: Iterabl
         SettingsError: the gold of a question is finer than documents, which alone a TREC run ranks.
     """
     names = list(wanted)
-    return {one.id: Ranked(one.answerable, score(_scored(rankings.get(one.id, ()), one), groups=("ranking",),
-                                                 wanted=names)) for one in questions}
+    return {one.id: ScoredQuestion(one.answerable, "searched", score(
+        _scored(rankings.get(one.id, ()), one), groups=("ranking",), wanted=names)) for one in questions}
 
 
 def _scored(ranked: Iterable[str], question: Question) -> Scored:
