@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from agents import ModelSettings, catalogue, open_model
-from agents.models import free, pricer, resolve
+from agents.models import resolve
+from agents.replies import free, pricer
 from documents import MissingExtra, ModelError
 from strategies import Generate, Message
 

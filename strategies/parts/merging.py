@@ -14,10 +14,7 @@ def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
     """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first.
 
     A passage's score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go
-    to what an earlier list, and in it an earlier rank, holds.
-
-    Args:
-        keep: how many passages at most; None means what `bound` says.
+    to what an earlier list, and in it an earlier rank, holds. `bound` says how many are kept.
     """
     places: dict[int, list[int]] = {}
     for one in lists:
@@ -29,13 +26,8 @@ def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
 
 
 def in_turn(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
-    """Take the first of each list, then the second of each, for queries that ask for different things.
-
-    Reciprocal ranks would put what several of them found a little before what answers one of them best.
-
-    Args:
-        keep: as `fused` has it.
-    """
+    """Take the first of each list, then the second of each, for queries that ask for different things: reciprocal ranks
+    would put what several of them found a little before what answers one of them best."""
     rows = zip_longest(*lists)
     return in_order([[passage for row in rows for passage in row if passage is not None]])[:bound(lists, keep)]
 
