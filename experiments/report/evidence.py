@@ -60,7 +60,6 @@ class Texts:
         pieces = (self._pieces(self._text(key), parts) for key, parts in zip(self._prompts, self._shown, strict=True))
         return packed_within("prompts", len(self._prompts), pieces, budget)
 
-
     def _pieces(self, text: str, shown: Sequence[str]) -> list[Piece]:
         pieces: list[Piece] = []
         at = 0

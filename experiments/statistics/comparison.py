@@ -21,8 +21,7 @@ from experiments.metrics.intervals import (
 from experiments.metrics.sample import RESAMPLES, Totals, resampled, together
 from experiments.metrics.scoring import ranges_of
 from experiments.statistics.paired import Pairs
-from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
-from experiments.statistics.testing import holm, mcnemar, permutations
+from experiments.statistics.testing import ALPHA, holm, mcnemar, permutations, smallest_by_error, smallest_share
 
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
