@@ -68,6 +68,14 @@ def print_json(value: Any, indent: int | None = 2) -> None:
         sys.stdout.flush()
 
 
+def print_result(json: bool, value: Any, text: str) -> None:
+    """Print the value as JSON, or what it comes to in a line of text."""
+    if json:
+        print_json(value)
+    else:
+        say(text)
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None,
                 keys: int | None = None) -> None:
     """Print a table, in blocks of columns where it is wider than the terminal; cells are shown as they are, never as
