@@ -105,7 +105,6 @@ def _omega(chunks: Sequence[Chunk], questions: Sequence[Question]) -> float | No
     return sum(found) / len(found) if found else None
 
 
-_NO_SEARCH = Searching()
 Found = Mapping[IndexKey, Searching]
 
 
@@ -204,10 +203,8 @@ def _file_names(labels: Sequence[str]) -> list[str]:
 
 
 def _searched(line: Ranker, found: Found) -> Searching:
-    if line.row is None:
-        return _NO_SEARCH
-    cell = Cell.of(line.row)
-    return found.get((cell.finder, cell.format), _NO_SEARCH)
+    cell = Cell.of(line.row) if line.row is not None else None
+    return Searching() if cell is None else found.get((cell.finder, cell.format), Searching())
 
 
 def _plain(evaluation: Evaluation, found: Found) -> dict[str, Any]:
