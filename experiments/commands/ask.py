@@ -137,12 +137,14 @@ def _settings(index: Path, model: str, reasoning: str, retrieval: str, k: int, r
               where: list[str] | None, max_tokens: int, temperature: str) -> AssistantSettings:
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
-    from experiments.settings.file import strategy_of
+    from experiments.settings.file import said
     from experiments.settings.targets import finding
+    from strategies.settings.choosing import chosen
 
     kind, conditions = finding(retriever, where or [])
-    return AssistantSettings(index=index, model=model, reasoning=strategy_of("reasoning", reasoning),
-                             retrieval=strategy_of("retrieval", retrieval), k=k, retriever=kind, where=conditions,
+    return AssistantSettings(index=index, model=model, k=k, retriever=kind, where=conditions,
+                             reasoning=chosen("reasoning", said(reasoning, "--reasoning")).said,
+                             retrieval=chosen("retrieval", said(retrieval, "--retrieval")).said,
                              limits=Limits(max_tokens=max_tokens),
                              calls=ModelSettings(temperature=_temperature(temperature)))
 

@@ -170,7 +170,7 @@ def _settings(options: Mapping[str, Any]) -> IndexSettings:
     try:
         return IndexSettings(**given)
     except ValidationError as error:
-        raise SettingsError(explain(error.errors(include_url=False)[0], IndexSettings)) from error
+        raise SettingsError(explain(error, IndexSettings)) from error
 
 
 def _sizes(kind: str, size: int) -> dict[str, int]:

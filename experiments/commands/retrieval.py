@@ -165,7 +165,7 @@ def negatives(
     try:
         settings = MiningSettings.model_validate(given)
     except ValidationError as error:
-        raise SettingsError(explain(error.errors(include_url=False)[0], MiningSettings)) from error
+        raise SettingsError(explain(error, MiningSettings)) from error
     if benchmark not in BENCHMARKS:
         refuse(f"no benchmark is called {benchmark!r}; there are: {', '.join(BENCHMARKS)}")
     part = Part(limit, sample, None if sample is None else seed)

@@ -160,11 +160,7 @@ class Metered:
 
 
 def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
-    """A budget in dollars needs the price of every model, judges' too.
-
-    Raises:
-        SettingsError: one is unknown.
-    """
+    """A budget in dollars needs the price of every model, judges' too; SettingsError where one is unknown."""
     if settings.budget.dollars is None:
         return
     for name in dict.fromkeys([*models, *settings.judging_models]):

@@ -40,11 +40,8 @@ class CellPlan:
 
 
 def plan_run(settings: RunSettings) -> dict[str, Any]:
-    """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it.
-
-    Raises:
-        UserError: the run could not begin: its benchmark, exemplars, conditions or models do not fit.
-    """
+    """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it; UserError where the run
+    could not begin: its benchmark, exemplars, conditions or models do not fit."""
     plan = Plan.of(settings)
     benchmark, cells = plan.benchmark, plan.cells
     check_prices(settings, plan.models)

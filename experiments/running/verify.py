@@ -46,11 +46,8 @@ class Check:
 
 
 def verify(run: Finished) -> Iterator[Check]:
-    """Yield every check, in the order in which they build upon each other.
-
-    Raises:
-        RunError: the run's manifest cannot be read.
-    """
+    """Yield every check, in the order in which they build upon each other; RunError where the run's manifest cannot be
+    read."""
     plan, folder = Plan.of_finished(run), run.folder
     done, wanted = folder.done(), {(cell.id, question) for cell in run.cells for question in run.questions}
     altered = [f"{question} in cell {cell}: altered since it was kept" for cell, question in folder.altered()]

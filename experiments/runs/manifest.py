@@ -45,11 +45,8 @@ class Made(BaseModel):
 
 
 def manifest_of(path: Path) -> Made:
-    """Read the manifest of a run's folder.
-
-    Raises:
-        RunError: it is missing or damaged, or lacks what this version of ragbed keeps in it.
-    """
+    """Read the manifest of a run's folder; RunError where it is missing or damaged, or lacks what this version of
+    ragbed keeps in it."""
     try:
         return Made.model_validate_json((path / "manifest.json").read_bytes())
     except (OSError, ValidationError) as error:

@@ -177,5 +177,5 @@ def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str,
     try:
         given = Finding(retriever=read_value(retriever, "--retriever"), where=where)
     except ValidationError as error:
-        raise SettingsError(explain(error.errors(include_url=False)[0], Finding)) from error
+        raise SettingsError(explain(error, Finding)) from error
     return given.retriever, given.where

@@ -32,11 +32,8 @@ _SHOWN = 200  # questions that a terminal shows
 
 
 def show_effects(path: Path, metric: str | None, json: bool) -> None:
-    """Estimate main effects and interactions of a run's factors, and show them.
-
-    Raises:
-        UserError: there is no finished run, fewer than two factors vary in it, or no question of it has the metric.
-    """
+    """Estimate main effects and interactions of a run's factors, and show them; UserError where there is no finished
+    run, fewer than two factors vary in it, or no question of it has the metric."""
     run = read_compared(path)
     name = metric or run.columns[0].split(" / ")[0]
     if metric_named(name).of_set:
@@ -54,11 +51,8 @@ def show_effects(path: Path, metric: str | None, json: bool) -> None:
 
 
 def show_dose(path: Path, metric: str | None, json: bool) -> None:
-    """Compute curves over the doses of negatives and the areas under them, and show them.
-
-    Raises:
-        UserError: there is no finished run, no two cells of it differ in the dose alone, or no curve has the metric.
-    """
+    """Compute curves over the doses of negatives and the areas under them, and show them; UserError where there is no
+    finished run, no two cells of it differ in the dose alone, or no curve has the metric."""
     if metric is not None:
         metric_named(metric)
     with open_finished(path) as run:
@@ -76,11 +70,8 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
 
 
 def show_budgets(path: Path, unit: str, at: str | None, metric: str | None, json: bool) -> None:
-    """Compute what each way of answering reaches with equal budgets, and show it.
-
-    Raises:
-        UserError: there is no finished run, or an option does not fit.
-    """
+    """Compute what each way of answering reaches with equal budgets, and show it; UserError where there is no finished
+    run, or an option does not fit."""
     chosen, budgets = next((one for one in UNITS if one == unit), None), _budgets(at)
     if chosen is None:
         raise SettingsError(f"--unit {unit!r}: there are {', '.join(UNITS)}")

@@ -148,11 +148,7 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
 
 
 def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
-    """Score TREC runs against judgements, with each other.
-
-    Raises:
-        UserError: a file cannot be read, or does not fit.
-    """
+    """Score TREC runs against judgements, with each other; UserError where a file cannot be read, or does not fit."""
     questions = [Question(query, query, (), True, gold=tuple(
         Gold(document, relevance=grade) for document, grade in judged.items() if grade > 0))
         for query, judged in read_qrels(qrels).items()]
@@ -164,11 +160,7 @@ def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
 
 
 def rankings_in(files: Sequence[Path]) -> dict[str, Rankings]:
-    """Read TREC runs, by the names of their files.
-
-    Raises:
-        UserError: one cannot be read, or two have one name.
-    """
+    """Read TREC runs, by the names of their files; UserError where one cannot be read, or two have one name."""
     names = [file.name.removesuffix(".gz").removesuffix(".run").removesuffix(".trec") or file.name for file in files]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
