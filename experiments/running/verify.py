@@ -118,14 +118,9 @@ def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for place, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, f"{at}[{place}]", named, again)
-    elif not _equal(old, new):
+    elif old != new and not (isinstance(old, float) and isinstance(new, float) and math.isclose(
+            old, new, rel_tol=1e-9, abs_tol=1e-12)):  # another processor rounds otherwise
         yield f"{at}: {_short(old)} {named}, {_short(new)} {again}"
-
-
-def _equal(old: Any, new: Any) -> bool:
-    if isinstance(old, float) and isinstance(new, float):
-        return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)  # another processor rounds otherwise
-    return bool(old == new)
 
 
 def _short(value: Any) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from documents.errors import RunError
 from documents.types import digest
 from experiments.metrics import Scoring
-from experiments.question import Benchmark, Question, Scheme
+from experiments.question import Benchmark, Scheme
 from experiments.runs.store import question_json
 
 
@@ -64,9 +64,5 @@ def known_models(path: Path) -> dict[str, str]:
 
 def questions_hash(benchmark: Benchmark) -> str:
     """Return one hash over the questions and all that they bring."""
-    return digest(*map(_content, benchmark.questions))
-
-
-def _content(question: Question) -> str:
-    """The question with the ids of its chunks, which are hashes of their content."""
-    return digest(question_json(question.without_chunks()), *(chunk.id for chunk in question.chunks))
+    return digest(*(digest(question_json(one.without_chunks()), *(chunk.id for chunk in one.chunks))  # of their content
+                    for one in benchmark.questions))

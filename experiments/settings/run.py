@@ -98,11 +98,8 @@ class Excluded(_Part):
     embedders: factors.Names | None = None
 
 
-def _form(value: Any) -> str:
-    return "name" if isinstance(value, str) else "settings"
-
-
-NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever, Tag("settings")], Discriminator(_form)]
+NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever, Tag("settings")], Discriminator(
+    lambda value: "name" if isinstance(value, str) else "settings")]
 
 
 class Included(_Part):

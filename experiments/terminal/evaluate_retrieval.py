@@ -214,8 +214,10 @@ def _show(evaluation: Evaluation, found: Found, name: str) -> None:
         ("precision omega", ["-" if one.omega is None else f"{one.omega:.2f}" for one in searching]),
         ("first search, s", ["-" if one.first is None else f"{one.first:.2f}" for one in searching]),
         ("queries/s", [_number(one.rate) for one in searching])) if set(shown) != {"-"}]
-    rows = [[line.name, str(len(line.answers)), *(_figure(line, column) for column in evaluation.columns),
-             *(shown[place] for _, shown in extra)] for place, line in enumerate(evaluation.lines)]
+    rows = [[line.name, str(len(line.answers)), *(
+        "-" if (found := line.metrics.get(column)) is None else
+        figure(found["mean"], found["low"], found["high"], "z.3f") for column in evaluation.columns),
+        *(shown[place] for _, shown in extra)] for place, line in enumerate(evaluation.lines)]
     print_table(["retriever", "n", *(column.replace("_", " ") for column in evaluation.columns),
                  *(title for title, _ in extra)], rows, title=f"{name}: what was found")
     if evaluation.pairs:
@@ -236,11 +238,6 @@ def _show_pairs(evaluation: Evaluation) -> None:
     if len(told) < len(evaluation.pairs):
         say(f"No difference can be shown in {'the other ' if told else ''}{len(evaluation.pairs) - len(told)} of "
             f"{len(evaluation.pairs)} comparisons.")
-
-
-def _figure(line: Ranker, column: str) -> str:
-    found = line.metrics.get(column)
-    return "-" if found is None else figure(found["mean"], found["low"], found["high"], "z.3f")
 
 
 def _number(value: float | None) -> str:

@@ -6,7 +6,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -164,8 +163,7 @@ class RunView:
         self._bars.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._bars.stop()
@@ -185,9 +183,11 @@ class RunView:
         loop = asyncio.get_running_loop()
         self._at = loop.time()
         if self._drawn:
-            self._screen = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
-            self._screen.start()
-            self._repeat(loop, _DRAWN_EVERY, self._draw)
+            self._screen = screen = Live(console=self._console, auto_refresh=False, transient=True,
+                                         vertical_overflow="crop")
+            screen.start()
+            self._repeat(loop, _DRAWN_EVERY, lambda tally: screen.update(screen_of(tally, max(1, min(
+                _MOST, self._console.size.height - _AROUND)), self._console.size.width), refresh=True))
         else:
             self._repeat(loop, PROGRESS_EVERY, lambda tally: print_progress(tally.figures()))
 
@@ -211,11 +211,6 @@ class RunView:
             self._timer = loop.call_later(every, tick)
 
         self._timer = loop.call_later(every, tick)
-
-    def _draw(self, tally: Tally) -> None:
-        assert self._screen is not None
-        width, height = self._console.size
-        self._screen.update(screen_of(tally, max(1, min(_MOST, height - _AROUND)), width), refresh=True)
 
 
 def screen_of(tally: Tally, most: int, width: int) -> RenderableType:

@@ -125,7 +125,11 @@ def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metric
                     title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
         say("")
         if changed:
-            print_views([_changed_view(changed, run.scoring, again.scoring)])
+            shown = tuple((one["name"], one["metric"], *(
+                figure(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f") for when in ("before", "now")))
+                for one in changed)
+            print_views([View("changed", "What differs", (
+                "cell", "metric", f"in the run ({run.scoring})", f"now ({again.scoring})"), shown, 2, 3)])
         else:
             say("No figure differs from the run's own.")
         for text in [*again.notes, *(f"{name}: no question of this run has it" for name in metrics
@@ -160,9 +164,3 @@ def _changed(run: Finished, after: Rows) -> list[dict[str, Any]]:
                     when + end: found.get(part) for when, found in (("before", was), ("now", now))
                     for end, part in (("", "mean"), ("_low", "low"), ("_high", "high"))}})
     return changed
-
-
-def _changed_view(changed: Rows, before: Scoring, now: Scoring) -> View:
-    rows = tuple((one["name"], one["metric"], *(figure(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f")
-                                                for when in ("before", "now"))) for one in changed)
-    return View("changed", "What differs", ("cell", "metric", f"in the run ({before})", f"now ({now})"), rows, 2, 3)

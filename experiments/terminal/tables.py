@@ -148,8 +148,9 @@ def table_of(view: View, judge: str | None, whole: bool = False) -> tuple[str, T
     many = len(made.rows) > (_LONGEST if not view.p else max(_LONGEST, len(view.rows)))
     if many or len(made.header) > max(len(view.header), view.keys + _WIDEST):
         return _elsewhere(view), None
-    header = [f"{name} [95 %]" if any(_has_interval(value) for value in made.column(name)) and not view.shaded else name
-              for name in made.header]
+    header = [f"{name} [95 %]" if not view.shaded and any(
+        isinstance(value, dict) and value.get("low") is not None for value in made.column(name)) else name
+        for name in made.header]
     return title, (header, [[_text(made, name, value) for name, value in zip(made.header, row, strict=True)]
                             for row in made.rows])
 
@@ -193,10 +194,6 @@ def _crossed(view: View, main: int, cells: Sequence[str]) -> View:
 def _span(sizes: Sequence[int]) -> str:
     least, most = min(sizes), max(sizes)
     return str(least) if least == most else f"{least} to {most}"
-
-
-def _has_interval(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("low") is not None
 
 
 def _text(view: View, name: str, value: Any) -> str:
