@@ -26,11 +26,7 @@ class Row:
     within: str = ""
 
     def fail(self, field: str, expected: str, found: object) -> NoReturn:
-        """Refuse the record.
-
-        Raises:
-            BenchmarkError: always, with file, line, field and what was expected.
-        """
+        """Refuse the record by a BenchmarkError, which says file, line, field and what was expected."""
         where = f"{self.file}, line {self.line}, field {self.within}{field}"
         raise BenchmarkError(f"{where}: expected {expected}, found {_short(found)}")
 
@@ -150,11 +146,7 @@ def _row(file: Path, number: int, record: object, expected: str) -> Row:
 
 
 def read_json(file: Path) -> Any:
-    """Return the content of a whole file of JSON.
-
-    Raises:
-        BenchmarkError: it cannot be read as JSON.
-    """
+    """Return the content of a whole file of JSON; BenchmarkError where it cannot be read as JSON."""
     try:
         return loads(read_text(file))
     except ValueError as error:

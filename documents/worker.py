@@ -51,11 +51,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(path: Path, largest: int) -> bytes:
-    """Return the bytes of a file.
-
-    Raises:
-        DocumentError: it cannot be read, is empty, or has more than `largest` bytes.
-    """
+    """Return the bytes of a file; DocumentError where it cannot be read, is empty, or has more than `largest` bytes."""
     try:
         with path.open("rb") as file:
             data = file.read(largest + 1)

@@ -153,11 +153,7 @@ def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: 
 
 
 def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARGEST) -> Document:
-    """Return the document in one file; its source is the file's name.
-
-    Raises:
-        DocumentError: it cannot be read.
-    """
+    """Return the document in one file; its source is the file's name; DocumentError where it cannot be read."""
     (result,) = read_documents(find_sources([path]), deadline, 1, largest)
     if isinstance(result, DocumentError):
         raise result

@@ -135,11 +135,7 @@ class VectorIndex:
         return vectors
 
     def write(self, path: Path) -> None:
-        """Write faiss's own file format.
-
-        Raises:
-            OSError: the disk is full, say.
-        """
+        """Write faiss's own file format; OSError where the disk is full, say."""
         faiss = _faiss()
         try:
             faiss.write_index(self._index, str(path))

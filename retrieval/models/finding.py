@@ -40,11 +40,7 @@ def damaged(path: Path) -> ModelError:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of one of a model's JSON files.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """Return the content of one of a model's JSON files; ModelError where it cannot be read."""
     try:
         return loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -76,11 +72,7 @@ def prompts_of(folder: Path) -> dict[str, str]:
 
 
 def plain_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer in a `tokenizer.json`, made to cut and pad nothing.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """Return the tokenizer in a `tokenizer.json`, made to cut and pad nothing; ModelError where it cannot be read."""
     from tokenizers import Tokenizer
 
     with _TokenizerRead(path):
