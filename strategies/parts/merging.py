@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
-from math import fsum
 
+from retrieval.hits import in_turn as alternating
+from retrieval.hits import reciprocal_ranks
 from strategies.types import Evidence, Passage
-
-_CONSTANT = 60  # of reciprocal ranks: Cormack et al. 2009
 
 
 def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
@@ -19,11 +17,8 @@ def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
     Args:
         keep: how many passages at most; None means what `bound` says.
     """
-    places: dict[int, list[int]] = {}
-    for one in lists:
-        for rank, number in enumerate(dict.fromkeys(passage.number for passage in one), start=1):
-            places.setdefault(number, []).append(rank)
-    scores = {number: fsum(1 / (_CONSTANT + rank) for rank in ranks) for number, ranks in places.items()}
+    scores = reciprocal_ranks({number: rank for rank, number in enumerate(
+        dict.fromkeys(passage.number for passage in one), start=1)} for one in lists)
     ranked = sorted(in_order(lists), key=lambda passage: -scores[passage.number])
     return tuple(ranked[:bound(lists, keep)])
 
@@ -36,8 +31,7 @@ def in_turn(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
     Args:
         keep: as `fused` has it.
     """
-    rows = zip_longest(*lists)
-    return in_order([[passage for row in rows for passage in row if passage is not None]])[:bound(lists, keep)]
+    return in_order([alternating(lists)])[:bound(lists, keep)]
 
 
 def in_order(lists: Iterable[Sequence[Passage]]) -> Evidence:
