@@ -1,6 +1,4 @@
 """Cassettes: a run in one file, made again elsewhere without a model, an index or a network, or refused."""
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
@@ -244,7 +242,7 @@ def test_what_does_not_go_together_is_one_line(town, ragbed, exported):
     ragbed.refuses("run", "--replay", file, "--journal", "live", says=["--replay makes no call"])
     ragbed.refuses("run", "--replay", file, "--model", "openai:x", says=["--model goes with a TARGET"])
     ragbed.refuses("run", "--replay", file, "--set", "nonsense=1", says=["nonsense"])
-    ragbed.refuses("run", "--replay", file, "--set", "a.b=1", says=["expected KEY=VALUE"])
+    ragbed.refuses("run", "--replay", file, "--set", "a.b=1", says=["unknown setting 'a'"])
     ragbed.refuses("run", says=["TARGET"])
     ragbed.refuses("cassette", "export", town.folder, says=["holds no run"])
     ragbed.refuses("cassette", "export", town.run, "--out", town.folder / "town.yaml", says=["no cassette", "--out"])

@@ -127,7 +127,7 @@ def test_the_language_is_that_of_the_question_where_no_folder_says_it(load):
                              r"Known.txt, after its first and up to 4, found 9"),
     ({"answer_position": 1}, "answer_position: expected a paragraph of"),
     ({"answer": "C"}, r"field questions\[0\].answer: expected one of the letters A, B, found 'C'"),
-    ({"options": {"A": "Ida", "C": "Otto"}}, r"field questions\[0\].options: expected texts under A, B, C"),
+    ({"options": {"A": "Ida", "C": "Otto"}}, r"field questions\[0\].options: expected 2 to 26 texts"),
     ({"clue_position": ["2"]}, r"field questions\[0\].clue_position: expected a list of paragraph numbers"),
 ])
 def test_an_annotation_that_does_not_fit_says_where(load, changes, complaint):

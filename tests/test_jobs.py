@@ -1,6 +1,4 @@
 """The order in which questions are asked: what begins alike follows each other, and nothing else changes."""
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import pairwise
@@ -11,7 +9,7 @@ import pytest
 from experiments import Plan, check_settings
 from experiments.benchmarks import DetectiveQa
 from experiments.running.resources import Resources
-from experiments.running.schedule import Prefix, jobs_of, prefix_of, side_by_side, turns_of
+from experiments.running.runner import Prefix, jobs_of, prefix_of, side_by_side, turns_of
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
 FACTORS = {"conditions": ["full", "gold", "closed-book"], "reasoning": ["direct", "chain_of_thought"],

@@ -8,7 +8,7 @@ from judged import STORY, SUM, graded, play
 
 from experiments import Verdict
 from experiments.judges import ModelJudge
-from experiments.judges.rubrics import read_grade, read_points, read_steps
+from experiments.judges.model import read_grade, read_points, read_steps
 from strategies import Failure, Generate, Reply
 
 MATERIAL = {"grades": graded("q", ("a",), "b"), "points": SUM, "steps": STORY}

@@ -1,6 +1,4 @@
 """Sheets for people to grade: what stands in their cells, and labels that are read back."""
-from __future__ import annotations
-
 import csv
 import json
 
@@ -8,8 +6,7 @@ import pytest
 
 from documents import RunError
 from experiments.judges import Graded
-from experiments.running.labels import guarded, read_labels, write_sheet
-from experiments.running.rejudge import Material
+from experiments.running.rejudge import Material, guarded, read_labels, write_sheet
 
 
 @pytest.mark.parametrize(("cell", "expected"), [

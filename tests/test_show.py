@@ -1,6 +1,4 @@
 """`ragbed show`: one question of a run in the terminal."""
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from documents import RunError
-from experiments.runs.selectors import cells_named, question_named
+from experiments.runs.finished import cells_named, question_named
 from strategies import template
 
 IDS = ["alpha-1", "alpha-10", "beta-2", "#4"]

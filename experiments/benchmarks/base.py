@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
@@ -82,8 +83,12 @@ class Selection(BaseModel):
         """Load the chosen questions.
 
         Raises:
-            BenchmarkError: the files are not there, or a record does not fit.
+            BenchmarkError: a file is not there or cannot be read, a record does not fit, or two have the same id.
         """
+        return self.select(self.whole())
+
+    def whole(self) -> Benchmark:
+        """Return the benchmark with all its questions; see `load`."""
         raise NotImplementedError
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
@@ -104,7 +109,7 @@ class Selection(BaseModel):
         chosen = [question for question in benchmark.questions
                   if all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())]
         if not chosen:
-            raise BenchmarkError(f"{benchmark.name}: no question {self._wanted(benchmark)}")
+            raise BenchmarkError(f"{benchmark.name}: no question {self._missing(benchmark)}")
         if self.sample is not None and self.sample < len(chosen):
             ranked = sorted(chosen, key=lambda question: digest(str(self.seed), question.id))
             kept = {question.id for question in ranked[:self.sample]}
@@ -115,14 +120,14 @@ class Selection(BaseModel):
         documents = {id: document for id, document in benchmark.documents.items() if id in brought}
         return replace(benchmark, questions=tuple(chosen), documents=documents, scheme=self.scheme_of(chosen))
 
-    def _wanted(self, benchmark: Benchmark) -> str:
+    def _missing(self, benchmark: Benchmark) -> str:
         if not self.filter:
             return "in it"
         wanted = " and ".join(f"{tag}={value}" for tag, value in self.filter.items())
-        known: dict[str, set[str]] = {}
+        known: dict[str, set[str]] = defaultdict(set)
         for question in benchmark.questions:
             for tag, values in question.tags.items():
-                known.setdefault(tag, set()).update(values)
+                known[tag].update(values)
         tags = "; ".join(f"{tag}: {', '.join(sorted(values)[:12])}" for tag, values in sorted(known.items()))
         return f"has the tags {wanted}; there are: {tags or 'no tags'}"
 
@@ -130,7 +135,7 @@ class Selection(BaseModel):
 Loaded = tuple[Question, Iterable[Document]]
 T = TypeVar("T")
 Split = Literal["train", "dev", "test"]
-_SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|val|test)(?![a-z])", re.IGNORECASE)
+_SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|val|test)(?![a-z])")
 
 
 class RecordFiles(Selection):
@@ -142,14 +147,9 @@ class RecordFiles(Selection):
 
     path: str
 
-    def load(self) -> Benchmark:
-        """Load the chosen questions.
-
-        Raises:
-            BenchmarkError: the files are not there, a record does not fit, or two have the same id.
-        """
-        questions, documents = gathered(self.loaded())
-        return self.select(Benchmark(str(type(self).model_fields["kind"].default), questions, documents))
+    def whole(self) -> Benchmark:
+        """Return the benchmark with all its questions."""
+        return Benchmark(str(type(self).model_fields["kind"].default), *gathered(self.loaded()))
 
     def files(self) -> list[Path]:
         """List the files that are read, in order."""
@@ -160,11 +160,7 @@ class RecordFiles(Selection):
         return chain.from_iterable(map(read_rows, self.files()))
 
     def loaded(self) -> Iterable[Loaded]:
-        """Yield the questions in order, one for each record, with their documents.
-
-        Raises:
-            BenchmarkError: see `load`.
-        """
+        """Yield the questions in order, one for each record, with their documents."""
         return map(self.question, self.rows())
 
     def question(self, row: Row) -> Loaded:
@@ -180,38 +176,39 @@ class SplitFiles(RecordFiles):
     """A benchmark of record files that are named after their split.
 
     Attributes:
-        split: which files of a folder are read; one file, or a folder whose files name no split, is read whole.
+        split: which files of a folder are read, by their path (`validation` names `dev`); one file, or a folder whose
+            files name no split, is read whole.
     """
 
     split: Split = "dev"
 
     def files(self) -> list[Path]:
-        """List the files of the split, in order of name."""
-        return files_of_split(fetched(self.path), self.split)
+        """List the files of the split, in order of name.
+
+        Raises:
+            BenchmarkError: there is none.
+        """
+        path = fetched(self.path)
+        named = {file: word if word in ("train", "test") else "dev"
+                 for file, word in last_words(path, _SPLIT).items() if word}
+        if path.is_file() or not named:
+            return files_below(path)
+        found = [file for file, split in named.items() if split == self.split]
+        if not found:
+            there = ", ".join(sorted(set(named.values())))
+            raise BenchmarkError(f"{path}: no file of the split {self.split}; set split to one of: {there}")
+        return found
 
 
-def files_of_split(path: Path, split: Split) -> list[Path]:
-    """List the file itself, or the files below a folder whose path names the split (`validation` names `dev`); all of
-    them where none names any.
+def last_words(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
+    """Return for the file itself, or each file below a folder, which of the words its path has last, so that its own
+    name goes before its folder's; empty where it has none.
 
     Raises:
-        BenchmarkError: there is none.
+        BenchmarkError: there is no file.
     """
-    files = files_below(path)
-    if path.is_file():
-        return files
-    named: dict[Path, str] = {}
-    for file in files:
-        mentions = _SPLIT.findall(file.relative_to(path).as_posix().lower())
-        if mentions:  # the last one decides, so that a file's own name goes before its folder's
-            named[file] = mentions[-1] if mentions[-1] in ("train", "test") else "dev"
-    if not named:
-        return files
-    found = [file for file in files if named.get(file) == split]
-    if not found:
-        there = sorted(set(named.values()))
-        raise BenchmarkError(f"{path}: no file of the split {split}; set split to one of: {', '.join(there)}")
-    return found
+    above = path.parent if path.is_file() else path
+    return {file: ["", *words.findall(file.relative_to(above).as_posix().lower())][-1] for file in files_below(path)}
 
 
 def alternating(lists: Iterable[Iterable[T]]) -> Iterator[T]:

@@ -52,14 +52,10 @@ class Beir(Selection):
         tables = _PUBLISHED.get(re.split(r"[/\\]", self.path.rstrip("/\\"))[-1].lower(), ())
         return replace(self.scheme, published=tables) if tables and self.split == "test" else self.scheme
 
-    def load(self) -> Benchmark:
-        """Load the chosen queries, over the whole corpus.
-
-        Raises:
-            BenchmarkError: a file is not there, or a line does not fit.
-        """
+    def whole(self) -> Benchmark:
+        """Return all queries, over the whole corpus."""
         folder = fetched(self.path, also=("*.tsv",))
         documents, shared = read_corpus(part(folder, "corpus"))
         qrels = part(folder / "qrels", self.split, (".tsv", *RECORDS))[0]
         questions = judged_questions(read_qrels(qrels), read_topics(part(folder, "queries")), qrels)
-        return self.select(Benchmark(f"beir:{folder.name}", questions, documents, shared))
+        return Benchmark(f"beir:{folder.name}", questions, documents, shared)

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 from documents.chunkers import ChunkerSettings, Recursive
 from documents.errors import BenchmarkError
-from documents.json import loads
 from documents.places import local
 from documents.rows import Row, read_text
 from documents.types import Document, digest
@@ -47,12 +47,8 @@ class ChunkingEval(Selection):
     path: str
     chunker: ChunkerSettings = Recursive(size=800)
 
-    def load(self) -> Benchmark:
-        """Load the chosen questions, over the chunks of all corpora.
-
-        Raises:
-            BenchmarkError: a file is not there, a record does not fit, or gold is not where it is said to stand.
-        """
+    def whole(self) -> Benchmark:
+        """Return all questions, over the chunks of all corpora."""
         folder = local(self.path)
         place, corpora = folder / "corpora", dict[str, Document]()
         for file in files_below(place, (".md", ".txt")):
@@ -62,19 +58,15 @@ class ChunkingEval(Selection):
         seen: Counter[str] = Counter()
         questions = tuple(_question(row, corpora, seen) for row in read_csv(folder / "questions_df.csv"))
         shared = tuple(chunk for document in corpora.values() for chunk in self.chunker.chunk(document, "plain"))
-        return self.select(Benchmark("chunking_eval", questions, corpora, shared))
+        return Benchmark("chunking_eval", questions, corpora, shared)
 
 
 def _question(row: Row, corpora: Mapping[str, Document], seen: Counter[str]) -> Question:
     text, corpus = row.filled("question"), row.text("corpus_id")
     if corpus not in corpora:
         row.fail("corpus_id", f"a corpus that is there: {', '.join(corpora)}", corpus)
-    try:
-        references: Any = loads(row.text("references"))
-    except ValueError:
-        row.fail("references", "a list in JSON", row.fields["references"])
-    parts = Row(row.file, row.line, {**row.fields, "references": references}, row.within).parts("references")
-    gold = tuple(_gold(part, corpora[corpus]) for part in parts)
+    stated = replace(row, fields={"references": row.decoded("references", list, "a list")})
+    gold = [_gold(part, corpora[corpus]) for part in stated.parts("references")]
     return Question(id=distinct(digest(text)[:12], seen), text=text, answers=(), answerable=True,
                     gold=tuple(dict.fromkeys(gold)), tags={"corpus": (corpus,)})
 

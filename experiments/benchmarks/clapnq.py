@@ -18,7 +18,7 @@ from typing import Literal
 
 from documents.rows import Row, read_rows
 from experiments.benchmarks.base import About, Loaded, SplitFiles, alternating
-from experiments.benchmarks.fields import gold_chunk, passage
+from experiments.benchmarks.fields import gold_chunk, passages
 from experiments.question import Question, Scheme
 
 
@@ -42,12 +42,11 @@ class ClapNq(SplitFiles):
 
     def question(self, row: Row) -> Loaded:
         """Return the question of one record; its passages are gold where it has an answer."""
-        made = [passage(part.text("text"), part.text("title")) for part in row.parts("passages")]
+        documents, given = passages((part.text("title"), part.text("text")) for part in row.parts("passages"))
         answers = [answer for part in row.parts("output") if _answers(answer := part.text("answer"))]
-        chunks = tuple(chunk for _, chunk in made)
         return Question(
             id=row.id("id"), text=row.filled("input"), answers=tuple(dict.fromkeys(answers)), answerable=bool(answers),
-            gold=tuple(map(gold_chunk, chunks)) if answers else (), given=chunks), [document for document, _ in made]
+            gold=tuple(map(gold_chunk, given)) if answers else (), given=given), documents
 
 
 def _answers(text: str) -> bool:

@@ -13,68 +13,38 @@ One row, of the published shape and made up (`documents`, `citation_ids` and `me
        "source_path": "aster/history.txt", "ground": false, "citation_idx": null}]",
      "citation_ids": "[40]", "meta": "{"language": "en", "difficulty_type": "SimpleQA"}",
      "reasoning_type": ["numerical reasoning", "tabular reasoning"]}
-
-CReSt's two splits, and which files hold which.
 """
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from documents.errors import BenchmarkError
 from documents.rows import Row, read_rows
-from documents.types import Chunk, Document, Format, digest
-from experiments.benchmarks.base import About, Selection, alternating, files_in
-from experiments.benchmarks.fields import MOST_LETTERS, distinct, gold_chunk, lettered
+from documents.types import Chunk, Document, digest
+from experiments.benchmarks.base import About, Loaded, Selection, alternating, gathered, last_words
+from experiments.benchmarks.fields import choices, distinct, gold_chunk, tagged
 from experiments.benchmarks.hub import fetched
 from experiments.question import Benchmark, Gold, Question, Scheme
 
 Split = Literal["non_refusal", "refusal"]
-SPLITS: tuple[Split, ...] = ("non_refusal", "refusal")
-_SUFFIXES = (".parquet", ".jsonl", ".json")
-_SPLIT = re.compile(r"(non[_-]?)?refusal", re.IGNORECASE)
+_SPLITS: tuple[Split, ...] = ("non_refusal", "refusal")
+_SPLIT = re.compile(r"non[_-]?refusal|refusal")
 
 
-def files_of_splits(path: Path) -> dict[Split, list[Path]]:
-    """List the files of each split, in order of name: one file, or all below a folder.
-
-    A file belongs to the split that its name, or the name of a folder below `path`, says.
-
-    Raises:
-        BenchmarkError: nothing is there, a file names no split, or a folder lacks a split.
-    """
-    if not path.exists():
-        raise BenchmarkError(f"{path}: no such file or folder")
-    if path.is_file():
-        split = _split(path.name)
-        if split is None or path.suffix not in _SUFFIXES:
-            raise BenchmarkError(f"{path}: expected a .parquet or .jsonl file with refusal or non_refusal in its name")
-        return {split: [path]}
-    found: dict[Split, list[Path]] = {}
-    for file in files_in(path, _SUFFIXES):
-        split = _split(file.relative_to(path).as_posix())
-        if split is not None:
-            found.setdefault(split, []).append(file)
-    missing = [split for split in SPLITS if split not in found]
-    if missing:
+def _files(path: Path) -> dict[Split, list[Path]]:
+    """The files of each split, in order of name: one file, or all below a folder, by what their path says."""
+    named = {file: _SPLITS[word == "refusal"] for file, word in last_words(path, _SPLIT).items() if word}
+    if path.is_file() and not named:
+        raise BenchmarkError(f"{path}: expected a .parquet or .jsonl file with refusal or non_refusal in its name")
+    missing = [split for split in _SPLITS if split not in named.values()]
+    if missing and path.is_dir():
         raise BenchmarkError(f"{path}: no .parquet or .jsonl file with {' nor '.join(missing)} in its name")
-    return found
-
-
-def _split(name: str) -> Split | None:
-    """The last mention decides, so that a file's own name goes before its folder's."""
-    mentions = list(_SPLIT.finditer(name))
-    if not mentions:
-        return None
-    return "non_refusal" if mentions[-1][1] else "refusal"
-
-
-Loaded = tuple[Question, tuple[Document, ...]]
+    return {split: [file for file in named if named[file] == split] for split in _SPLITS}
 
 
 class Crest(Selection):
@@ -102,48 +72,36 @@ class Crest(Selection):
     kind: Literal["crest"] = "crest"
     path: str = "hub:upstage/CReSt"
 
-    def load(self) -> Benchmark:
-        """Load the chosen questions; those of the two splits alternate, so that a limit sees both.
-
-        Raises:
-            BenchmarkError: the files are not there, or a record does not fit.
-        """
-        files = files_of_splits(fetched(self.path))
+    def whole(self) -> Benchmark:
+        """Return all questions; those of the two splits alternate, so that a limit sees both."""
         splits = []
-        for split in (split for split in SPLITS if split in files):
+        for split, files in _files(fetched(self.path)).items():
             seen: Counter[str] = Counter()  # ids may repeat within a split: each language may count from 1
-            splits.append([to_question(row, split, distinct(_id(row, split), seen))
-                           for row in chain.from_iterable(map(read_rows, files[split]))])
-        loaded = list(alternating(splits))
-        documents = {document.id: document for _, given in loaded for document in given}
-        return self.select(Benchmark("crest", tuple(question for question, _ in loaded), documents))
+            splits.append([_question(row, split, distinct(_id(row, split), seen))
+                           for row in chain.from_iterable(map(read_rows, files))])
+        return Benchmark("crest", *gathered(alternating(splits)))
 
 
-def to_question(row: Row, split: Split, id: str) -> Loaded:
-    """Return the question of one record, and its documents.
-
-    Raises:
-        BenchmarkError: the record does not fit: file, line, field, expected.
-    """
-    records = row.decoded("documents", list, "a list of documents")
-    documents = _documents(row, records, id)
-    formats: list[Format] = ["html" if record["type"] == "html" else "plain" for record in records]
-    chunks = tuple(Chunk.of(document, format, 0, len(document.text(format)))  # the content is one chunk already
-                   for document, format in zip(documents, formats, strict=True))
-    docids = [record["docid"] for record in records]
+def _question(row: Row, split: Split, id: str) -> Loaded:
+    """The question of one record, and its documents."""
+    listed = row.decoded("documents", list, "a list of documents")
+    records = [row.part(f"documents[{at}]", record) for at, record in enumerate(listed)]
+    docids, seen = [record.number("docid") for record in records], Counter[str]()
+    made = [_document(record, distinct(f"{id}/{docid}", seen)) for docid, record in zip(docids, records, strict=True)]
+    chunks = tuple(chunk for _, chunk in made)
     by_docid = dict(zip(reversed(docids), reversed(chunks), strict=True))  # the first of a docid that repeats
     cited = _citations(row, docids, split)
     gold = [gold_chunk(by_docid[docid]) if docid in by_docid else Gold(f"{id}/{docid}")
             for docid in dict.fromkeys(cited)]
     # `citation_ids`, which people checked, are the gold; the documents say theirs in `ground`.
-    grounds = {record["docid"] for record in records if record.get("ground")}
+    grounds = {docid for docid, record in zip(docids, records, strict=True) if record.fields.get("ground")}
     ground = "agrees" if grounds == set(cited) else "differs"
-    answer = row.fields.get("answer") if split == "refusal" else row.filled("answer")
+    answer = row.optional("answer") if split == "refusal" else row.filled("answer")
     return Question(
-        id=id, text=row.filled("query"), answers=(answer,) if isinstance(answer, str) and answer.strip() else (),
+        id=id, text=row.filled("query"), answers=(answer,) if answer.strip() else (),
         answerable=split == "non_refusal", gold=tuple(gold), gold_repeats=len(cited) - len(gold), given=chunks,
-        options=_options(row), tags={**_tags(row, split), "ground": (ground,), **_format(gold)},
-    ), documents
+        options=choices(row, "options") if row.fields.get("options") else (),
+        tags={**_tags(row, split), "ground": (ground,), **_format(gold)}), [document for document, _ in made]
 
 
 def _id(row: Row, split: Split) -> str:
@@ -154,27 +112,14 @@ def _id(row: Row, split: Split) -> str:
     return f"{split}-{id}"
 
 
-def _documents(row: Row, records: Sequence[Any], question: str) -> tuple[Document, ...]:
-    seen: Counter[str] = Counter()
-    documents = (_document(row, at, record, question) for at, record in enumerate(records))
-    return tuple(replace(document, id=distinct(document.id, seen)) for document in documents)
-
-
-def _document(row: Row, at: int, record: Any, question: str) -> Document:
-    field = f"documents[{at}]"
-    if not isinstance(record, dict):
-        row.fail(field, "a dictionary with docid, content, type, source_path, ground", record)
-    if isinstance(record.get("docid"), bool) or not isinstance(record.get("docid"), int):
-        row.fail(f"{field}.docid", "a whole number", record.get("docid"))
-    content, kind = record.get("content"), record.get("type")
-    if not isinstance(content, str):
-        row.fail(f"{field}.content", "text", content)
+def _document(row: Row, id: str) -> tuple[Document, Chunk]:
+    """A document and its one chunk, which its content is already."""
+    content, kind, source = row.text("content"), row.text("type"), str(row.fields.get("source_path") or id)
     if kind not in ("html", "text"):
-        row.fail(f"{field}.type", "'html' or 'text'", kind)
-    id = f"{question}/{record['docid']}"
-    source = str(record.get("source_path") or id)
+        row.fail("type", "'html' or 'text'", kind)
     html, plain = (content, "") if kind == "html" else ("", content)
-    return Document(id, source, source.rsplit("/", 1)[-1], html, plain)
+    document = Document(id, source, source.rsplit("/", 1)[-1], html, plain)
+    return document, Chunk.of(document, "html" if kind == "html" else "plain", 0, len(content))
 
 
 def _citations(row: Row, docids: Sequence[int], split: Split) -> list[int]:
@@ -193,26 +138,11 @@ def _format(gold: Sequence[Gold]) -> dict[str, tuple[str, ...]]:
     return {"format": (formats[0] if len(formats) == 1 else "mixed",)} if formats else {}
 
 
-def _options(row: Row) -> tuple[tuple[str, str], ...]:
-    options = row.fields.get("options")
-    if not options:
-        return ()
-    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-        row.fail("options", "a list of texts", options)
-    if len(options) > MOST_LETTERS:
-        row.fail("options", f"at most {MOST_LETTERS} texts", len(options))
-    return lettered(options)
-
-
 def _tags(row: Row, split: Split) -> dict[str, tuple[str, ...]]:
-    meta = row.decoded("meta", dict, "a dictionary")
-    for field in ("language", "difficulty_type"):
-        if not isinstance(meta.get(field), str):
-            row.fail(f"meta.{field}", "text", meta.get(field))
-    tags: dict[str, tuple[str, ...]] = {"split": (split,)}
-    tags |= {name: (value,) for name, value in meta.items() if isinstance(value, str)}
-    reasoning = tuple(dict.fromkeys(_flat(row, row.fields.get("reasoning_type") or [])))
-    if reasoning:
+    meta = row.part("meta", row.decoded("meta", dict, "a dictionary"))
+    tags = tagged(split=split) | {name: (meta.text(name),) for name in ("language", "difficulty_type")}
+    tags |= {name: (value,) for name, value in meta.fields.items() if isinstance(value, str)}
+    if reasoning := tuple(dict.fromkeys(_flat(row, row.fields.get("reasoning_type") or []))):
         tags["reasoning_type"] = reasoning
     if isinstance(row.fields.get("question_type"), str):
         tags["question_type"] = (row.fields["question_type"],)

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Literal
 
 from documents.rows import Row, read_rows
-from experiments.benchmarks.base import About, Selection, files_below, gathered
+from experiments.benchmarks.base import About, Loaded, Selection, files_below, gathered
 from experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
-from experiments.benchmarks.fields import gold_chunk
+from experiments.benchmarks.fields import choices, gold_chunk, letter_of, tagged
 from experiments.benchmarks.hub import fetched
 from experiments.question import Benchmark, Gold, Question, Scheme, Step
 
@@ -59,21 +59,14 @@ class DetectiveQa(Selection):
     novels: str | None = None
 
     def load(self) -> Benchmark:
-        """Load the chosen questions; only their novels are read.
-
-        Raises:
-            BenchmarkError: the files are not there, or a record does not fit.
-        """
+        """Load the chosen questions; only their novels are read."""
         path = fetched(self.path, also=_NOVELS)
         records = {question.id: (question, row) for question, row in _records(path)}
-        chosen = self.select(Benchmark(
-            "detectiveqa", tuple(question for question, _ in records.values())))
-        folder = fetched(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent
-        shelf = Shelf(folder)
-        found = [(question, shelf.novel(question.tags["novel"][0], question.tags["language"][0]))
-                 for question in chosen.questions]
+        chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
+        shelf = Shelf(fetched(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent)
         questions, documents = gathered(
-            (over(question, records[question.id][1], novel), [novel.document]) for question, novel in found)
+            _over(*records[question.id], shelf.novel(question.tags["novel"][0], question.tags["language"][0]))
+            for question in chosen.questions)
         return replace(chosen, questions=questions, documents=documents)
 
 
@@ -87,62 +80,40 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
         for row in read_rows(file):
             novel, annotation = row.id("novel_id"), row.optional("annotation") or _annotation(file)
             for part in row.parts("questions"):
-                question = to_question(part)
+                question = _question(part)
                 language = language_named(place) or language_of(question.text)
                 stem = f"{language}-{novel}-{annotation}"
                 seen[stem] += 1
-                tags = {"novel": (novel,), "language": (language,), "annotation": (annotation,)}
+                tags = tagged(novel=novel, language=language, annotation=annotation)
                 yield replace(question, id=f"{stem}-{seen[stem]}", tags={**tags, **question.tags}), part
 
 
-def to_question(row: Row) -> Question:
-    """Return the question of one annotation, without its novel and id.
-
-    Its tag `clues` is `late` where one stands after the place that the context is cut at.
-
-    Raises:
-        BenchmarkError: the annotation does not fit: file, line, field, expected.
-    """
-    options = row.part("options", row.fields.get("options"))
-    labelled = tuple((label, options.text(label)) for label in sorted(options.fields))
-    labels = [label for label, _ in labelled]
-    if labels != [chr(ord("A") + at) for at in range(len(labels))] or len(labels) < 2:
-        row.fail("options", "texts under A, B, C and so on", row.fields.get("options"))
-    answer = row.text("answer").strip()
-    if answer not in labels:
-        row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
+def _question(row: Row) -> Question:
+    """The question of one annotation, without its novel and id. Its tag `clues` is `late` where one stands after the
+    place that the context is cut at."""
+    options = choices(row, "options")
     late = max(_positions(row), default=_INFERRED) >= row.number("answer_position")
-    return Question(id="", text=row.filled("question").strip(), answers=(answer,), answerable=True, options=labelled,
-                    steps=tuple(map(Step, row.filled_texts("reasoning"))),
-                    tags={"clues": ("late" if late else "before",)})
+    return Question(id="", text=row.filled("question").strip(), answers=(letter_of(row, options),), answerable=True,
+                    options=options, steps=tuple(map(Step, row.filled_texts("reasoning"))),
+                    tags=tagged(clues="late" if late else "before"))
 
 
-def over(question: Question, row: Row, novel: Novel) -> Question:
-    """Return the question with its novel: up to the paragraph before the answer, whole and by paragraph.
-
-    Raises:
-        BenchmarkError: the answer does not stand in the novel, or before all of it.
-    """
-    before = novel.before(row.number("answer_position"))
-    if before is None or row.number("answer_position") > novel.last + 1:
+def _over(question: Question, row: Row, novel: Novel) -> Loaded:
+    """The question with its novel: up to the paragraph before the answer, whole and by paragraph."""
+    answered, positions, steps = row.number("answer_position"), _positions(row), question.steps
+    pool, whole = novel.before(answered)
+    if not pool or answered > novel.last + 1:
         row.fail("answer_position", f"a paragraph of {novel.document.source}, after its first and up to {novel.last}",
-                 row.fields["answer_position"])
-    pool, whole = before
-    positions = _positions(row)
+                 answered)
+    length = len(whole.content)
+    if len(steps) == len(positions):
+        starts = [novel.paragraphs[place].start if place in novel.paragraphs else length for place in positions]
+        steps = tuple(replace(step, depth=start / length if start < length else None)
+                      for step, start in zip(steps, starts, strict=True))
     clues = dict.fromkeys(position for position in positions if position != _INFERRED)
-    return replace(
-        question, pool=pool, whole=(whole,),
-        gold=tuple(gold_chunk(novel.paragraphs[position]) if position in novel.paragraphs
-                   else Gold(f"{novel.document.id}#{position}") for position in clues),  # counted, and never found
-        steps=_placed(question.steps, positions, novel, len(whole.content)), about=novel.about)
-
-
-def _placed(steps: tuple[Step, ...], positions: list[int], novel: Novel, length: int) -> tuple[Step, ...]:
-    if len(steps) != len(positions):
-        return steps
-    starts = [novel.paragraphs[position].start if position in novel.paragraphs else length for position in positions]
-    return tuple(replace(step, depth=start / length if start < length else None)
-                 for step, start in zip(steps, starts, strict=True))
+    gold = tuple(gold_chunk(novel.paragraphs[position]) if position in novel.paragraphs
+                 else Gold(f"{novel.document.id}#{position}") for position in clues)  # counted, and never found
+    return replace(question, pool=pool, whole=(whole,), gold=gold, steps=steps, about=novel.about), [novel.document]
 
 
 def _positions(row: Row) -> list[int]:

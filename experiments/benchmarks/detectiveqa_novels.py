@@ -1,17 +1,17 @@
 """DetectiveQA's novels: one text file each, of numbered paragraphs, found by the number in its name."""
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from documents.errors import BenchmarkError
-from documents.rows import read_json, read_text
+from documents.rows import Row, read_json, read_text
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.base import files_in
+from experiments.benchmarks.fields import read_csv
 
 TITLES = ("titles.json", "titles.csv")
 _BRACKETED = re.compile(r"\s*\[(\d{1,9})\]\s*")
@@ -20,32 +20,30 @@ _LANGUAGE = re.compile(r"(?<![a-z])(en|english|zh|cn|chinese)(?![a-z])", re.IGNO
 _CJK = re.compile(r"[\u3400-\u9fff]")
 
 
-@dataclass(frozen=True)
 class Novel:
     """A novel without its paragraph numbers, one paragraph a line.
 
     Attributes:
         paragraphs: by number, in order; blank ones are none.
+        last: the number of the last one.
         about: title and author; empty where they are not known.
     """
 
-    document: Document
-    paragraphs: dict[int, Chunk]
-    about: str
-    _before: dict[int, tuple[tuple[Chunk, ...], Chunk]] = field(default_factory=dict)
+    def __init__(self, name: str, paragraphs: Iterable[tuple[int, str]], about: str) -> None:
+        numbers, texts = zip(*paragraphs, strict=True)
+        self.document = Document(digest("novel", name, *texts)[:16], name, Path(name).stem, "", "\n".join(texts))
+        self.about, self.paragraphs, at = about, dict[int, Chunk](), 0
+        for number, text in zip(numbers, texts, strict=True):
+            if text:
+                self.paragraphs[number] = Chunk.of(self.document, "plain", at, at + len(text))
+            at += len(text) + 1
+        self.last = max(self.paragraphs)
+        self.before = cache(self._before)
 
-    @cached_property
-    def last(self) -> int:
-        return max(self.paragraphs)
-
-    def before(self, number: int) -> tuple[tuple[Chunk, ...], Chunk] | None:
-        """Return the paragraphs before that one, and all of them as one chunk; None where there is none."""
-        if number not in self._before:
-            shown = tuple(chunk for at, chunk in self.paragraphs.items() if at < number)
-            if not shown:
-                return None
-            self._before[number] = shown, Chunk.of(self.document, "plain", 0, shown[-1].end)
-        return self._before[number]
+    def _before(self, number: int) -> tuple[tuple[Chunk, ...], Chunk]:
+        """The paragraphs before that one, and all of them as one chunk."""
+        shown = tuple(chunk for at, chunk in self.paragraphs.items() if at < number)
+        return shown, Chunk.of(self.document, "plain", 0, shown[-1].end if shown else 0)
 
 
 class Shelf:
@@ -53,11 +51,11 @@ class Shelf:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: dict[str, list[Path]] = {}
+        self._files: dict[str, list[Path]] = defaultdict(list)
         for file in files_in(folder, (".txt",)):
-            self._files.setdefault(key(file.stem), []).append(file)
-        self._read: dict[Path, Novel] = {}
-        self._titles: dict[Path, dict[str, str]] = {}
+            self._files[key(file.stem)].append(file)
+        self._opened = cache(self._open)
+        self._titles = cache(_titles)
 
     def novel(self, id: str, language: str) -> Novel:
         """Return the novel of that id in that language.
@@ -65,34 +63,18 @@ class Shelf:
         Raises:
             BenchmarkError: there is no such file, or more than one; or it does not have a numbered paragraph a line.
         """
-        known = [(language_named(file.relative_to(self._folder).as_posix()), file)
-                 for file in self._files.get(key(id), [])]
+        known = [(language_named(file.relative_to(self._folder).as_posix()), file) for file in self._files[key(id)]]
         found = [file for named, file in known if named == language] or [file for named, file in known if not named]
         if len(found) != 1:
             names = " and ".join(file.name for file in found) or "none"
             raise BenchmarkError(f"{self._folder}: expected one .txt file of novel {id} in {language}, named after its "
                                  f"number, such as '{id}-Title-Author.txt'; found {names}")
-        if found[0] not in self._read:
-            self._read[found[0]] = self._opened(found[0], key(id))
-        return self._read[found[0]]
+        return self._opened(found[0])
 
-    def _opened(self, file: Path, id: str) -> Novel:
-        name = file.relative_to(self._folder).as_posix()
-        numbers, texts = zip(*_paragraphs(file), strict=True)
-        document = Document(digest("novel", name, *texts)[:16], name, file.stem, "", "\n".join(texts))
-        chunks, at = {}, 0
-        for number, text in zip(numbers, texts, strict=True):
-            if text:
-                chunks[number] = Chunk.of(document, "plain", at, at + len(text))
-            at += len(text) + 1
-        about = self._table(file.parent).get(id) or self._table(self._folder).get(id) or _named(file.stem)
-        return Novel(document, chunks, about)
-
-    def _table(self, folder: Path) -> dict[str, str]:
-        if folder not in self._titles:
-            self._titles[folder] = {key(id): about for file in TITLES if (folder / file).is_file()
-                                    for id, about in _titles(folder / file)}
-        return self._titles[folder]
+    def _open(self, file: Path) -> Novel:
+        titles = self._titles(self._folder) | self._titles(file.parent)
+        about = titles.get(key(file.stem)) or _named(file.stem)
+        return Novel(file.relative_to(self._folder).as_posix(), _paragraphs(file), about)
 
 
 def key(name: str) -> str:
@@ -137,22 +119,17 @@ def _paragraphs(file: Path) -> Iterator[tuple[int, str]]:
     yield number, " ".join(filter(None, lines))
 
 
-def _titles(file: Path) -> Iterator[tuple[str, str]]:
-    """Id and description of each novel of a table: `{"117": {"title": …, "author": …}}`, or the same in columns."""
-    if file.suffix == ".json":
-        content = read_json(file)
-        rows = [{"novel_id": id, **row} for id, row in content.items() if isinstance(row, dict)
-                ] if isinstance(content, dict) else []
-    else:
-        try:
-            with file.open(encoding="utf-8-sig", newline="") as stream:
-                rows = list(csv.DictReader(stream))
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise BenchmarkError(f"{file}: cannot be read as CSV in UTF-8: {error}") from error
-    for row in rows:
-        if not isinstance(row.get("novel_id"), str) or not isinstance(row.get("title"), str):
-            raise BenchmarkError(f"{file}: expected novel_id, title and author of each novel, found {row}")
-        yield row["novel_id"], _about(row["title"], row.get("author") or "")
+def _titles(folder: Path) -> dict[str, str]:
+    """The description of each novel by id, of a folder's table: `{"117": {"title": …, "author": …}}`, or columns."""
+    table, columns = (folder / name for name in TITLES)
+    rows: list[Row] = []
+    if table.is_file():
+        whole = Row(table, 1, {"titles": read_json(table)})
+        for id, row in whole.part("titles", whole.fields["titles"]).fields.items():
+            rows.append(whole.part(id, {**whole.part(id, row).fields, "novel_id": id}))
+    if columns.is_file():
+        rows += read_csv(columns)
+    return {key(row.text("novel_id")): _about(row.text("title"), row.optional("author")) for row in rows}
 
 
 def _named(stem: str) -> str:

@@ -15,6 +15,7 @@ from documents.types import Chunk, Document, digest
 from experiments.question import Gold
 from strategies.normalising import plain
 
+Options = tuple[tuple[str, str], ...]
 Chain = Literal["masked", "placeholders", "plain"]
 REFERENCE = re.compile(r"#(\d{1,2})(?!\d)")
 _QUALIFIER = re.compile(r"\s*\([^()]*\)$")
@@ -118,9 +119,51 @@ def gold_chunk(chunk: Chunk) -> Gold:
     return Gold(chunk.document, chunk.id, chunk.format, chunk.start, chunk.end)
 
 
-def lettered(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
+def parted(rows: Iterable[Row], field: str) -> tuple[list[Row], list[Row]]:
+    """Return the records without the field, and those with it."""
+    parts: tuple[list[Row], list[Row]] = ([], [])
+    for row in rows:
+        parts[field in row.fields].append(row)
+    return parts
+
+
+def tagged(**values: str) -> dict[str, tuple[str, ...]]:
+    """Return tags of one value each, without those that are empty."""
+    return {name: (value,) for name, value in values.items() if value}
+
+
+def passages(pairs: Iterable[tuple[str, str]]) -> tuple[list[Document], tuple[Chunk, ...]]:
+    """Return the documents and the chunks of passages, each given as title and text."""
+    made = [passage(text, title) for title, text in pairs]
+    return [document for document, _ in made], tuple(chunk for _, chunk in made)
+
+
+def lettered(options: Iterable[str]) -> Options:
     """Return the options under A, B, C and so on; `MOST_LETTERS` at most."""
     return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
+
+
+def choices(row: Row, field: str, most: int = MOST_LETTERS) -> Options:
+    """Return the options of a record, a list of texts or texts under A, B, C and so on; null ones are left out.
+
+    Raises:
+        BenchmarkError: they are of another form, fewer than two or more than `most`.
+    """
+    stated = row.fields.get(field)
+    if isinstance(stated, dict):
+        made = tuple((label, stated[label]) for label in sorted(stated) if stated[label] is not None)
+    else:
+        made = lettered(stated) if isinstance(stated, list) else ()
+    texts = [text for _, text in made]
+    if not 2 <= len(made) <= most or made != lettered(texts) or not all(isinstance(text, str) for text in texts):
+        row.fail(field, f"2 to {most} texts, in a list or under A, B, C and so on", stated)
+    return made
+
+
+def letter_of(row: Row, options: Options) -> str:
+    """Return the letter of the right option; BenchmarkError where the record's answer is none of theirs."""
+    labels, answer = [label for label, _ in options], row.text("answer").strip()
+    return answer if answer in labels else row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
 
 
 def distinct(id: str, seen: Counter[str]) -> str:
@@ -129,7 +172,6 @@ def distinct(id: str, seen: Counter[str]) -> str:
     return id if seen[id] == 1 else f"{id}~{seen[id]}"
 
 
-Options = tuple[tuple[str, str], ...]
 _LABEL = re.compile(r"[^\W_]{1,20}")
 
 

@@ -22,6 +22,7 @@ from documents.places import local
 from documents.rows import Row
 from documents.types import Chunk, Document, Page
 from experiments.benchmarks.base import About, Loaded, RecordFiles, gathered
+from experiments.benchmarks.fields import tagged
 from experiments.benchmarks.hub import fetched
 from experiments.question import Benchmark, Gold, Question, Scheme
 
@@ -48,13 +49,12 @@ class FinanceBench(RecordFiles):
     kind: Literal["financebench"] = "financebench"
     corpus: str | None = None
 
-    def load(self) -> Benchmark:
-        """Load the chosen questions."""
+    def whole(self) -> Benchmark:
+        """Return all questions, over the PDFs where they are there."""
         beside = fetched(self.path) / "pdfs"
         pdfs = local(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
         questions, documents = gathered(_question(row, pdfs) for row in self.rows())
-        return self.select(Benchmark("financebench", questions, documents,
-                                     corpus=None if pdfs is None else str(pdfs)))
+        return Benchmark("financebench", questions, documents, corpus=None if pdfs is None else str(pdfs))
 
     def files(self) -> list[Path]:
         """List the file of the questions, which other files may stand beside."""
@@ -65,14 +65,13 @@ class FinanceBench(RecordFiles):
 def _question(row: Row, pdfs: Path | None) -> Loaded:
     name = row.text("doc_name")
     pages = {(page.source, page.pages[0].number): page for page in map(_page, row.parts("evidence"))}
-    tags = {"question_type": row.text("question_type"), "reasoning": row.optional("question_reasoning"),
-            "company": row.text("company"),
-            "pdf": "here" if pdfs is not None and (pdfs / f"{name}.pdf").is_file() else "absent"}
+    here = pdfs is not None and (pdfs / f"{name}.pdf").is_file()
     return Question(
         id=row.id("financebench_id"), text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
         gold=tuple(Gold(source, page=number) for source, number in pages),
         given=tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values()),
-        tags={tag: (value,) for tag, value in tags.items() if value}), pages.values()
+        tags=tagged(question_type=row.text("question_type"), reasoning=row.optional("question_reasoning"),
+                    company=row.text("company"), pdf="here" if here else "absent")), pages.values()
 
 
 def _page(part: Row) -> Document:

@@ -36,16 +36,10 @@ def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
     """
     if not path.startswith(_PREFIX):
         return local(path)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
-
-    name, _, revision = path.removeprefix(_PREFIX).partition("@")
     try:
-        return Path(snapshot_download(name, repo_type="dataset", revision=revision or None,
-                                      allow_patterns=["*.parquet", "*.jsonl", "*.json", *also],
-                                      local_files_only=_ONLY_CACHED.get()))
-    except (OSError, HFValidationError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return _snapshot(path, ["*.parquet", "*.jsonl", "*.json", *also], _ONLY_CACHED.get())
+    except (OSError, ValueError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         why = "is not fetched by a replay" if _ONLY_CACHED.get() else f"could not be fetched ({reason})"
         raise BenchmarkError(f"{path}: not in the hub's cache and {why}; put the files into a folder and give its "
                              "path") from error
@@ -53,12 +47,15 @@ def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
 
 def is_cached(path: str) -> bool:
     """Tell whether files of a `hub:` path are in the hub's cache; nothing is fetched."""
+    try:
+        return bool(_snapshot(path, None, only_cached=True))
+    except (OSError, ValueError):
+        return False
+
+
+def _snapshot(path: str, patterns: list[str] | None, only_cached: bool) -> Path:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
 
     name, _, revision = path.removeprefix(_PREFIX).partition("@")
-    try:
-        snapshot_download(name, repo_type="dataset", revision=revision or None, local_files_only=True)
-    except (OSError, HFValidationError):
-        return False
-    return True
+    return Path(snapshot_download(name, repo_type="dataset", revision=revision or None, allow_patterns=patterns,
+                                  local_files_only=only_cached))

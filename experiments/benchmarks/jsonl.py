@@ -107,14 +107,10 @@ class OwnQuestions(Selection):
     path: str
     corpus: str | None = None
 
-    def load(self) -> Benchmark:
-        """Load the chosen questions.
-
-        Raises:
-            BenchmarkError: the file cannot be read, or a line does not fit.
-        """
+    def whole(self) -> Benchmark:
+        """Return all questions of the file."""
         path = local(self.path)
-        return self.select(Benchmark(path.stem, read_questions(path), corpus=self.corpus))
+        return Benchmark(path.stem, read_questions(path), corpus=self.corpus)
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
         """Score what the questions have gold for: options and sub-answers bring metrics beside those of graded answers.
@@ -204,9 +200,9 @@ class Demo(Selection):
 
     kind: Literal["demo"] = "demo"
 
-    def load(self) -> Benchmark:
-        """Load the chosen questions."""
-        return self.select(load_demo())
+    def whole(self) -> Benchmark:
+        """Return all questions."""
+        return load_demo()
 
 
 def load_demo() -> Benchmark:

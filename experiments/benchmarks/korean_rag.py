@@ -19,16 +19,16 @@ from collections.abc import Collection
 from typing import Literal
 
 from documents.errors import BenchmarkError
-from documents.rows import Row, read_rows
+from documents.rows import Row
 from documents.types import Chunk, Document, Page
-from experiments.benchmarks.base import About, Selection, files_below, gathered
-from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.base import About, RecordFiles, gathered
+from experiments.benchmarks.fields import parted, tagged
 from experiments.question import Benchmark, Gold, Question, Scheme
 
 _PAGE = re.compile(r"(.+) - (\d{1,6})", re.DOTALL)
 
 
-class KoreanRag(Selection):
+class KoreanRag(RecordFiles):
     """Korean pages, all of which every question is searched over; `by:domain` tells their fields apart.
 
     Attributes:
@@ -47,29 +47,21 @@ class KoreanRag(Selection):
                     views=("by:domain",))
 
     kind: Literal["korean_rag"] = "korean_rag"
-    path: str
 
-    def load(self) -> Benchmark:
-        """Load the chosen questions, over all pages.
-
-        Raises:
-            BenchmarkError: passages or questions are not there, or a record does not fit.
-        """
-        place = fetched(self.path)
-        rows = [row for file in files_below(place) for row in read_rows(file)]
+    def whole(self) -> Benchmark:
+        """Return all questions, over all pages."""
+        asked, passages = parted(self.rows(), "doc_id")
+        if not passages or not asked:
+            raise BenchmarkError(f"{self.path}: expected a folder with the passages, which have a doc_id, in one file, "
+                                 "and the questions in another")
         pages: dict[str, Document] = {}
-        for row in (row for row in rows if "doc_id" in row.fields):
+        for row in passages:
             page = _page(row.id("doc_id"), row.text("contents"))
-            if page.id in pages:
+            if pages.setdefault(page.id, page) is not page:
                 row.fail("doc_id", "an id that no other passage has", page.id)
-            pages[page.id] = page
-        asked = [row for row in rows if "doc_id" not in row.fields]
-        if not pages or not asked:
-            raise BenchmarkError(f"{place}: expected a folder with the passages, which have a doc_id, in one file, and "
-                                 "the questions in another")
         questions, _ = gathered((_question(row, pages), ()) for row in asked)
         shared = tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values())
-        return self.select(Benchmark("korean_rag", questions, pages, shared))
+        return Benchmark("korean_rag", questions, pages, shared)
 
 
 def _page(id: str, text: str) -> Document:
@@ -80,13 +72,11 @@ def _page(id: str, text: str) -> Document:
 
 
 def _question(row: Row, pages: Collection[str]) -> Question:
-    id = row.id("qid", "index")
-    answers = row.filled_texts("generation_gt")
+    id, answers = row.id("qid", "index"), row.filled_texts("generation_gt")
     if not answers:
         row.fail("generation_gt", "at least one answer", [])
-    domain = id.partition("_")[2]
     return Question(id=id, text=row.filled("query"), answers=answers, answerable=True, gold=_gold(row, pages),
-                    tags={"language": ("ko",), **({"domain": (domain,)} if domain else {})})
+                    tags=tagged(language="ko", domain=id.partition("_")[2]))
 
 
 def _gold(row: Row, pages: Collection[str]) -> tuple[Gold, ...]:
@@ -95,8 +85,6 @@ def _gold(row: Row, pages: Collection[str]) -> tuple[Gold, ...]:
     if not isinstance(lists, list) or not lists or not all(
             isinstance(ids, list) and ids and all(isinstance(id, str) for id in ids) for ids in lists):
         row.fail("retrieval_gt", "lists of passages' ids", lists)
-    named = dict.fromkeys(id for ids in lists for id in ids)
-    for id in named:
-        if id not in pages:
-            row.fail("retrieval_gt", "the id of a passage", id)
+    named = dict.fromkeys(id if id in pages else row.fail("retrieval_gt", "the id of a passage", id)
+                          for ids in lists for id in ids)
     return tuple(map(Gold, named))

@@ -14,8 +14,6 @@ One record, of the published shape and made up; the second document is the text 
 
 Raw files, one record each, add `validity_scalar` (1 to 5; 4 and 5 are valid) and `example_id`; generation logs are read
 too. One published record has no documents: under `given` it is shown none.
-
-What MDBench's documents and tables say, out of the forms that their generator left them in.
 """
 from __future__ import annotations
 
@@ -23,14 +21,14 @@ import ast
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from documents.rows import Row
 from documents.types import Chunk
 from experiments.benchmarks.base import About, Loaded, RecordFiles
-from experiments.benchmarks.fields import distinct, passage
+from experiments.benchmarks.fields import distinct, passage, tagged
 from experiments.question import Question, Scheme
 
 _LONGEST = 100_000
@@ -58,11 +56,8 @@ def unwrapped(document: str) -> str:
 def _texts(node: ast.expr) -> Iterator[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
         yield str(node.value)
-    elif isinstance(node, ast.Dict):
-        for value in node.values:
-            yield from _texts(value)
-    elif isinstance(node, ast.List | ast.Tuple | ast.Set):
-        for item in node.elts:
+    elif isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set):
+        for item in node.values if isinstance(node, ast.Dict) else node.elts:
             yield from _texts(item)
     else:
         raise ValueError("not a literal of texts")
@@ -142,29 +137,20 @@ class Mdbench(RecordFiles):
             if self.only_valid and "validity_scalar" in row.fields and row.number("validity_scalar") < _VALID:
                 continue
             id = distinct(row.stated_id("example_id") or str(place), seen)
-            yield to_question(row, id, self.unwrap)
+            yield _question(row, id, self.unwrap)
 
 
-def to_question(row: Row, id: str, unwrap: bool = True) -> Loaded:
-    """Return the question of one record, and its documents.
-
-    Raises:
-        BenchmarkError: the record does not fit: file, line, field, expected.
-    """
-    contents = _documents(row)
+def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
+    """The question of one record, and its documents."""
     brought = [passage(unwrapped(content) if unwrap else content, id=f"{id}/{number}")
-               for number, content in enumerate(contents, start=1)]
+               for number, content in enumerate(_documents(row), start=1)]
     given = tuple(chunk for _, chunk in brought)
-    table = row.text("table").strip()
     shown: Chunk | None = None
-    if table:
+    if table := row.text("table").strip():
         brought.append(passage(pipe_table(table) if unwrap else table, id=f"{id}/table"))
         shown = brought[-1][1]
-    tags = _tags(row)
-    if not given:
-        tags["documents"] = ("none",)
-    if shown is not None and "\n" not in shown.content:
-        tags["table"] = ("one line",)
+    tags = _tags(row) | tagged(documents="" if given else "none",
+                               table="one line" if shown and "\n" not in shown.content else "")
     return Question(
         id=id, text=row.filled("question"), answers=(row.filled("ground_truth"),), answerable=True, given=given,
         table=shown, tags=tags), [document for document, _ in brought]
@@ -179,22 +165,18 @@ def _renamed(row: Row) -> Row:
 
 def _documents(row: Row) -> list[str]:
     """The documents of the one text; a heading counts where it has the next number."""
-    text = row.text("documents")
-    starts: list[tuple[int, int]] = []
+    text, starts, ends = row.text("documents"), list[int](), list[int]()
     for heading in _HEADER.finditer(text):
         if int(heading[1]) == len(starts) + 1:
-            starts.append(heading.span())
-    if text.strip() and (not starts or text[:starts[0][0]].strip()):
+            starts.append(heading.end())
+            ends.append(heading.start())
+    if text.strip() and (not starts or text[:ends[0]].strip()):
         row.fail("documents", "text that begins with 'Document 1: '", text)
-    ends = [start for start, _ in starts[1:]] + [len(text)]
-    return [text[start:end].strip() for (_, start), end in zip(starts, ends, strict=False)]
+    return [text[start:end].strip() for start, end in zip(starts, [*ends[1:], len(text)], strict=False)]
 
 
 def _tags(row: Row) -> dict[str, tuple[str, ...]]:
-    breakdown: Mapping[str, Any] = row.decoded("characteristic_breakdown", dict, "a dictionary of characteristics")
+    breakdown = row.decoded("characteristic_breakdown", dict, "a dictionary of characteristics")
     part = row.part("characteristic_breakdown", breakdown)
-    tags: dict[str, tuple[str, ...]] = {
-        name.replace("-", "_"): (str(part.number(name)),) for name in CHARACTERISTICS}
-    if "validity_scalar" in row.fields:
-        tags["validity"] = (str(row.number("validity_scalar")),)
-    return tags
+    validity = str(row.number("validity_scalar")) if "validity_scalar" in row.fields else ""
+    return tagged(**{name.replace("-", "_"): str(part.number(name)) for name in CHARACTERISTICS}, validity=validity)

@@ -27,6 +27,7 @@ from retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
 MANIFEST = "manifest.json"
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
 VERSION: Literal[2] = 2
+_PLACES = ("given", "pool", "whole", "negatives")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +137,15 @@ def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
 
 
 def _placed(question: Question) -> _Placed:
-    def ids(chunks: Iterable[Chunk]) -> tuple[str, ...]:
-        return tuple(chunk.id for chunk in chunks)
-
+    ids = {place: tuple(chunk.id for chunk in getattr(question, place)) for place in _PLACES}
     bare = replace(question, given=(), pool=(), whole=(), negatives=(), table=None)
-    return _Placed(bare, ids(question.given), ids(question.pool), ids(question.whole), ids(question.negatives),
-                   None if question.table is None else question.table.id)
+    return _Placed(bare, **ids, table=None if question.table is None else question.table.id)
 
 
 def _whole(placed: _Placed, chunks: Mapping[str, Chunk], row: Row) -> Question:
-    def of(ids: Iterable[str]) -> tuple[Chunk, ...]:
-        return tuple(chunks[id] for id in ids)
-
     try:
-        return replace(
-            placed.question, given=of(placed.given), pool=of(placed.pool), whole=of(placed.whole),
-            negatives=of(placed.negatives), table=None if placed.table is None else chunks[placed.table])
+        found: dict[str, Any] = {place: tuple(chunks[id] for id in getattr(placed, place)) for place in _PLACES}
+        return replace(placed.question, **found, table=None if placed.table is None else chunks[placed.table])
     except KeyError as error:
         row.fail("given", f"ids of chunks of {CHUNKS}", error.args[0])
 
@@ -189,14 +183,10 @@ class MinedBenchmark(Selection):
     kind: Literal["mined"] = "mined"
     path: str
 
-    def load(self) -> Benchmark:
-        """Load the chosen questions.
-
-        Raises:
-            BenchmarkError: the folder is no mined benchmark, or one of its files is missing or damaged.
-        """
+    def whole(self) -> Benchmark:
+        """Return all questions with their negatives."""
         folder = local(self.path)
-        return self.select(read_benchmark(folder, read_manifest(folder)))
+        return read_benchmark(folder, read_manifest(folder))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
         """Return that of the benchmark it was mined from; its paper's tables are of other evidence, and left out."""

@@ -10,10 +10,8 @@ One row, of the published shape and made up. The sub-task may also be the name o
      "question": "How many people did the ferry carry on Tuesday?",
      "choices": ["40", "80", "120", "None of the above"], "answer": "B", "subtask": "arithmetic"}
 
-The paper's Table 1 counts 24 relation, 18 event and 145 world items, and its Table 2 comes out with 110, 28 and 200.
-The figures of a run are over the items that the file holds.
-
-MRCEval's three tasks and thirteen sub-tasks, and the names under which files know them (Table 1 of the paper).
+The paper's Table 1, whose tasks and sub-tasks these are, counts 24 relation, 18 event and 145 world items, and its
+Table 2 comes out with 110, 28 and 200. The figures of a run are over the items that the file holds.
 """
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from typing import Literal
 
 from documents.rows import Row
 from experiments.benchmarks.base import About, Loaded, RecordFiles
-from experiments.benchmarks.fields import distinct, gold_chunk, lettered, passage
+from experiments.benchmarks.fields import choices, distinct, gold_chunk, letter_of, passages, tagged
 from experiments.question import Question, Scheme
 from strategies.reading import fold
 
@@ -45,7 +43,7 @@ _NAMES = {
     "cosmos qa": "commonsense", "korc": "world", "pubmedqa": "domain", "logicbench": "logical", "drop": "arithmetic",
     "morehopqa": "multi-hop", "menatqa": "temporal",
 }
-_TASK_WORDS = {"context": "Context", "knowledge": "Knowledge", "reasoning": "Reasoning"}
+_TASKS = {task.lower(): task for task in TASKS.values()}
 
 
 def named_subtask(text: str) -> str | None:
@@ -53,19 +51,16 @@ def named_subtask(text: str) -> str | None:
 
     None where it names none, or several.
     """
+    return _named(text, _NAMES)
+
+
+def _named(text: str, names: Mapping[str, str]) -> str | None:
     folded = f" {fold(text)} "
-    named = {subtask for name, subtask in _NAMES.items() if f" {name} " in folded}
-    return named.pop() if len(named) == 1 else None
-
-
-def named_task(text: str) -> str | None:
-    """Return the one task that the text names; None where it names none, or several."""
-    named = {task for word, task in _TASK_WORDS.items() if word in fold(text).split()}
+    named = {known for name, known in names.items() if f" {name} " in folded}
     return named.pop() if len(named) == 1 else None
 
 
 _SUBTASK_FIELDS = ("subtask", "sub_task", "sub-task", "task", "category")
-_LABELS = "ABCD"
 
 
 class Mrceval(RecordFiles):
@@ -87,31 +82,19 @@ class Mrceval(RecordFiles):
     def loaded(self) -> Iterable[Loaded]:
         """Yield the questions; those without an id are counted by sub-task."""
         seen: Counter[str] = Counter()
-        return (to_question(row, seen) for row in self.rows())
+        return (_question(row, seen) for row in self.rows())
 
 
-def to_question(row: Row, seen: Counter[str]) -> Loaded:
-    """Return the question of one record, and its document; a question about knowledge may come without a context.
-
-    Args:
-        seen: the ids so far, and how many questions without one.
-
-    Raises:
-        BenchmarkError: the record does not fit: file, line, field, expected.
-    """
-    tags = _tags(row)
-    options = _options(row)
-    context = "" if row.fields.get("context", "") is None else row.text("context")
-    if not context.strip():
-        tags["context"] = ("none",)
-    brought = [passage(context)] if context.strip() else []
-    labels, answer = [label for label, _ in options], row.text("answer").strip()
-    if answer not in labels:
-        row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
+def _question(row: Row, seen: Counter[str]) -> Loaded:
+    """The question of one record, and its documents; one about knowledge may come without a context."""
+    tags, options, context = _tags(row), choices(row, "choices", len("ABCD")), row.optional("context")
+    if "context" not in row.fields:
+        row.fail("context", "text or null", None)
+    documents, given = passages([("", context)] if context.strip() else [])
     return Question(
-        id=_id(row, tags, seen), text=row.filled("question"), answers=(answer,), answerable=True,
-        gold=tuple(gold_chunk(chunk) for _, chunk in brought), given=tuple(chunk for _, chunk in brought),
-        options=options, tags=tags), [document for document, _ in brought]
+        id=_id(row, tags, seen), text=row.filled("question"), answers=(letter_of(row, options),), answerable=True,
+        gold=tuple(map(gold_chunk, given)), given=given, options=options,
+        tags=tags | tagged(context="" if given else "none")), documents
 
 
 def _id(row: Row, tags: Mapping[str, tuple[str, ...]], seen: Counter[str]) -> str:
@@ -123,33 +106,13 @@ def _id(row: Row, tags: Mapping[str, tuple[str, ...]], seen: Counter[str]) -> st
     return distinct(f"{kind}-{seen[f'of {kind}']}", seen)
 
 
-def _options(row: Row) -> tuple[tuple[str, str], ...]:
-    choices = row.fields.get("choices")
-    if isinstance(choices, dict):
-        kept = {label: choices[label] for label in sorted(choices) if choices[label] is not None}
-        if set(kept) != set(_LABELS[:len(kept)]):
-            row.fail("choices", "the labels A to D", choices)
-    elif isinstance(choices, list):
-        kept = dict(lettered(choices))
-    else:
-        row.fail("choices", "a list of two to four texts, or a dictionary of them under A to D", choices)
-    if not 2 <= len(kept) <= len(_LABELS) or not all(isinstance(text, str) for text in kept.values()):
-        row.fail("choices", "two to four texts", choices)
-    return tuple(kept.items())
-
-
 def _tags(row: Row) -> dict[str, tuple[str, ...]]:
     """The sub-task and its task, from the record's own field, else from the file's or its folder's name, else none."""
     stated = {field: row.text(field) for field in _SUBTASK_FIELDS if row.fields.get(field) is not None}
     names = list(stated.values()) or [row.file.stem, row.file.parent.name]
     subtask = next((known for name in names if (known := named_subtask(name))), None)
-    task = TASKS[subtask] if subtask else next((known for name in names if (known := named_task(name))), None)
+    task = TASKS[subtask] if subtask else next((known for name in names if (known := _named(name, _TASKS))), None)
     field = next(iter(stated), "")
     if stated and (task is None or (subtask is None and field.startswith("sub"))):
         row.fail(field, f"one of the sub-tasks {', '.join(TASKS)}", stated[field])
-    tags: dict[str, tuple[str, ...]] = {}
-    if task:
-        tags["task"] = (task,)
-    if subtask:
-        tags["subtask"] = (subtask,)
-    return tags
+    return tagged(task=task or "", subtask=subtask or "")

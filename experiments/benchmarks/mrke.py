@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
 from documents.rows import Row
-from documents.types import Chunk, Document
 from experiments.benchmarks.base import About, Loaded, RecordFiles
-from experiments.benchmarks.fields import chained, distinct, gold_chunk, passage
+from experiments.benchmarks.fields import chained, distinct, gold_chunk, passages, tagged
 from experiments.benchmarks.titled import joined
 from experiments.question import Question, Scheme
 
@@ -75,45 +74,37 @@ class Mrke(RecordFiles):
         seen: Counter[str] = Counter()
         for place, row in enumerate(self.rows(), start=1):
             id = distinct(row.stated_id() or row.stated_id("_id") or str(place), seen)
-            for question, documents in to_questions(row, id):
+            for question, documents in _questions(row, id):
                 if self.versions in ("both", *question.tags["version"]):
                     yield question, documents
 
 
-def to_questions(row: Row, id: str) -> Iterator[Loaded]:
-    """Yield the original, where the record holds it, and the question itself.
-
-    Raises:
-        BenchmarkError: the record does not fit: file, line, field, expected.
-    """
-    original = _original(row)
+def _questions(row: Row, id: str) -> Iterator[Loaded]:
+    """The original, where the record holds it under `original` or in fields that begin with `original_`, and the
+    question itself."""
+    original: Row | None = None
+    if row.fields.get(_ORIGINAL) is not None:
+        original = row.part(_ORIGINAL, row.fields[_ORIGINAL])
+    elif row.fields.get(f"{_ORIGINAL}_question") is not None:
+        prefix = f"{_ORIGINAL}_"
+        fields = {name.removeprefix(prefix): value for name, value in row.fields.items()
+                  if name.startswith(prefix) and value is not None}
+        original = Row(row.file, row.line, fields, row.within + prefix)
     version = row.optional("version") or "edited"
     if version not in ("edited", _ORIGINAL):
         row.fail("version", "edited or original", version)
-    pair = row.stated_id("pair") or (id if original else None)
-    tags = {"version": (version,)} | ({"pair": (pair,)} if pair else {})
-    question, documents = _question(row, id, tags)
+    pair = row.stated_id("pair") or (id if original else "")
+    question = _question(row, id, tagged(version=version, pair=pair))
     if original is not None:
-        yield _question(original, f"{id}-{_ORIGINAL}", tags | {"version": (_ORIGINAL,)})
-    yield question, documents
+        yield _question(original, f"{id}-{_ORIGINAL}", tagged(version=_ORIGINAL, pair=pair))
+    yield question
 
 
-def _original(row: Row) -> Row | None:
-    """The fields under `original`, or those that begin with `original_`."""
-    if row.fields.get(_ORIGINAL) is not None:
-        return row.part(_ORIGINAL, row.fields[_ORIGINAL])
-    prefix = f"{_ORIGINAL}_"
-    fields = {name.removeprefix(prefix): value for name, value in row.fields.items()
-              if name.startswith(prefix) and value is not None}
-    return Row(row.file, row.line, fields, f"{row.within}{prefix}") if "question" in fields else None
-
-
-def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
+def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
     """The question; an original may be without its sub-questions."""
     found = {field: next((name for name in names if name in row.fields), None) for field, names in _NAMES.items()}
     row = replace(row, fields={**row.fields, **{field: row.fields[name] for field, name in found.items() if name}})
-    asked: tuple[str, ...] = ()
-    answered: tuple[str, ...] = ()
+    asked, answered = tuple[str, ...](), tuple[str, ...]()
     if tags["version"] == ("edited",) or "sub_questions" in row.fields:
         asked, answered = row.filled_texts("sub_questions"), row.filled_texts("sub_answers")
         if len(asked) != len(answered):
@@ -123,28 +114,29 @@ def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
     context = row.fields.get("context")
     if not isinstance(context, list) or not context:
         row.fail("context", "a list of passages", context)
-    made = [_passage(row, f"context[{at}]", item) for at, item in enumerate(context)]
-    supporting = _supporting(row, len(made))
-    gold = [gold_chunk(chunk) for place, (document, chunk) in enumerate(made)
+    documents, given = passages(_passage(row, f"context[{at}]", item) for at, item in enumerate(context))
+    supporting = _supporting(row, len(given))
+    gold = [gold_chunk(chunk) for place, (document, chunk) in enumerate(zip(documents, given, strict=True))
             if place in supporting or document.title in supporting]
     return Question(
         id=id, text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
-        gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for _, chunk in made), sub_questions=asked,
-        sub_answers=answered, tags={**_tags(row, len(asked)), **tags}), [document for document, _ in made]
+        gold=tuple(dict.fromkeys(gold)), given=given, sub_questions=asked, sub_answers=answered,
+        tags=tagged(hops=_hops(row, len(asked)), type=row.optional("type").strip().lower()) | tags), documents
 
 
-def _passage(row: Row, field: str, item: Any) -> tuple[Document, Chunk]:
+def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
+    """Title and text."""
     if isinstance(item, str):
-        return passage(item)
+        return "", item
     if isinstance(item, dict):
         part = row.part(field, item)
-        return passage(part.text("text"), part.optional("title"))
+        return part.optional("title"), part.text("text")
     if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
         title, text = item
         if isinstance(text, str):
-            return passage(text, title)
+            return title, text
         if isinstance(text, list) and all(isinstance(sentence, str) for sentence in text):
-            return passage(joined(text), title)
+            return title, joined(text)
     return row.fail(field, "a text, [title, [sentence, ...]], or a record with title and text", item)
 
 
@@ -159,16 +151,10 @@ def _supporting(row: Row, passages: int) -> set[str | int]:
     return {fact[0] for fact in facts}
 
 
-def _tags(row: Row, asked: int) -> dict[str, tuple[str, ...]]:
-    """Hops, as stated, else as many as there are sub-questions, and the question's type where it is stated."""
-    tags: dict[str, tuple[str, ...]] = {}
+def _hops(row: Row, asked: int) -> str:
+    """As stated, else as many as there are sub-questions."""
     stated = row.fields.get("hops")
-    if stated is not None:
-        match = _HOPS.fullmatch(str(stated).strip())
-        tags["hops"] = (match[1] or match[2] if match else row.fail("hops", "a number of hops", stated),)
-    elif asked:
-        tags["hops"] = (str(asked),)
-    kind = row.optional("type")
-    if kind:
-        tags["type"] = (kind.strip().lower(),)
-    return tags
+    if stated is None:
+        return str(asked or "")
+    match = _HOPS.fullmatch(str(stated).strip())
+    return match[1] or match[2] if match else row.fail("hops", "a number of hops", stated)

@@ -26,17 +26,16 @@ from pydantic import Field
 
 from documents.chunkers import Sections
 from documents.errors import BenchmarkError
-from documents.rows import Row, read_rows
+from documents.rows import Row
 from documents.types import Chunk, Document, digest
-from experiments.benchmarks.base import About, Selection, files_below, gathered
-from experiments.benchmarks.fields import distinct, passage, pieces
-from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.base import About, RecordFiles, gathered
+from experiments.benchmarks.fields import distinct, parted, passage, pieces
 from experiments.question import Benchmark, Gold, Question, Scheme
 
 _NONE = "null_query"
 
 
-class MultiHopRag(Selection):
+class MultiHopRag(RecordFiles):
     """MultiHop-RAG: all queries are searched over the one collection.
 
     Attributes:
@@ -59,23 +58,17 @@ class MultiHopRag(Selection):
     path: str = "hub:yixuantt/MultiHopRAG"
     size: int = Field(default=1000, ge=1)
 
-    def load(self) -> Benchmark:
-        """Load the chosen queries, over the whole collection.
-
-        Raises:
-            BenchmarkError: queries or articles are not there, or a record does not fit.
-        """
-        path = fetched(self.path)
-        rows = [row for file in files_below(path) for row in read_rows(file)]
-        if len({"query" in row.fields for row in rows}) < 2:
-            raise BenchmarkError(f"{path}: expected a folder with the queries in one file and the articles in another, "
-                                 "such as MultiHopRAG.json and corpus.json")
-        articles = [_article(row, self.size) for row in rows if "query" not in row.fields]
-        corpus = {document.id: document for document, _ in articles}
-        seen: Counter[str] = Counter()
-        questions, _ = gathered((_question(row, corpus, seen), ()) for row in rows if "query" in row.fields)
-        return self.select(Benchmark("multihop_rag", questions, corpus,
-                                     shared=tuple(chunk for _, chunks in articles for chunk in chunks)))
+    def whole(self) -> Benchmark:
+        """Return all queries, over the whole collection."""
+        articles, asked = parted(self.rows(), "query")
+        if not articles or not asked:
+            raise BenchmarkError(f"{self.path}: expected a folder with the queries in one file and the articles in "
+                                 "another, such as MultiHopRAG.json and corpus.json")
+        made = [_article(row, self.size) for row in articles]
+        corpus, seen = {document.id: document for document, _ in made}, Counter[str]()
+        questions, _ = gathered((_question(row, corpus, seen), ()) for row in asked)
+        return Benchmark("multihop_rag", questions, corpus,
+                         shared=tuple(chunk for _, chunks in made for chunk in chunks))
 
 
 def _article(row: Row, size: int) -> tuple[Document, tuple[Chunk, ...]]:
@@ -105,6 +98,4 @@ def _gold(part: Row, corpus: Mapping[str, Document]) -> Gold:
     """Where the fact stands in its article; the article where its text has it in other words."""
     address, fact = part.text("url"), part.text("fact").strip()
     start = corpus[address].plain.find(fact) if address in corpus else -1
-    if start < 0:
-        return Gold(address)
-    return Gold(address, format="plain", start=start, end=start + len(fact))
+    return Gold(address) if start < 0 else Gold(address, format="plain", start=start, end=start + len(fact))

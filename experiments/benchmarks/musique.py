@@ -21,7 +21,7 @@ from typing import Literal
 
 from documents.rows import Row
 from experiments.benchmarks.base import About, Loaded, SplitFiles
-from experiments.benchmarks.fields import chained, gold_chunk, passage
+from experiments.benchmarks.fields import chained, gold_chunk, passages, tagged
 from experiments.question import Question, Scheme
 
 
@@ -43,22 +43,19 @@ class Musique(SplitFiles):
 
     def question(self, row: Row) -> Loaded:
         """Return the question of one record. One without an answer has no chain to follow, and the id of its twin."""
-        id, answerable = row.id("id"), row.flag("answerable", True)
-        given = row.parts("paragraphs")
-        made = [passage(part.text("paragraph_text"), part.text("title")) for part in given]
-        chunks = tuple(chunk for _, chunk in made)
-        gold = [gold_chunk(chunk) for part, chunk in zip(given, chunks, strict=True)
+        id, answerable, paragraphs = row.id("id"), row.flag("answerable", True), row.parts("paragraphs")
+        documents, given = passages((part.text("title"), part.text("paragraph_text")) for part in paragraphs)
+        gold = [gold_chunk(chunk) for part, chunk in zip(paragraphs, given, strict=True)
                 if part.flag("is_supporting", False)]
         parts = row.parts("question_decomposition") if answerable else []
         sub_answers = tuple(part.filled("answer") for part in parts)
         asked, chain = chained([part.filled("question") for part in parts], sub_answers)
         answer = row.filled("answer") if answerable else row.text("answer")
-        answers = dict.fromkeys((answer, *row.texts("answer_aliases")))
         hops = id.partition("hop")[0]
         if not hops.isdecimal():
             row.fail("id", "an id that begins with 2hop, 3hop or 4hop", id)
-        tags = {"hops": (hops,)} | ({"chain": (chain,)} if parts else {})
         return Question(
-            id=id if answerable else f"{id}-unanswerable", text=row.filled("question"), answers=tuple(answers),
-            answerable=answerable, gold=tuple(dict.fromkeys(gold)), given=chunks,
-            sub_questions=asked, sub_answers=sub_answers, tags=tags), [document for document, _ in made]
+            id=id if answerable else f"{id}-unanswerable", text=row.filled("question"),
+            answers=tuple(dict.fromkeys((answer, *row.texts("answer_aliases")))), answerable=answerable,
+            gold=tuple(dict.fromkeys(gold)), given=given, sub_questions=asked, sub_answers=sub_answers,
+            tags=tagged(hops=hops, chain=chain if parts else "")), documents

@@ -27,7 +27,7 @@ from pydantic import Field
 
 from documents.rows import Row
 from experiments.benchmarks.base import About, Loaded, RecordFiles, alternating
-from experiments.benchmarks.fields import gold_chunk, passage
+from experiments.benchmarks.fields import gold_chunk, passages
 from experiments.question import Question, Scheme
 
 _ALTERNATIVES = 64
@@ -68,15 +68,14 @@ class Rgb(RecordFiles):
         holding = [] if self._rejects else holding[:max(self.passages - count, parts)]
         shown = [(text, True) for text in holding] + [(text, False) for text in negative[:count]]
         Random(f"{self.seed}:{id}").shuffle(shown)
-        made = [(passage(text), holds) for text, holds in shown]
-        rest = [passage(text) for text in negative[count:]]
-        gold = [gold_chunk(chunk) for (_, chunk), holds in made if holds and self.test == "noise"]
+        documents, given = passages(("", text) for text, _ in shown)
+        others, rest = passages(("", text) for text in negative[count:])
+        gold = [gold_chunk(chunk) for (_, holds), chunk in zip(shown, given, strict=True)
+                if holds and self.test == "noise"]
         return Question(
             id=id, text=row.filled("query"), answers=_answers(row),
-            answerable=self.test == "counterfactual" or bool(holding),
-            gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for (_, chunk), _ in made),
-            negatives=tuple(chunk for _, chunk in rest), tags={"test": (self.test,)},
-        ), [document for document, _ in (*(pair for pair, _ in made), *rest)]
+            answerable=self.test == "counterfactual" or bool(holding), gold=tuple(dict.fromkeys(gold)), given=given,
+            negatives=rest, tags={"test": (self.test,)}), documents + others
 
     @property
     def _rejects(self) -> bool:

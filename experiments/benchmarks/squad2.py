@@ -71,6 +71,6 @@ def _questions(row: Row) -> Iterator[Row]:
 def _answers(row: Row) -> tuple[str, ...]:
     """The accepted texts, each once, from a list of answers or from the hub's columns."""
     stated = row.fields.get("answers")
-    if isinstance(stated, dict):
-        return tuple(dict.fromkeys(row.part("answers", stated).filled_texts("text")))
-    return tuple(dict.fromkeys(answer.filled("text") for answer in row.parts("answers")))
+    texts = row.part("answers", stated).filled_texts("text") if isinstance(stated, dict) else (
+        answer.filled("text") for answer in row.parts("answers"))
+    return tuple(dict.fromkeys(texts))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from documents.rows import Row
 from documents.types import Chunk, Document
-from experiments.benchmarks.fields import gold_chunk, passage, pieces
+from experiments.benchmarks.fields import gold_chunk, passage, passages, pieces
 from experiments.question import Gold
 
 Units = Literal["paragraphs", "sentences"]
@@ -39,27 +39,22 @@ def with_facts(row: Row, units: Units) -> TitledMaterial:
             row.fail(f"supporting_facts[{place}]", "a title and the number of a sentence", number)
     if units == "paragraphs":
         return whole(found, [title for title, _ in facts])
-    documents: list[Document] = []
-    given: list[Chunk] = []
-    gold: dict[tuple[str, int], Gold] = {}
-    for title, sentences in found:
-        document, _ = passage(joined(sentences), title)
-        chunks = pieces(document, sentences)
-        documents.append(document)
-        given += chunks.values()
-        gold.update({(title, place): gold_chunk(chunk) for place, chunk in chunks.items()})
+    documents = [passage(joined(sentences), title)[0] for title, sentences in found]
+    given = [((document.title, place), chunk) for document, (_, sentences) in zip(documents, found, strict=True)
+             for place, chunk in pieces(document, sentences).items()]
+    chunks = dict(given)
     # A fact that names no sentence is still to be found, as in HotpotQA's own scores.
-    wanted = [gold.get(fact) or Gold(fact[0], chunk=f"{fact[0]}#{fact[1]}") for fact in facts]
-    return TitledMaterial(tuple(documents), tuple(given), tuple(dict.fromkeys(wanted)))
+    gold = [gold_chunk(chunks[fact]) if fact in chunks else Gold(fact[0], chunk=f"{fact[0]}#{fact[1]}")
+            for fact in facts]
+    return TitledMaterial(tuple(documents), tuple(chunk for _, chunk in given), tuple(dict.fromkeys(gold)))
 
 
 def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> TitledMaterial:
     """Make each paragraph one chunk; those with the titles are gold, and a title that has none is gold too."""
-    made = [passage(joined(sentences), title) for title, sentences in found]
-    gold = [gold_chunk(chunk) for document, chunk in made if document.title in titles]
-    gold += [Gold(title) for title in titles if title not in {title for title, _ in found}]
-    return TitledMaterial(tuple(document for document, _ in made), tuple(chunk for _, chunk in made),
-                          tuple(dict.fromkeys(gold)))
+    documents, chunks = passages((title, joined(sentences)) for title, sentences in found)
+    gold = [gold_chunk(chunk) for (title, _), chunk in zip(found, chunks, strict=True) if title in titles]
+    gold += [Gold(title) for title in titles if title not in dict(found)]
+    return TitledMaterial(tuple(documents), chunks, tuple(dict.fromkeys(gold)))
 
 
 def paragraphs(row: Row, field: str = "context") -> list[tuple[str, list[str]]]:

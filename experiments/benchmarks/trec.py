@@ -10,7 +10,6 @@ Format: trec.nist.gov/data/qrels_eng; what a collection may be used for, its own
 """
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from documents.places import local
@@ -44,26 +43,17 @@ class Trec(Selection):
     topics: str | None = None
     corpus: str | None = None
 
-    def load(self) -> Benchmark:
-        """Load the chosen queries, over the whole corpus.
-
-        Raises:
-            BenchmarkError: a file is not there, or a line does not fit.
-        """
+    def whole(self) -> Benchmark:
+        """Return all queries, over the whole corpus."""
         path = fetched(self.path, also=("*.tsv", "*.txt", "*.qrels"))
         folder = path if path.is_dir() else path.parent
         qrels = part(path, "qrels", (*_TEXT, ".qrels", *RECORDS))[0] if path.is_dir() else path
-        questions = judged_questions(read_qrels(qrels), read_topics(self._topics(folder)), qrels)
+        named = [folder / f"topics{suffix}" for suffix in (*_TEXT, *RECORDS)] if self.topics is None else []
+        topics = [local(self.topics)] if self.topics is not None else (
+            [file for file in named if file.is_file()][:1] or part(folder, "queries", (*RECORDS, *_TEXT)))
+        name, questions = f"trec:{folder.name}", judged_questions(read_qrels(qrels), read_topics(topics), qrels)
         place = folder / "corpus" if self.corpus is None else local(self.corpus)
-        name = f"trec:{folder.name}"
         if place.is_dir() and not files_in(place, RECORDS):
-            return self.select(Benchmark(name, questions, corpus=str(place)))
+            return Benchmark(name, questions, corpus=str(place))
         files = part(folder, "corpus") if self.corpus is None else files_below(place, RECORDS)
-        documents, shared = read_corpus(files)
-        return self.select(Benchmark(name, questions, documents, shared))
-
-    def _topics(self, folder: Path) -> list[Path]:
-        if self.topics is not None:
-            return [local(self.topics)]
-        named = [folder / f"topics{suffix}" for suffix in (*_TEXT, *RECORDS)]
-        return [file for file in named if file.is_file()][:1] or part(folder, "queries", (*RECORDS, *_TEXT))
+        return Benchmark(name, questions, *read_corpus(files))

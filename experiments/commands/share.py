@@ -90,7 +90,7 @@ def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
     from experiments.terminal.display import print_json, print_table, say
 
     with open_finished(run) as finished:
-        checks = checks_of(finished)
+        checks = list(checks_of(finished))
     agrees = all(check.agrees for check in checks)
     if json:
         print_json({"run": str(run), "agrees": agrees, "checks": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -14,9 +14,8 @@ from typing import Any, Literal
 from experiments.cells import FACTORS
 from experiments.question import Question
 from experiments.record import Result, StoredStep
-from experiments.running.labels import guarded
+from experiments.running.rejudge import guarded
 from experiments.runs.finished import Finished
-from strategies.types import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,35 +75,24 @@ def _step(step: StoredStep, text: Callable[[str], str]) -> Mapping[str, Any]:
 
 
 Kind = Literal["text", "whole", "number", "truth"]
+# A list, such as that of the cited numbers, is text: JSON.
+_OF_ANSWER: Mapping[str, Kind] = {
+    "outcome": "text", "answer": "text", "refused": "truth", "answerable": "truth", "cited": "text",
+    "invalid_citations": "text", "gold_in_view": "truth", "gold_total": "whole", "passages": "whole", "judge": "text",
+    "grade": "text", "points": "whole", "judge_note": "text", "notes": "text", "failure": "text"}
+_USED: Mapping[str, Kind] = {"prompt_tokens": "whole", "completion_tokens": "whole", "cached_tokens": "whole",
+                             "calls": "whole", "price": "number"}
+_TIMED: Mapping[str, Kind] = {"seconds": "number", "attempts": "whole", "retried": "whole", "replayed": "whole",
+                              "paid": "number", "finished": "text"}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column. A list, such as that of the cited numbers, is text: JSON."""
-
-    name: str
-    kind: Kind = "text"
-
-
-_OF_ANSWER = (
-    Column("outcome"), Column("answer"), Column("refused", "truth"), Column("answerable", "truth"), Column("cited"),
-    Column("invalid_citations"), Column("gold_in_view", "truth"), Column("gold_total", "whole"),
-    Column("passages", "whole"), Column("judge"), Column("grade"), Column("points", "whole"), Column("judge_note"),
-    Column("notes"), Column("failure"))
-_USED = (Column("prompt_tokens", "whole"), Column("completion_tokens", "whole"), Column("cached_tokens", "whole"),
-         Column("calls", "whole"), Column("price", "number"))
-_OTHERS = ("judge", "sub")  # whose calls are not among the answer's own: the judge's, those of sub-questions
-_TIMED = (Column("seconds", "number"), Column("attempts", "whole"), Column("retried", "whole"),
-          Column("replayed", "whole"), Column("paid", "number"), Column("finished"))
-
-
-def columns(scores: Sequence[str]) -> tuple[Column, ...]:
-    """Return all columns of a run, in order; each score's is `score.NAME`."""
-    factors = (Column(name, "whole" if name == "repeat" else "text") for name in FACTORS)
-    others = (Column(f"{who}_{column.name}", column.kind) for who in _OTHERS for column in _USED)
-    return (Column("run"), Column("cell"), Column("cell_name"), *factors, Column("question"), Column("text"),
-            Column("gold"), Column("tags"), *_OF_ANSWER, Column("cause"),
-            *(Column(f"score.{name}", "number") for name in scores), *_USED, *others, *_TIMED)
+def columns(scores: Iterable[str]) -> dict[str, Kind]:
+    """Return all columns of a run, in order, with what they hold; each score's is `score.NAME`."""
+    texts: dict[str, Kind] = dict.fromkeys(("run", "cell", "cell_name", *FACTORS, "question", "text", "gold", "tags"),
+                                           "text")
+    others = {f"{who}_{name}": kind for who in ("judge", "sub") for name, kind in _USED.items()}
+    return {**texts, "repeat": "whole", **_OF_ANSWER, "cause": "text",
+            **{f"score.{name}": "number" for name in scores}, **_USED, **others, **_TIMED}
 
 
 def rows(material: ExportedRun) -> Iterator[dict[str, Any]]:
@@ -113,16 +101,15 @@ def rows(material: ExportedRun) -> Iterator[dict[str, Any]]:
     factors = {row["id"]: {name: row.get(name) for name in FACTORS} for row in run.rows}
     for record in run.folder.records():
         result = record.result
+        question = run.questions[result.question]
+        used = {who + name: getattr(usage, name) for name in _USED for who, usage in (
+            ("", result.usage), ("judge_", result.judge_usage), ("sub_", result.sub_usage))}
         yield {"run": run.name, "cell": result.cell, "cell_name": run.labels[result.cell], **factors[result.cell],
-               **_question(run.questions[result.question]), **_answer(result), "cause": material.cause(result),
-               **{f"score.{name}": value for name, value in result.scores.items()},
-               **_used("", result.usage), **_used("judge_", result.judge_usage), **_used("sub_", result.sub_usage),
+               "question": question.id, "text": question.text, "gold": _listed(question.answers),
+               "tags": json.dumps(_lists(question), ensure_ascii=False, sort_keys=True),
+               **_answer(result), "cause": material.cause(result),
+               **{f"score.{name}": value for name, value in result.scores.items()}, **used,
                **record.timing.model_dump()}
-
-
-def _question(question: Question) -> dict[str, Any]:
-    return {"question": question.id, "text": question.text, "gold": _listed(question.answers),
-            "tags": json.dumps(_lists(question), ensure_ascii=False, sort_keys=True)}
 
 
 def _answer(result: Result) -> dict[str, Any]:
@@ -136,10 +123,6 @@ def _answer(result: Result) -> dict[str, Any]:
             "failure": result.failure and f"{result.failure.kind}: {result.failure.message}"}
 
 
-def _used(who: str, usage: Usage) -> dict[str, Any]:
-    return {who + column.name: getattr(usage, column.name) for column in _USED}
-
-
 def _listed(values: Sequence[object]) -> str:
     return json.dumps(list(values), ensure_ascii=False)
 
@@ -151,14 +134,12 @@ _BATCH = 2_000  # rows of a Parquet row group
 def write_csv(material: ExportedRun, path: Path) -> None:
     """Write one row for each question in each cell; a text that a spreadsheet would run as a formula begins with `'`,
     and what could steer a terminal is escaped, as `\\x1b`."""
-    header = columns(_scores(material))
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([column.name for column in header])
+        writer = csv.DictWriter(file, _columns(material))
+        writer.writeheader()
         for row in rows(material):
-            values = (row.get(column.name) for column in header)
-            writer.writerow([guarded(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value))
-                             if isinstance(value, str) else value for value in values])
+            writer.writerow({name: guarded(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value))
+                             if isinstance(value, str) else value for name, value in row.items()})
 
 
 def write_parquet(material: ExportedRun, path: Path) -> None:
@@ -166,21 +147,21 @@ def write_parquet(material: ExportedRun, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    header = columns(_scores(material))
+    header = _columns(material)
     kinds = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
-    schema = pa.schema([(column.name, kinds[column.kind]) for column in header])
+    schema = pa.schema([(name, kinds[kind]) for name, kind in header.items()])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         all_rows = rows(material)
         while batch := list(islice(all_rows, _BATCH)):
-            writer.write_table(pa.table([[_typed(row.get(column.name), column) for row in batch] for column in header],
-                                        schema=schema))
+            writer.write_table(pa.table([[_typed(row.get(name), kind) for row in batch]
+                                         for name, kind in header.items()], schema=schema))
 
 
-def _scores(material: ExportedRun) -> list[str]:
-    return list(dict.fromkeys(name for result in material.run.folder.results() for name in result.scores))
+def _columns(material: ExportedRun) -> dict[str, Kind]:
+    return columns(name for result in material.run.folder.results() for name in result.scores)
 
 
-def _typed(value: Any, column: Column) -> Any:
+def _typed(value: Any, kind: Kind) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
-    return str(value) if column.kind == "text" and value is not None else value
+    return str(value) if kind == "text" and value is not None else value

@@ -1,14 +1,29 @@
-"""A model as judge: asked by the rubric, and once more where its reply cannot be read; as published, only once."""
+"""A model as judge, asked by a rubric, and once more where its reply cannot be read; as published, only once.
+
+The prompts are ours: `prompts/RUBRIC.md`, and `prompts/RUBRIC_repair.md` for the second time.
+
+`grades`: Correct, Partially Correct or Wrong, and the type of an error: the three grades of section 4.1 and the four
+error types of Figure 13 of the CReSt paper.
+
+`points`: a whole number from 0 to 10, as MDBench has its answers graded. As published (github.com/jpeper/MDBench,
+`scripts/eval/evaluate.py`), a model first shortens the reply to its final answer; of a strategy that asks for
+reasoning, only what stands between the first `ANSWER: ` and the next, where the reply has one. Corrected scoring
+grades the answer as it is, without its citations.
+
+`steps`: which reference steps the reasoning holds, stated or taken for granted (DetectiveQA, section 4). The prompt
+shows all that the model said outside its answer; what is too long for the judge's context is unjudged, not cut.
+"""
 from __future__ import annotations
 
-from typing import Literal
+import re
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.judges.base import Graded, Judging
-from experiments.judges.rubrics import BRIEFS
-from experiments.record import Verdict
-from strategies.reading import read_answer
+from experiments.judges.base import GRADES, Graded, Judging, fill, plain, stated
+from experiments.record import Grade, Verdict
+from strategies.reading import read_answer, strip_citations, strip_last_citations
 from strategies.types import Failure, Generate, Message
 
 
@@ -33,25 +48,122 @@ class ModelJudge(BaseModel):
     def judge(self, graded: Graded) -> Judging:
         """Ask once; under corrected scoring once more where the reply cannot be read. Then the answer is unjudged."""
         published = graded.scoring == "as-published"
-        brief = BRIEFS[graded.rubric]
-        if brief.as_published is not None and published:
-            material = yield from brief.as_published(graded, self.max_tokens)
-            if isinstance(material, str):
-                return Verdict(judge=self.name, note=material)
-            graded = material
-        messages: tuple[Message, ...] = (Message("user", (brief.ask(graded),)),)
-        flaws = []
-        for purpose in ("judge",) if published else ("judge", "judge_repair"):
-            reply = yield Generate(messages, purpose, max_tokens=self.max_tokens, see_failure=True)
+        if graded.rubric == "points" and published:
+            reply = yield self._asked("judge_compress", _compressing(graded))
             if isinstance(reply, Failure):
                 return Verdict(judge=self.name, note=f"call failed: {reply.kind}")
-            verdict = None if reply.finish_reason == "length" else \
-                brief.read(read_answer(reply.text)[0], graded, self.name)
-            if verdict is not None:
-                return verdict
+            text, _ = read_answer(reply.text)
+            if not text or reply.finish_reason == "length":
+                return Verdict(judge=self.name, note="the shortened answer was " + ("cut" if text else "empty"))
+            graded = replace(graded, predicted=text)
+        asked = [Message("user", (fill(graded.rubric, _fields(graded)),))]
+        flaws = []
+        for purpose in ("judge",) if published else ("judge", "judge_repair"):
+            reply = yield self._asked(purpose, *asked)
+            if isinstance(reply, Failure):
+                return Verdict(judge=self.name, note=f"call failed: {reply.kind}")
             # A reply that was cut is not read at all: what it would have gone on to say is unknown.
-            flaws.append("cut by the token limit" if reply.finish_reason == "length" else
-                         "unreadable" if reply.text.strip() else "empty")
-            messages += (Message("assistant", (reply.text or "(empty)",)), Message("user", (brief.repair(graded),)))
+            cut = reply.finish_reason == "length"
+            if not cut and (found := _read(read_answer(reply.text)[0], graded)) is not None:
+                return Verdict(judge=self.name, **found)
+            flaws.append("cut by the token limit" if cut else "unreadable" if reply.text.strip() else "empty")
+            last = len(graded.steps) - 1
+            numbers = {"numbers": f"0 to {last}" if last else "0"} if graded.rubric == "steps" else {}
+            asked += [Message("assistant", (reply.text or "(empty)",)),
+                      Message("user", (fill(f"{graded.rubric}_repair", numbers),))]
         note = flaws[0] if len(set(flaws)) == 1 else "unreadable"
         return Verdict(judge=self.name, note=note if published else f"{note} twice")
+
+    def _asked(self, purpose: str, *messages: Message) -> Generate:
+        return Generate(messages, purpose, max_tokens=self.max_tokens, see_failure=True)
+
+
+def _fields(graded: Graded) -> dict[str, str]:
+    """What fills the prompt of the rubric."""
+    if graded.rubric == "steps":
+        return {"question": graded.question, "steps": numbered(graded.steps), "reasoning": graded.reasoning}
+    predicted = graded.predicted
+    if graded.scoring == "corrected":
+        predicted = strip_citations(predicted)
+    elif graded.rubric == "grades":
+        predicted = strip_last_citations(predicted)
+    return {"question": graded.question, "accepted": "\nor: ".join(graded.answers), "predicted": predicted}
+
+
+def _read(text: str, graded: Graded) -> dict[str, Any] | None:
+    """What a verdict holds by the rubric; None where the reply has not exactly one reading."""
+    if graded.rubric == "grades":
+        grade = read_grade(text)
+        return grade and {"grade": grade[0], "error_type": grade[1]}
+    found = read_points(text) if graded.rubric == "points" else read_steps(text, len(graded.steps))
+    return None if found is None else {graded.rubric: found}
+
+
+def _compressing(graded: Graded) -> Message:
+    """The request to shorten a reply to its final answer, as the published code has it."""
+    parts = graded.predicted.split(_ANSWER) if graded.reasoned else []
+    whole = parts[1] if len(parts) > 1 else graded.predicted
+    return Message("user", (fill("points_compress", {"question": graded.question, "predicted": whole}),))
+
+
+ErrorType = Literal["AnswerRefusal", "NumericMistakes", "MissingDetail", "Others"]
+_GRADES_BY_WORD: dict[str, Grade] = {grade.lower(): grade for grade in GRADES}
+_ERROR_TYPES: dict[str, ErrorType] = {kind.lower(): kind for kind in get_args(ErrorType)}
+
+
+def read_grade(text: str) -> tuple[Grade, ErrorType | None] | None:
+    """Read the grade and the error type of a judge's reply; None where it says not exactly one grade on its own line.
+
+    The error type is None for Correct and where the reply names none, or none that is known.
+    """
+    grade = _GRADES_BY_WORD.get((stated(text, "Grade") or "").lower())
+    if grade is None:
+        return None
+    error = _ERROR_TYPES.get((stated(text, "Error ?type") or "").lower())
+    return grade, None if grade == "Correct" else error
+
+
+MOST_POINTS = 10
+_ANSWER = "ANSWER: "
+_POINTS = re.compile(r"(10|[0-9])(?:\s*(?:/|out of)\s*10)?", re.IGNORECASE)
+
+
+def read_points(text: str) -> int | None:
+    """Read the points of a judge's reply, 0 to 10: after `Grade:` on its own line, or all that the reply says.
+
+    Returns:
+        None where there is no such number, or there are two; one that is no whole number or out of range is none.
+    """
+    grade = stated(text, "Grade")
+    match = _POINTS.fullmatch(plain(text) if grade is None else grade)
+    return int(match[1]) if match else None
+
+
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_NUMBERS = re.compile(r"\s*[0-9]{1,4}\s*(?:,\s*[0-9]{1,4}\s*)*")
+
+
+def read_steps(text: str, count: int) -> tuple[int, ...] | None:
+    """Read the numbers, from 0, in the one list with which a judge's reply ends, in order and each once.
+
+    Args:
+        count: of the reference steps.
+
+    Returns:
+        None where the reply has no list or several, does not end with it, or the list holds anything but numbers
+        below `count`. An empty list is a reading.
+    """
+    lists = _BRACKETS.findall(text)
+    if len(lists) != 1 or not plain(text).endswith("]"):
+        return None
+    if not lists[0].strip():
+        return ()
+    if not _NUMBERS.fullmatch(lists[0]):
+        return None
+    held = sorted(set(map(int, lists[0].split(","))))
+    return tuple(held) if held[-1] < count else None
+
+
+def numbered(steps: tuple[str, ...]) -> str:
+    """Return the steps, one a line, numbered from 0."""
+    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps))

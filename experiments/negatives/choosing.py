@@ -1,17 +1,23 @@
-"""Choosing a question's negatives among what the miners found, in turns and past the guard; and how hard each is."""
+"""Choosing a question's negatives among what the miners found, in turns and past the guard; and how hard each is.
+
+Where the guard left a question short, the miners look deeper, until they find nothing more.
+"""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from documents.types import Chunk
-from experiments.negatives.guard import Guard, above_gold
-from experiments.negatives.types import Chosen, Rejected, Wanted
-from experiments.question import Bucket, FoundBy, Mined
-from experiments.running.gold import ShownTexts
+from experiments.negatives.guard import Guard, Rarity
+from experiments.negatives.types import Chosen, MiningSettings, Reason, Rejected, Wanted
+from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
+from experiments.running.gold import Places, ShownTexts, SourceOf, by_source, match
 from retrieval.hits import DECIMALS
-from retrieval.types import Hit, Scorer
+from retrieval.mining import Miner, MiningQuery
+from retrieval.types import Hit, Progress, Scorer
+from strategies.types import Passage
 
 _THIRDS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 
@@ -58,8 +64,9 @@ class Scores:
         if None in scores:
             self._asked.setdefault(id, (wanted, {}))[1][chunk.id] = chunk
             return None
-        ours, *gold = (score for score in scores if score is not None)
-        return above_gold(chunk, ours, gold)
+        ours, *others = (score for score in scores if score is not None)
+        gold = max(others)
+        return Rejected(chunk, "reranker", {"score": round(ours, 4), "gold": round(gold, 4)}) if ours > gold else None
 
     def score(self) -> set[str]:
         """Score what was asked for, and return the ids of the questions that have to be chosen for once more.
@@ -85,10 +92,10 @@ def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, sco
     Args:
         found: what each miner found for the question, in the order of the miners' turns.
     """
-    by: dict[str, tuple[FoundBy, ...]] = {}
+    by: dict[str, tuple[FoundBy, ...]] = defaultdict(tuple)
     for miner, hits in found.items():
         for hit in hits:
-            by[hit.chunk.id] = (*by.get(hit.chunk.id, ()), FoundBy(miner, hit.rank, round(hit.score, DECIMALS)))
+            by[hit.chunk.id] += (FoundBy(miner, hit.rank, round(hit.score, DECIMALS)),)
     passing = _Passing(wanted, guard, scores)
     left = {miner: map(attrgetter("chunk"), hits) for miner, hits in found.items()}
     first = next(iter(left))
@@ -128,3 +135,96 @@ class _Passing:
                 return True
             self.rejected.append(why)
         return False
+
+
+MOST_GOLD = 5
+"""Chunks that a question keeps of gold that is known by page or document alone; CReSt has one to five."""
+_COARSE: dict[str, Reason] = {"page": "gold_page", "document": "gold_document"}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Where negatives are found.
+
+    Attributes:
+        chunks: of the collection.
+        indexed: whether they are an index's, which knows the benchmark's documents by their source alone.
+        nearest: the chunks that are nearest to a query, best first.
+    """
+
+    chunks: Sequence[Chunk]
+    source_of: SourceOf
+    indexed: bool
+    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]
+
+
+def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSettings) -> Iterator[Wanted]:
+    """Yield each question with what is to be mined for it: gold that is left out, what it keeps, how many it lacks."""
+    places = Places(candidates.chunks, candidates.source_of)
+    shared = Places(benchmark.shared, candidates.source_of)
+    for question in benchmark.questions:
+        own = Places(question.own, candidates.source_of).gold(question.gold) or shared.gold(question.gold)
+        gold = question.gold + (by_source(question.gold, benchmark.documents) if candidates.indexed else ())
+        left_out = places.gold(gold)
+        levels = match(gold, map(Passage, range(len(left_out)), left_out), candidates.source_of).levels
+        coarse = tuple(Rejected(chunk, reason) for row, chunk in enumerate(left_out)
+                       if (reason := _COARSE.get(levels[row] or "")))
+        shown = own or left_out
+        if coarse and len(shown) > MOST_GOLD:
+            shown = tuple(candidates.nearest(question.text, left_out)[:MOST_GOLD])
+        yield _wanted(question, tuple(dict.fromkeys((*own, *left_out))), shown, coarse, settings)
+
+
+def _wanted(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, ...], coarse: tuple[Rejected, ...],
+            settings: MiningSettings) -> Wanted:
+    keeps_own = bool(question.given) and (settings.keep or (question.answerable and not gold))
+    kept = question.given if keeps_own else shown
+    out = frozenset(chunk.id for chunk in (*gold, *kept))
+    asked = MiningQuery(question.id, question.text, gold or question.given, out)
+    fill = max(0, settings.fill - len(kept))
+    return Wanted(question, asked, kept, keeps_own, gold, fill, settings.per_question, coarse)
+
+
+_FIRST = 20  # candidates of each miner in the first round, and at least two for each that is wanted
+_DEEPER = 4
+_GROUP = 512  # questions that are mined for together
+
+
+def in_rounds(wanted: Sequence[Wanted], settings: MiningSettings, miners: Mapping[str, Miner], scorer: Scorer | None,
+              rarity: Rarity, progress: Progress) -> list[Chosen]:
+    """Choose negatives for each question, in their order.
+
+    Args:
+        miners: by name, in the order of their turns.
+        scorer: the reranker, if any.
+        rarity: of words among the candidates.
+
+    Raises:
+        UserError: a miner's or the reranker's model is not to be had.
+    """
+    chosen: dict[str, Chosen] = {}
+    for first in range(0, len(wanted), _GROUP):
+        group = wanted[first:first + _GROUP]
+        guards = {one.question.id: Guard(one, settings.thresholds, rarity) for one in group}
+        scores, left = Scores(scorer), list(group)
+        depth = min(settings.depth, max(_FIRST, 2 * max(one.total for one in group)))
+        while left:
+            queries = [one.asked for one in left]
+            by_miner = {name: miner.mine(queries, depth) for name, miner in miners.items()}
+            found = {one.question.id: {name: hits[place] for name, hits in by_miner.items()}
+                     for place, one in enumerate(left)}
+            unsettled = {one.question.id: one for one in left}
+            while unsettled:  # once more as long as a candidate that was taken had yet to be scored
+                chosen |= {id: choose(one, found[id], guards[id], scores) for id, one in unsettled.items()}
+                unsettled = {id: unsettled[id] for id in scores.score()}
+            short = [one.question.id for one in left if len(chosen[one.question.id].chunks) < one.total]
+            for id in short:
+                if all(len(hits) < depth for hits in found[id].values()):
+                    chosen[id] = replace(chosen[id], why_short="no candidate is left")
+                elif depth == settings.depth:
+                    why = f"the first {depth} candidates of each miner were looked at"
+                    chosen[id] = replace(chosen[id], why_short=why)
+            left = [one for one in left if one.question.id in short and chosen[one.question.id].why_short is None]
+            depth = min(settings.depth, depth * _DEEPER)
+        progress("questions mined", len(chosen), len(wanted))
+    return [chosen[one.question.id] for one in wanted]

@@ -1,29 +1,29 @@
 """Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other."""
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from sys import maxsize
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from documents.errors import BenchmarkError, SettingsError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Selection
 from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines, write_lines, write_manifest
-from experiments.negatives.choosing import hardness_of, mined
+from experiments.negatives.choosing import Candidates, hardness_of, in_rounds, mined, wanted_of
 from experiments.negatives.guard import Rarity
-from experiments.negatives.rounds import Candidates, Rounds, wanted_of
 from experiments.negatives.types import REASONS, Chosen, MiningSettings, Wanted, best_rank, with_negatives
-from experiments.question import Benchmark, Bucket, FoundBy, Mined
+from experiments.question import Benchmark, Bucket, Mined
 from retrieval.embedders.opening import open_embedder
 from retrieval.hits import DECIMALS
 from retrieval.index import Index
-from retrieval.mining import Miner, Nearness, Rows, check_miners, open_miner
+from retrieval.mining import Nearness, Rows, check_miners, open_miner
 from retrieval.pool import Pool
 from retrieval.rerankers.reranker import Aids
 from retrieval.storage.cache import CachedEmbedder
@@ -47,16 +47,14 @@ def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[
     Args:
         rejected_near: the hardness of every candidate that the guard rejected.
     """
-    by_miner: dict[str, Counter[str]] = {}
-    reasons: Counter[str] = Counter()
+    by_miner: dict[str, Counter[str]] = defaultdict(Counter)
     for one in chosen:
         for rejected in one.rejected:
-            reasons[rejected.reason] += 1
             for miner in [each.miner for each in rejected.found] or [NOBODY]:
-                by_miner.setdefault(miner, Counter())[rejected.reason] += 1
-        for found in one.found.values():
-            for each in found:
-                by_miner.setdefault(each.miner, Counter())["kept"] += 1
+                by_miner[miner][rejected.reason] += 1
+        for each in chain.from_iterable(one.found.values()):
+            by_miner[each.miner]["kept"] += 1
+    reasons = Counter(rejected.reason for one in chosen for rejected in one.rejected)
     kept = sum(len(one.chunks) for one in chosen)
     every = [each for one in mined for each in one.values()]
     hardness = {bucket: [one.hardness for one in every if one.bucket == bucket] for bucket in _BUCKETS}
@@ -69,13 +67,6 @@ def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[
             "guard": {"ranks": _by_rank(chosen),
                       "hardness": {"kept": _mean([one.hardness for one in every]), "rejected": _mean(rejected_near)}},
             "short": sum(one.why_short is not None for one in chosen)}
-
-
-def short(wanted: Sequence[Wanted], chosen: Sequence[Chosen]) -> dict[str, dict[str, Any]]:
-    """Return by question id how many negatives were wanted, kept and rejected, and why there are no more."""
-    return {one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
-                              "why": found.why_short}
-            for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None}
 
 
 def _by_rank(chosen: Sequence[Chosen]) -> dict[str, dict[str, int]]:
@@ -142,20 +133,6 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
     return MiningSource(benchmark, pool.scope(_SCOPE), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    question: str
-    reason: str
-    figures: Mapping[str, str | float]
-    found: tuple[FoundBy, ...]
-    chunk: str
-    document: str
-    content: str
-
-
-_DECISION = TypeAdapter(_Decision)
-
-
 def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
     """Mine negatives for the questions of a benchmark and write it with them into a new folder.
 
@@ -182,20 +159,27 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
     wanted = list(wanted_of(benchmark, _candidates(source, rows, nearness), settings))
     scorer = None if settings.reranker is None else settings.reranker.open(Aids())
-    rounds = Rounds(settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
-                    Rarity(chunk.content for chunk in source.collection.chunks))
-    chosen = rounds.mined(wanted, progress)
+    chosen = in_rounds(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
+                       Rarity(chunk.content for chunk in source.collection.chunks), progress)
     cosines = nearness.of([one.question.text for one in wanted],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
+    rejected = nearness.of([one.question.text for one in wanted],
+                           [rows.rows_of(each.chunk.id for each in one.rejected if each.guarded) for one in chosen])
     by_chunk = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
     questions = tuple(with_negatives(each, found, by, settings.seed)
                       for each, found, by in zip(wanted, chosen, by_chunk, strict=True))
+    made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
+               "embedder": source.collection.embedder.identity,
+               "reranker": None if settings.reranker is None else settings.reranker.identity(),
+               "miners": {name: identity for name, (_, identity) in opened.items()}}
     manifest = MinedManifest(
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
-        mining=settings.model_dump(mode="json"), collection=_collection(source, settings, opened),
-        counts=counted(wanted, chosen, by_chunk, _rejected_near(wanted, chosen, rows, nearness)),
-        short=short(wanted, chosen))
+        mining=settings.model_dump(mode="json"), collection=made_of,
+        counts=counted(wanted, chosen, by_chunk, [hardness_of(cosine) for own in rejected for cosine in own]),
+        short={one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
+                                 "why": found.why_short}
+               for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None})
     brought = dict.fromkeys(chunk.document for question in questions for chunk in question.chunks)
     brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)
     made = replace(benchmark, questions=questions, documents={id: source.document(id) for id in brought})
@@ -215,23 +199,9 @@ def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candida
     return Candidates(source.collection.chunks, source.source_of, source.index is not None, nearest)
 
 
-def _rejected_near(wanted: Sequence[Wanted], chosen: Sequence[Chosen], rows: Rows, nearness: Nearness) -> list[float]:
-    cosines = nearness.of([one.question.text for one in wanted],
-                          [rows.rows_of(each.chunk.id for each in one.rejected if each.guarded) for one in chosen])
-    return [hardness_of(cosine) for own in cosines for cosine in own]
-
-
-def _collection(source: MiningSource, settings: MiningSettings,
-                opened: Mapping[str, tuple[Miner, str]]) -> dict[str, Any]:
-    reranker = None if settings.reranker is None else settings.reranker.identity()
-    return {"chunks": len(source.collection.chunks), "content": source.collection.content,
-            "embedder": source.collection.embedder.identity, "reranker": reranker,
-            "miners": {name: identity for name, (_, identity) in opened.items()}}
-
-
 def _decisions(wanted: Iterable[Wanted], chosen: Iterable[Chosen]) -> Iterator[str]:
     for one, found in zip(wanted, chosen, strict=True):
         for each in found.rejected:
-            yield _DECISION.dump_json(_Decision(
-                one.question.id, each.reason, each.figures, each.found, each.chunk.id, each.chunk.document,
-                each.chunk.content)).decode()
+            yield to_json({"question": one.question.id, "reason": each.reason, "figures": each.figures,
+                           "found": each.found, "chunk": each.chunk.id, "document": each.chunk.document,
+                           "content": each.chunk.content}).decode()

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from agents.client import ModelClient
 from agents.database import Database
@@ -20,6 +20,9 @@ from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.spending import Budget, CellLimits, shown
 from strategies.types import Generate, Usage
+
+if TYPE_CHECKING:
+    from experiments.running.plan import Plan
 
 Item = TypeVar("Item")
 _RECORDED = ("SELECT total(json_extract(reply, '$.usage.price')), total(json_extract(reply, '$.usage.prompt_tokens')),"
@@ -97,21 +100,29 @@ class Spending:
                 raise
             self.stopped = True
 
-    def end(self, path: object, done: int, expected: int) -> NoReturn:
+    def check(self, plan: Plan, done: Collection[tuple[str, str]]) -> None:
+        """End the session where its budget is spent by now; raises as `end` does."""
+        if self.is_over():
+            self.end(plan, done)
+
+    def end(self, plan: Plan, done: Collection[tuple[str, str]]) -> NoReturn:
         """End the session in one line.
 
         Args:
-            path: of the run's folder.
-            done: records that are there, of so many expected.
+            done: the (cell, question) pairs that have a record.
 
         Raises:
             BudgetSpent: always.
         """
-        left = self.left()
+        left, cells = self.left(), {cell.id for cell in plan.cells}
         name = next((name for name in left if left[name] == 0), "seconds")
         limit, spent = getattr(self.budget, name), self.spent()[name]
-        raise BudgetSpent(f"{path}: the budget of {shown(name, limit)} is spent ({shown(name, spent)}), and {done:,} "
-                          f"of {expected:,} records are there; {_how(name, max(limit, spent))}")
+        there, amount = sum(cell in cells for cell, _ in done), max(limit, spent)
+        more = f"{2 * amount:.0f}" if amount >= 1 else f"{2 * amount:.2g}"
+        how = ("the same command continues, for as long again" if name == "seconds" else
+               f"a larger budget continues, as in --budget {name}={more}")
+        raise BudgetSpent(f"{plan.settings.folder}: the budget of {shown(name, limit)} is spent "
+                          f"({shown(name, spent)}), and {there:,} of {plan.expected:,} records are there; {how}")
 
 
 class Metered:
@@ -162,13 +173,6 @@ def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
             raise SettingsError(f"budget.dollars: no price is known of {name}; give calls.prices, in US dollars per "
                                 f"million tokens, as in prices: {{{name!r}: {{prompt: 1, completion: 4}}}}, or set "
                                 "budget.tokens")
-
-
-def _how(name: str, amount: float) -> str:
-    if name == "seconds":
-        return "the same command continues, for as long again"
-    more = f"{2 * amount:.0f}" if amount >= 1 else f"{2 * amount:.2g}"
-    return f"a larger budget continues, as in --budget {name}={more}"
 
 
 class CellBudgets:

@@ -14,17 +14,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.cassette import CallLine, Cassette, is_cassette, write_cassette
 from documents.errors import BenchmarkError, RunError, SettingsError
-from experiments.record import Result
 from experiments.running.crossing import finders_of, strategies_of
 from experiments.running.identity import difference
 from experiments.running.recording import chunks_pin, embedder_pin, how_pin, index_pin
-from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.file import check_settings, read_value
+from experiments.settings.file import check_settings
 from experiments.settings.matrix import retrievers_of
-from experiments.settings.retrievers import RetrieverFactor
-from experiments.settings.targets import Part, narrowed, option
+from experiments.settings.targets import Part, narrowed, option, put
 from strategies.types import Usage
 
 if TYPE_CHECKING:
@@ -113,29 +110,27 @@ class Replay:
             RunError: they are others.
         """
         if self.same_settings(plan.settings) and plan.questions_hash != self.about.benchmark.hash:
-            raise RunError(f"{self.about.benchmark.name}: the questions{self.place(plan.settings)} are not "
-                           f"those that {self.path} was recorded with; name the files of those with --set "
-                           "benchmark.path=PATH")
-
-    def place(self, settings: RunSettings) -> str:
-        """Describe where the settings have the benchmark's files, and who says so."""
-        path, said = (getattr(one.benchmark, "path", None) for one in (settings, self.recorded))
-        return "" if path is None else f" at {path}, which is where {self.path} has them," if path == said else \
-            f" at {path}"
+            path = self._place_of(plan.settings)
+            own = f", which is where {self.path} has them," if path == self._place_of(self.recorded) else ""
+            where = "" if path is None else f" at {path}{own}"
+            raise RunError(f"{self.about.benchmark.name}: the questions{where} are not those that {self.path} was "
+                           "recorded with; name the files of those with --set benchmark.path=PATH")
 
     def explained(self, error: BenchmarkError, settings: RunSettings) -> BenchmarkError:
         """Return the error of files that cannot be read, with who says that they are there."""
-        paths = [getattr(one.benchmark, "path", None) for one in (settings, self.recorded)]
-        if paths[0] is None or paths[0] != paths[1]:
+        path = self._place_of(settings)
+        if path is None or path != self._place_of(self.recorded):
             return error
         return BenchmarkError(f"{error}; that is where {self.path} has them: name another place with --set "
                               "benchmark.path=PATH")
 
+    def _place_of(self, settings: RunSettings) -> str | None:
+        return getattr(settings.benchmark, "path", None)
+
     def pins(self, plan: Plan) -> dict[str, str]:
         """Return the recorded contents of what a plan searches; retrievers of one name search one thing."""
-        recorded = finders_of(self.recorded, retrievers_of(self.recorded))
-        before = {name: _searches(one.retriever) for name, one in recorded.items()}
-        now = {name: _searches(one.retriever) for name, one in plan.finders.items()}
+        before, now = ({name: one.retriever.model_copy(update={"name": "", "k": 1}) for name, one in finders.items()}
+                       for finders in (finders_of(self.recorded, retrievers_of(self.recorded)), plan.finders))
         names = {pin for name, searches in now.items() if before.get(name) == searches
                  for pin in (chunks_pin(name), embedder_pin(name), how_pin(name),
                              *(index_pin((name, format)) for format in FORMATS))}
@@ -147,19 +142,14 @@ def portable(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name not in LEFT_OUT}
 
 
-def _searches(retriever: RetrieverFactor) -> tuple[object, ...]:
-    return retriever.model_copy(update={"name": "", "k": 1}),
-
-
 def misses(folder: RunFolder) -> int:
     """Count the calls and searches of a run's records that were missed, the judge's and those of sub-questions too."""
-    return sum(_missed(result) for result in folder.results_with(_KIND))
-
-
-def _missed(result: Result) -> int:
-    steps = [*result.trace, *(step for sub in result.subs for step in sub.trace)]
-    return (sum(step.failure is not None and step.failure.kind == _KIND for step in steps)
-            + (result.verdict is not None and result.verdict.note.endswith(_KIND)))
+    found = 0
+    for result in folder.results_with(_KIND):
+        steps = [*result.trace, *(step for sub in result.subs for step in sub.trace)]
+        found += sum(step.failure is not None and step.failure.kind == _KIND for step in steps)
+        found += result.verdict is not None and result.verdict.note.endswith(_KIND)
+    return found
 
 
 def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part) -> RunSettings:
@@ -175,10 +165,10 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
     if other is not None:
         raise SettingsError(f"{option(other)} goes with a TARGET; {replay.path} says itself what was run, and --set "
                             "KEY=VALUE changes a part of it")
-    recorded = {name: value for name, value in replay.about.settings.items() if name not in LEFT_OUT}
-    content = copy.deepcopy(recorded)  # a cassette may be a stranger's: it does not say where files are written
+    content = copy.deepcopy(portable(replay.about.settings))  # a stranger does not say where files are written
     content |= {name: str(options[name]) for name in ("name", "out") if name in options}
-    _set(content, options.get("set", ()))
+    for text in options.get("set", ()):
+        put(content, text, replacing=True)
     check_named(check_settings(content, str(replay.path), checked=True), replay, options.get("set", ()))
     settings = check_settings(content, str(replay.path))
     return narrowed(settings, part, rename="name" not in options)
@@ -192,20 +182,6 @@ def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> N
         raise SettingsError(f"{replay.path}: its run used the strategy {unnamed}, which is code; read the file, then "
                             "name the run's strategies with --set, as in "
                             f"--set 'reasoning=[direct, \"{unnamed}\"]', or give the settings as TARGET")
-
-
-def _set(content: dict[str, Any], texts: Sequence[str]) -> None:
-    """Put values in the place of those that were recorded, each given as `key.key=value`."""
-    for text in texts:
-        place, equals, value = text.partition("=")
-        *keys, last = place.split(".")
-        inner: Any = content
-        for key in keys:
-            inner = inner.get(key) if isinstance(inner, dict) else None
-        if not equals or not last or not isinstance(inner, dict):
-            raise SettingsError(f"--set {text!r}: expected KEY=VALUE with the key of a setting, as in --set "
-                                "benchmark.path=FOLDER")
-        inner[last] = read_value(value, f"--set {text!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,25 +200,18 @@ def export_cassette(run: Finished, out: Path | None = None) -> ExportedCassette:
         out: by default the run's name and `.cassette.jsonl.gz`, in the current folder. A cassette there is replaced.
 
     Raises:
-        RunError: the run did not keep what its searches found; or the file is something else, or cannot be written.
+        RunError: the file is something else, or cannot be written.
     """
-    about = _about(run)
+    made = run.made
+    benchmark = RecordedBenchmark(**{name: made.benchmark[name] for name in RecordedBenchmark.model_fields})
+    about = RecordedRun(name=run.name, settings=portable(run.config), benchmark=benchmark, prompts=made.prompts,
+                        judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
+                        pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"])
     path = out or Path(f"{about.name}{ENDING}")
     if path.exists() and not is_cassette(path):
         raise RunError(f"{path} is there, and no cassette; name another file with --out")
     counts = write_cassette(path, version("ragbed"), about.model_dump(mode="json"), run.folder.database)
     return ExportedCassette(path, counts, path.stat().st_size)
-
-
-def _about(run: Finished) -> RecordedRun:
-    made = manifest_of(run.path)
-    if not run.folder.marked("searches") and any(cell.retriever for cell in run.cells):
-        raise RunError(f"{run.path}: was made by a ragbed that did not keep what searches find; give its `ragbed run` "
-                       "command once with --journal replay, where what it searches is, and export it then")
-    benchmark = RecordedBenchmark(**{name: made.benchmark[name] for name in RecordedBenchmark.model_fields})
-    return RecordedRun(name=run.name, settings=portable(run.config), benchmark=benchmark, prompts=made.prompts,
-                       judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
-                       pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"])
 
 
 def holdings(replay: Replay) -> dict[str, Any]:

@@ -1,16 +1,26 @@
-"""Checks before anything is begun: the benchmark has what a run shows, and no worked example tells an answer."""
+"""Checks before anything is begun: the benchmark has what a run shows, no worked example tells an answer, and what a
+user should know before the first call.
+"""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from agents.settings import Context, least_tokens
 from documents.errors import BenchmarkError, SettingsError
 from documents.types import Chunk
 from experiments.benchmarks.fields import with_references
 from experiments.cells import Cell
+from experiments.metrics import may_refuse
 from experiments.question import Benchmark, Question
+from experiments.running.gold import missing_documents
 from experiments.settings import RunSettings
 from strategies.reading import fold
 from strategies.types import Exemplar
+
+if TYPE_CHECKING:
+    from experiments.running.plan import Plan
+    from experiments.running.resources import Resources
 
 _INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
 
@@ -122,3 +132,63 @@ def _holds(text: str, words: str) -> bool:
 
 def _folded(text: str) -> str:
     return fold(text) or text.strip()
+
+
+def preflight(plan: Plan, resources: Resources) -> Iterator[str]:
+    """Notes, one line each, on what looks like a mistake and on what cannot be answered."""
+    benchmark, cells, settings = plan.benchmark, plan.cells, plan.settings
+    if benchmark.scheme.right is None and not settings.only_searches and "steps" not in benchmark.scheme.groups:
+        yield (f"{benchmark.name} is scored by what is found alone; the model is asked all the same, and what it "
+               "answers has no score; reasoning: search_only asks none")
+    known = resources.indexed_documents()
+    gold = [item for one in benchmark.questions if one.answerable for item in resources.indexed_gold(one)]
+    if known and (missing := missing_documents(gold, known)):
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        yield (f"gold documents that are not among the documents asked over, so never found: "
+               f"{', '.join(missing[:5])}{more}; are they mistyped?")
+    asked, conditions = len(benchmark.questions), {cell.condition for cell in cells}
+    nameless = sum(bool(question.whole) and not question.about for question in benchmark.questions)
+    if nameless and "closed-book" in conditions:
+        yield (f"closed-book: of {nameless} of {asked} questions neither title nor author of the document is known, so "
+               "their prompts do not name it")
+    without = sum(not question.gold for question in benchmark.questions)
+    if without and "gold" in conditions:
+        yield f"gold: {without} of {asked} questions have no gold, so they are asked with no documents"
+    # A question whose gold is dropped can only be refused well; without an offered refusal it has no right reply.
+    rules = sorted({cell.rules for cell in cells if cell.change.drop_gold and not may_refuse(cell.rules)})
+    if rules and "choice" not in benchmark.scheme.groups:
+        yield (f"drop_gold: the prompts of the rules {' and '.join(rules)} offer no refusal, so what is asked without "
+               "its gold has no score; use rules: grounded")
+    yield from _too_long(settings, cells, resources)
+
+
+def _too_long(settings: RunSettings, cells: Sequence[Cell], resources: Resources) -> Iterator[str]:
+    """How many questions cannot fit a model's context, for every model and way of placing chunks."""
+    sizes: dict[str, int] = {}
+    told: set[tuple[str | None, ...]] = set()
+    reply = settings.limits.max_tokens
+    for cell in cells:
+        context = resources.clients[cell.model].context
+        key = (cell.model, cell.condition, cell.finder, cell.format, cell.perturbation)
+        if context is None or cell.searched or key in told:
+            continue
+        told.add(key)
+        shown = [resources.placed_if_known(cell, question) for question in resources.benchmark.questions]
+        over = [size for chunks in shown if (size := _least(chunks, context, reply, sizes)) is not None]
+        if over:
+            what = cell.condition if cell.perturbation is None else f"{cell.condition} with {cell.perturbation}"
+            room = f"less {reply} for the reply" if context.whole_reply else "with the reply"
+            yield (f"{what}: {len(over)} of {len(shown)} questions cannot fit the context of {cell.model}, "
+                   f"{context.tokens} tokens {room}: the documents of the largest have at least {max(over)}. Each will "
+                   "be too_long, and nothing is cut; conditions: retrieved shows only what is found")
+
+
+def _least(chunks: Sequence[Chunk], context: Context, reply: int, sizes: dict[str, int]) -> int | None:
+    """The least size of chunks that cannot fit; None where they may. A chunk of many questions is measured once."""
+    if context.holds(sum(len(chunk.content) + 1 for chunk in chunks), reply):
+        return None
+    for chunk in chunks:
+        if chunk.id not in sizes:
+            sizes[chunk.id] = least_tokens(chunk.content)
+    size = sum(sizes[chunk.id] for chunk in chunks)
+    return size if size > context.room(reply) else None

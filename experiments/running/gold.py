@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from retrieval.mining.miners import drawn
 from strategies.normalising import normalize_answer
 from strategies.types import Passage
 
+SourceOf = Callable[[str], str]
 Level = Literal["chunk", "span", "page", "document"]
 LEVELS: tuple[Level, ...] = ("chunk", "span", "page", "document")
 
@@ -50,7 +52,7 @@ class GoldView:
         return any(self.hits[number] for number in numbers) if self.total else None
 
 
-def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: Callable[[str], str],
+def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf,
           itself: str | None = None) -> GoldView:
     """Match every passage with every gold item.
 
@@ -112,6 +114,25 @@ def missing_documents(gold: Iterable[Gold], known: Collection[str]) -> tuple[str
     return tuple(name for name in dict.fromkeys(named) if name not in known)
 
 
+class Places:
+    """Chunks by what a gold item may name of them, so that not every chunk is compared with every item."""
+
+    def __init__(self, chunks: Sequence[Chunk], source_of: SourceOf) -> None:
+        self.chunks = chunks
+        self._source_of = source_of
+        self._rows: dict[str, list[int]] = defaultdict(list)
+        for row, chunk in enumerate(chunks):
+            for name in {chunk.id, chunk.document, source_of(chunk.document)}:
+                self._rows[name].append(row)
+
+    def gold(self, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
+        """Return the chunks that are gold at any level, in order."""
+        named = {name for item in gold for name in (item.chunk, item.document) if name}
+        rows = sorted({row for name in named for row in self._rows.get(name, ())})
+        view = match(gold, (Passage(row, self.chunks[row]) for row in rows), self._source_of)
+        return tuple(self.chunks[row] for row in rows if view.levels[row] is not None)
+
+
 class ShownTexts:
     """Chunks that are shown, and whether another would say anything new."""
 
@@ -147,7 +168,7 @@ class Changed:
 class Perturber:
     """Perturbs the evidence of a benchmark's questions, seeded by question: every strategy sees the same."""
 
-    def __init__(self, benchmark: Benchmark, source_of: Callable[[str], str]) -> None:
+    def __init__(self, benchmark: Benchmark, source_of: SourceOf) -> None:
         self._benchmark, self._source_of = benchmark, source_of
 
     def changed(self, change: Perturbation, question: Question, chunks: Sequence[Chunk], gold: Sequence[Gold],

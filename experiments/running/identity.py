@@ -27,10 +27,9 @@ _PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-t
              "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
 _SHOWN, _BEFORE = 60, 20  # characters of a value, and those before where two values part
 # Where something stands; what stands there is compared by its content.
-_PLACES = frozenset({"out", "exemplars"})
-# How fast and how far a run goes, not what it is.
-_PACE = ("budget", "concurrency", "calls.calls")
-_QUESTIONS = frozenset({"benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics"})
+_PLACES = ("out", "exemplars")
+_QUESTIONS = ("benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics")
+_PACE = ("budget.", "concurrency.", "calls.calls.")  # how fast and how far a run goes, not what it is
 
 
 def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
@@ -111,13 +110,9 @@ def difference(known: str, now: str, same_questions: bool) -> str | None:
         old = None
     if not isinstance(old, dict):
         return "its config.yaml is damaged"
-    passed_over = _PLACES | (_QUESTIONS if same_questions else frozenset())
+    passed_over = {*_PLACES, *(_QUESTIONS if same_questions else ())}
     return next((f"{place} {_apart(before, after)}" for place, before, after in _differing(old, new)
-                 if place not in passed_over and not _is_pace(place)), None)
-
-
-def _is_pace(place: str) -> bool:
-    return any(place == one or place.startswith(f"{one}.") for one in _PACE)
+                 if place not in passed_over and not f"{place}.".startswith(_PACE)), None)
 
 
 def _differing(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:

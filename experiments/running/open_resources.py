@@ -1,7 +1,4 @@
-"""Opening what the cells of a run search: indexes, and pools of the chunks that questions bring.
-
-Opening what the cells of a run need: models, and what is searched.
-"""
+"""Opening what the cells of a run need: models, indexes, and pools of the chunks that questions bring."""
 from __future__ import annotations
 
 import contextlib
@@ -83,7 +80,8 @@ def how_of(retriever: RetrieverFactor, resources: Resources) -> RetrieverChoice:
 def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
     """The identity of how a retriever finds; in a replay, which may not have what it is made of, the recorded one."""
     pins = resources.recording.pins
-    resources.how[name] = how.identity() if pins is None else pins.get(how_pin(name), "dense")
+    known = pins is None or how.kind.kind == "dense"  # which is made of nothing
+    resources.how[name] = how.identity() if known else (pins or {}).get(how_pin(name), "")
     return resources.how[name]
 
 
@@ -186,8 +184,6 @@ async def open_resources(plan: Plan, resources: Resources, session: Session,
             if mode is not None and pooled.pool is not None and pooled.embeds:
                 pooled.pool.embed(progress)
         yield
-        if mode in ("replay", "live"):  # every question was asked again, so by now every search was kept
-            session.keeps_searches()
 
 
 async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resources: Resources,

@@ -67,10 +67,14 @@ class Plan:
         loaded = benchmark or settings.benchmark.load()
         if benchmark is None:
             loaded = replace(loaded, scheme=settings.scheme_of(loaded.questions))
-        strategies = strategies_of(settings, Strategy.loaded)
-        plan = cls._made(settings, loaded, strategies).showing_exemplars()
+        plan = cls._made(settings, loaded, strategies_of(settings, Strategy.loaded)).showing_exemplars()
         if benchmark is None:
-            plan._check()
+            check_conditions(settings, plan.cells, loaded)
+            check_exemplars(plan.exemplars, loaded)
+            for one in plan._every_strategy:
+                for file in one.exemplars:
+                    check_exemplars(file.examples, loaded, f"few-shot examples: {file.file}")
+            check_ids(loaded)
         return plan
 
     @classmethod
@@ -95,14 +99,6 @@ class Plan:
         return cls(settings, benchmark, cells, strategies, finders_of(settings, retrievers), (),
                    tuple(on_cells(combinations, cells, strategies)), _functions(strategies))
 
-    def _check(self) -> None:
-        check_conditions(self.settings, self.cells, self.benchmark)
-        check_exemplars(self.exemplars, self.benchmark)
-        for one in self._every_strategy:
-            for file in one.exemplars:
-                check_exemplars(file.examples, self.benchmark, f"few-shot examples: {file.file}")
-        check_ids(self.benchmark)
-
     def showing_exemplars(self) -> Plan:
         """Return the plan with the examples of the settings' own file; SettingsError where it cannot be read."""
         path = self.settings.exemplars
@@ -123,6 +119,11 @@ class Plan:
     def models(self) -> tuple[str, ...]:
         """The models that any cell asks."""
         return tuple(dict.fromkeys(cell.model for cell in self.cells))
+
+    @property
+    def expected(self) -> int:
+        """How many records the run has in the end."""
+        return len(self.cells) * len(self.benchmark.questions)
 
     @cached_property
     def sources(self) -> dict[str, str]:
@@ -172,8 +173,8 @@ class Tasks:
     @property
     def strategies(self) -> list[Strategy]:
         """The cell's reasoning strategy, and its retrieval strategy where it has one."""
-        named = {"reasoning": self.cell.reasoning, "retrieval": self.cell.retrieval}
-        return [self.plan.strategies[family][name] for family in FAMILIES if (name := named[family])]
+        known, cell = self.plan.strategies, self.cell
+        return [known["reasoning"][cell.reasoning], *([known["retrieval"][cell.retrieval]] if cell.retrieval else [])]
 
     @property
     def reasoning(self) -> Reasoning:

@@ -20,9 +20,8 @@ from agents.search import SearchFunction, instant
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from documents.errors import RunError
 from experiments.benchmarks.fields import with_references
-from experiments.metrics import refused_as_published
+from experiments.metrics.matching import refused_as_published
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
-from retrieval.conditions import Placed
 from strategies.answering import read_sub_answers
 from strategies.prompting import fill
 from strategies.reading import is_refusal, strip_citations
@@ -83,7 +82,7 @@ class CellPlayer:
         """
         task = self._tasks.part(question, place, text, evidence)
         chunks = tuple(passage.chunk for passage in evidence)
-        return await self._play(task, instant(Placed(chunks, self.cell.condition)), self.settings.limits)
+        return await self._play(task, instant(chunks), self.settings.limits)
 
     async def _play(self, task: Task, search: SearchFunction, limits: Limits) -> Answer:
         runtime = Runtime(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)

@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
@@ -13,8 +12,8 @@ from documents.errors import RunError, UserError
 from experiments.running.budget import check_prices
 from experiments.running.identity import identities, manifest_for, what_differs
 from experiments.running.plan import Plan
-from experiments.runs.manifest import known_models, manifest_of
-from experiments.runs.store import RunFolder, hold, remove
+from experiments.runs.manifest import Made, known_models, manifest_of
+from experiments.runs.store import RunFolder, config_of, hold, remove
 from retrieval.index import Index
 
 if TYPE_CHECKING:
@@ -50,13 +49,13 @@ class Session:
         """Return the (cell, question) pairs whose records stay."""
         return self.folder.done() if self.folder and self.continues else set()
 
-    def check_whole(self, expected: int) -> None:
+    def check_whole(self) -> None:
         """Refuse to replay what was stopped: each question that was not asked yet would have the record of a miss.
 
         Raises:
-            RunError: a run was begun here, and some of the expected records are missing.
+            RunError: a run was begun here, and some of its records are missing.
         """
-        if self.continues and len(self.done()) < expected:
+        if self.continues and len(self.done()) < self.plan.expected:
             raise RunError(f"{self.plan.settings.folder}: the run has not finished, so its journal cannot answer all "
                            "of it; give the same command without --journal replay to continue it")
 
@@ -65,13 +64,7 @@ class Session:
         None."""
         if self.replay is not None:
             return self.replay.pins(self.plan)
-        return self.folder.pins() if self.folder and self.folder.marked("searches") else None
-
-    def keeps_searches(self) -> None:
-        """Note that whatever was found is kept by now."""
-        if self.folder is not None:
-            self.folder.mark("searches", "kept")
-            self.folder.database.flush()
+        return self.folder.pins() if self.folder else None
 
     def begin(self, searched: Mapping[str, str]) -> RunFolder:
         """Remove what does not belong to the run, and write what it is.
@@ -83,24 +76,19 @@ class Session:
             RunError: what was made came from an index with another content, or the folder cannot be written.
         """
         if self.folder is None:
-            remove_run(self.plan.settings.folder)
+            for name in _OWN_FILES:  # its index and anything else stays
+                remove(self.plan.settings.folder / name)
             self.folder = RunFolder(self.plan.settings.folder, self.lock)
-        if self.folder.is_empty():
-            self.keeps_searches()
-            if self.replay is not None:
-                self._take(self.replay, self.folder)
+        if self.replay is not None and self.folder.is_empty():
+            with self.folder.database.at_once():  # all that the cassette holds, or nothing
+                self.replay.cassette.read_into(self.folder.database)
+                self.folder.set_origin(self.replay.cassette.hash)
         for name, content in searched.items():
             self.folder.pin(name, content)
         if not self.continues:
             self.folder.clear_records()
         self.folder.begin(self.plan.settings.resolved(), self.manifest, self.plan.benchmark.questions)
         return self.folder
-
-    def _take(self, replay: Replay, folder: RunFolder) -> None:
-        """Take all that a cassette holds into an empty folder, or nothing."""
-        with folder.database.at_once():
-            replay.cassette.read_into(folder.database)
-            folder.mark("cassette", replay.cassette.hash)
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -138,49 +126,32 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
             session.folder = RunFolder(folder, lock)
             opened.callback(session.folder.close)
             session.continues = _continues(session.folder, plan.settings.resolved(), manifest)
-            if session.continues and replay is not None:
-                _check_origin(session.folder, replay)
+            if session.continues and replay is not None and session.folder.origin() != replay.cassette.hash:
+                raise RunError(f"{folder} holds a run that is not from {replay.path}; give this one another name, as "
+                               "in --name replayed, or use --fresh to begin anew")  # else replies of two origins
         opened.pop_all()
     return session
 
 
-def remove_run(path: Path) -> None:
-    """Remove the files of a run; its index and anything else stays."""
-    for name in _OWN_FILES:
-        remove(path / name)
-
-
 def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bool:
     """Refuse to mix two runs. Settings under which nothing was made yet may still be mended."""
-    known = folder.config()
+    known = config_of(folder.path)
     if known is None or folder.is_empty():
         return False
-    if apart := what_differs(folder.path, known, config, manifest["benchmark"]["hash"]):
-        raise RunError(_other_run(folder.path, apart))
-    made = manifest_of(folder.path)
-    if (made.prompts, made.judge_prompt) != (manifest["prompts"], manifest["judge_prompt"]):
-        raise RunError(_other_run(folder.path, "other prompts: those of ragbed have changed since"))
-    if made.exemplars != manifest["exemplars"]:
-        raise RunError(_other_run(folder.path, "other worked examples: the file of exemplars has changed"))
-    for name, content in manifest["sources"].items():
-        if made.sources.get(name) != content:
-            raise RunError(_other_run(folder.path, f"another strategy under the name {name}: what that file or package "
-                                                   "holds has changed"))
-    for name, identity in manifest["models"].items():
-        if made.models.get(name) != identity:
-            raise RunError(_other_run(folder.path, f"another model under the name {name}: its weights have changed"))
+    made, now = manifest_of(folder.path), Made.model_validate(manifest)
+    apart = what_differs(folder.path, known, config, manifest["benchmark"]["hash"])
+    if (made.prompts, made.judge_prompt) != (now.prompts, now.judge_prompt):
+        apart = apart or "other prompts: those of ragbed have changed since"
+    if made.exemplars != now.exemplars:
+        apart = apart or "other worked examples: the file of exemplars has changed"
+    for name in (name for name, content in now.sources.items() if made.sources.get(name) != content):
+        apart = apart or f"another strategy under the name {name}: what that file or package holds has changed"
+    for name in (name for name, identity in now.models.items() if made.models.get(name) != identity):
+        apart = apart or f"another model under the name {name}: its weights have changed"
+    if apart:
+        raise RunError(f"{folder.path} holds a run with {apart}; give this one another name, or use --fresh to begin "
+                       "anew")
     return True
-
-
-def _check_origin(folder: RunFolder, replay: Replay) -> None:
-    """Replies of two origins would stand beside each other."""
-    if folder.marked("cassette") != replay.cassette.hash:
-        raise RunError(f"{folder.path} holds a run that is not from {replay.path}; give this one another name, as in "
-                       "--name replayed, or use --fresh to begin anew")
-
-
-def _other_run(path: Path, why: str) -> str:
-    return f"{path} holds a run with {why}; give this one another name, or use --fresh to begin anew"
 
 
 def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False) -> None:

@@ -72,20 +72,14 @@ class Recording:
         Args:
             how: the retriever's identity.
         """
-        content, found = self.content(key), _by(how)
+        content = self.content(key)
         return KeptSearches(self.searches, index_pin(key),
-                            lambda query, k: {"of": content, "query": query, "k": k, **found})
+                            lambda query, k: {"of": content, "query": query, "k": k, "how": how})
 
     def pooled(self, name: str, scopes: Scopes, how: str) -> KeptSearches[Within]:
         """Return how searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds."""
-        found = _by(how)
         return KeptSearches(self.searches, chunks_pin(name), lambda asked, k: {
-            "of": scopes.content(asked.scope), "query": asked.query, "k": k, **found})
-
-
-def _by(how: str) -> Request:
-    """What a request says of the retriever: nothing of a dense one, as it was when there was no other."""
-    return {} if how == "dense" else {"how": how}
+            "of": scopes.content(asked.scope), "query": asked.query, "k": k, "how": how})
 
 
 class Scopes:

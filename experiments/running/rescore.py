@@ -1,4 +1,8 @@
-"""Scoring a run again from its records: its replies read anew, its answers judged anew, and no question asked."""
+"""Scoring a run again from its records: its replies read anew, its answers judged anew, and no question asked.
+
+Strategies that are none of ragbed's are played where the user allows it and their source is the recorded one, since
+reading a run executes no code that came with it; and those with worked examples, while the file of these is unchanged.
+"""
 from __future__ import annotations
 
 import asyncio
@@ -6,35 +10,140 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from documents.errors import SettingsError, UserError
+from agents.database import text_hash
+from agents.replies import parse_object
+from agents.scripted import drive
+from agents.types import Answer, CallOutcome
+from documents.errors import RecipeMismatch, SettingsError, UserError
+from documents.types import Chunk
 from experiments.analysis.agreement import JudgedAnswer
 from experiments.cells import Cell
-from experiments.judges import Graded, Lexical
-from experiments.judges.asking import graded_of
+from experiments.judges import Graded, Lexical, graded_of
 from experiments.metrics import GROUPS, Scoring, metric_named, scored_result
+from experiments.metrics.matching import refused_as_published
 from experiments.question import Question, Scheme
-from experiments.record import Result, Verdict
+from experiments.record import Result, StoredStep, Verdict
+from experiments.running.gold import PLACING
 from experiments.running.plan import Plan
 from experiments.running.rejudge import Material, judges_named, rejudge
-from experiments.running.reread import Rereader
 from experiments.runs.finished import Finished
+from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder, hold
 from experiments.settings import RunSettings
 from retrieval.types import Progress
+from strategies.settings.choosing import Strategy
+from strategies.settings.plugins import file_of
+from strategies.settings.source import hash_of
+from strategies.types import Failure, Generate, Reply, Search
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
-    """Yield the results of the cells with their scores computed anew, in the order of the records, without their
-    traces.
+    """Yield the cells' results, without their traces, scored anew in the order of the records.
 
-    Answers are as they were read, and verdicts as they were given: where as-published scoring asks a judge otherwise,
-    it is not asked again.
+    Answers are as they were read, and verdicts as they were given.
     """
     questions = folder.questions()
     known = {cell.id: cell for cell in cells}
     for result in folder.results(traces=True):
         if cell := known.get(result.cell):
             yield _scored(result, cell, questions[result.question], scheme, scoring)
+
+
+def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
+    """Say why a strategy of a run is not played; empty where it may be.
+
+    Args:
+        recorded: the hashes of sources by how settings name them, as the run's manifest has them.
+        allowed: the files that the user says may be executed, named likewise.
+    """
+    for kind in strategy.files:
+        place = file_of(kind)
+        assert place is not None
+        if kind not in allowed:
+            return f"{kind} is code that came with the run; read it, then give --plugin {kind} to execute it"
+        try:
+            if hash_of(place[0]) != recorded.get(kind):
+                return f"{kind} is not the file that the run was made with"
+        except SettingsError as error:
+            return str(error)
+    try:
+        changed = [kind for kind, content in strategy.loaded().sources.items() if content != recorded.get(kind)]
+    except SettingsError as error:
+        return str(error)
+    return f"{changed[0]} is not what the run was made with" if changed else ""
+
+
+class Rereader:
+    """Plays the recipes of a run over what their actions brought, as the records have it.
+
+    Args:
+        plugins: the files that the user says may be executed, as the settings name them.
+
+    Attributes:
+        hindered: why the replies of a cell are not read again, by its id.
+    """
+
+    def __init__(self, folder: RunFolder, plan: Plan, plugins: Collection[str] = ()) -> None:
+        self._text = folder.database.text
+        self._limits = plan.settings.limits
+        recorded = manifest_of(folder.path).sources
+        self.hindered = {cell.id: why for cell in plan.cells if (why := next(filter(None, (
+            hindrance(one, recorded, plugins) for one in plan.tasks(cell).strategies)), ""))}
+        played = [cell for cell in plan.cells if cell.id not in self.hindered]
+        plan = plan.loading({"reasoning": {cell.reasoning for cell in played},
+                             "retrieval": {cell.retrieval for cell in played if cell.retrieval}})
+        self._tasks = {cell.id: plan.tasks(cell) for cell in played}
+
+    def read(self, result: Result, question: Question) -> Result | None:
+        """Return the result as its replies are read now; None where the strategy would have asked something else.
+
+        Args:
+            result: with its trace.
+        """
+        if result.outcome == "budget" and result.cell not in self.hindered:
+            return result  # whatever the replies say; and what was left of its cell's limits is not recorded
+        answer = None if result.cell in self.hindered else self._answer(result, question)
+        if answer is None:
+            return None
+        placed = tuple(note for note in result.notes if note.partition(":")[0] in PLACING)
+        return result.model_copy(update={
+            "outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
+            "refused_as_published": refused_as_published(answer.text), "cited": answer.cited,
+            "invalid_citations": answer.invalid_citations, "tagged": answer.tagged,
+            "notes": (*answer.notes, *placed), "failure": answer.failure, "figures": dict(answer.figures)})
+
+    def _answer(self, result: Result, question: Question) -> Answer | None:
+        tasks = self._tasks[result.cell]
+        chunks = {passage.number: Chunk(passage.chunk, passage.document, passage.format, passage.start, passage.end,
+                                        self._text(passage.text), pages=passage.pages) for passage in result.evidence}
+        steps = (step for step in result.trace if step.kind != "decision")  # which the recipe makes anew
+
+        def found(search: Search) -> Sequence[Chunk] | Failure:
+            step = next(steps, None)
+            if step is None or step.query != search.query:
+                raise RecipeMismatch("another search is recorded")
+            return step.failure or [chunks[number] for number in step.found]
+
+        def replied(call: Generate) -> CallOutcome:
+            step = next(steps, None)
+            if step is None or not _same(call, step):
+                raise RecipeMismatch("another call is recorded")
+            parsed = parse_object(step.text) if call.schema is not None else None
+            reply = Reply(step.text, step.reasoning, step.tool_calls, parsed, step.usage, step.finish_reason)
+            return CallOutcome(step.key or "", step.failure or reply, replayed=True)
+
+        try:
+            return drive(tasks.reasoning, tasks.whole(question), lambda calls: list(map(replied, calls)),
+                         lambda searches: list(map(found, searches)), self._limits)
+        except RecipeMismatch:
+            return None
+
+
+def _same(call: Generate, step: StoredStep) -> bool:
+    """Whether the call has the messages that were sent, with the tools that they call."""
+    return [(message.role, tuple(map(text_hash, message.parts)), message.call_id, *map(dict, message.tool_calls))
+            for message in call.messages] == [
+        (message.role, message.parts, message.call_id, *message.tool_calls) for message in step.messages]
 
 
 @dataclass(slots=True)
@@ -85,12 +194,17 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
     plan, scheme = Plan.of_finished(run), _measuring(run.scheme, metrics)
     settings = plan.settings
     work = _Work(run, plan, scoring, scheme, plugins)
-    asked = judge if scheme.rubric else None
-    again = Again(scheme, scoring, (asked or settings.judge.name) if scheme.rubric else None, settings.seed)
+    again = Again(scheme, scoring, (judge or settings.judge.name) if scheme.rubric else None, settings.seed)
     again.results = list(work.results({}))
-    due = work.graded if asked else work.changed
-    if due and (asked or isinstance(settings.judge, Lexical)):
-        again.asked = _judged(run, settings, due, asked or "lexical", progress)
+    due = work.graded if judge else work.changed
+    if due and scheme.rubric and (judge or isinstance(settings.judge, Lexical)):
+        judges = judges_named([judge or "lexical"], settings)
+        with ExitStack() as held:
+            if not isinstance(judges[0], Lexical):
+                held.callback(hold(run.path).release)
+            material = Material(scheme.rubric, due, {})
+            (rater,), _ = asyncio.run(rejudge(run.folder, settings, material, judges, 1, progress))
+        again.asked = rater.verdicts
         again.results = list(work.results(again.asked))
     again.read, again.notes = work.read, list(_notes(work, again, settings))
     return again
@@ -145,31 +259,16 @@ class _Work:
 
     def _judged(self, stored: Result, result: Result, question: Question,
                 verdicts: Mapping[JudgedAnswer, Verdict]) -> Result:
-        item = (stored.cell, stored.question)
+        item, verdict = (stored.cell, stored.question), result.verdict
         due = graded_of(result, question, self.run.scheme, self.scoring)
+        same = result is stored or due == graded_of(stored, question, self.run.scheme, self.scoring)
         if due is not None:
             self.graded[item] = due
-        same = result is stored or due == graded_of(stored, question, self.run.scheme, self.scoring)
-        if due is not None and not same:
-            self.changed[item] = due
-        if item in verdicts:
-            return result.model_copy(update={"verdict": verdicts[item]})
-        if same:
-            return result
-        unasked = None if due is None else Verdict(judge=self.run.judge,
-                                                    note="read otherwise than it was when it was judged")
-        return result.model_copy(update={"verdict": unasked})
-
-
-def _judged(run: Finished, settings: RunSettings, due: Mapping[JudgedAnswer, Graded], judge: str,
-            progress: Progress) -> Mapping[JudgedAnswer, Verdict]:
-    assert run.scheme.rubric is not None
-    judges, material = judges_named([judge], settings), Material(run.scheme.rubric, due, {})
-    with ExitStack() as held:
-        if not isinstance(judges[0], Lexical):
-            held.callback(hold(run.path).release)
-        raters, _ = asyncio.run(rejudge(run.folder, settings, material, judges, 1, progress))
-    return raters[0].verdicts
+        if not same:
+            verdict = None if due is None else Verdict(judge=self.run.judge,
+                                                       note="read otherwise than it was when it was judged")
+            self.changed |= {} if due is None else {item: due}
+        return result.model_copy(update={"verdict": verdicts.get(item, verdict)})
 
 
 def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:

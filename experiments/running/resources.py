@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agents.search import FoundHits, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
-from documents.types import Chunk, digest
-from experiments.running.gold import Changed, Perturber, by_source
-from experiments.running.placing import Placing
-from experiments.running.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
-from retrieval.conditions import Perturbation, Placed
+from documents.types import Chunk, Format, digest
+from experiments.running.gold import Changed, Perturber, Places, by_source
+from experiments.running.recording import (
+    IndexKey,
+    Recording,
+    Scopes,
+    as_json,
+    chunks_pin,
+    embedder_pin,
+    how_pin,
+    index_pin,
+)
+from retrieval.conditions import Perturbation
 from retrieval.index import Index
 from retrieval.rerankers.reranker import Aids
 
@@ -99,7 +107,8 @@ class Resources:
         self.how: dict[str, str] = {}
         self.aids = Aids()
         self.recording = Recording(self.indexes, self.source_of)
-        self._placing = Placing(benchmark, self.recording, self.source_of, self.indexed_gold)
+        self._places: dict[IndexKey, Places] = {}
+        self._documents: dict[tuple[IndexKey, str], Chunk] = {}
         self._seed = plan.settings.seeds[0]
         self.perturber = Perturber(benchmark, self.source_of)
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
@@ -142,15 +151,53 @@ class Resources:
         for name, pooled in self.pools.items():
             if pooled.scopes.embedder:
                 named |= {chunks_pin(name): pooled.scopes.everything, embedder_pin(name): pooled.scopes.embedder}
-        named |= {how_pin(name): how for name, how in self.how.items() if how != "dense"}
+        named |= {how_pin(name): how for name, how in self.how.items()}
         return {name: content for name, content in named.items() if content}
 
     def placed(self, cell: Cell, question: Question) -> Changed:
         """Return what the cell places before the question is asked, perturbed; nothing under `retrieved`."""
         key = (cell.condition, cell.finder, cell.format, cell.perturbation, cell.seed, question.id)
         if key not in self._placed:
-            self._placed[key] = self._changed(cell, question, self._placing.chunks(cell, question))
+            self._placed[key] = self._changed(cell, question, self._chunks(cell, question))
         return self._placed[key]
+
+    def _chunks(self, cell: Cell, question: Question) -> tuple[Chunk, ...]:
+        """The chunks of the cell's condition, in the benchmark's order; none where it places none."""
+        key, condition = (cell.finder, cell.format), cell.condition
+        if condition == "given":
+            return question.given
+        if condition == "full" and cell.retriever is None:
+            return question.whole
+        if condition == "gold" and question.own:
+            return Places(question.own, self.source_of).gold(question.gold)
+        if condition == "gold" and cell.retriever is None:
+            return self._among(key, self.benchmark.shared, question.gold)
+        if condition not in ("gold", "full"):
+            return ()
+        gold = self.indexed_gold(question)
+
+        def found(index: Index) -> FoundHits:
+            return FoundHits.placed(self._among(key, index.chunks, gold) if condition == "gold" else
+                                    self._whole(key, index, gold), condition)
+
+        return self.recording.of_index(key, {"condition": condition, "gold": as_json(gold)}, found).chunks
+
+    def _among(self, key: IndexKey, chunks: Sequence[Chunk], gold: Sequence[Gold]) -> tuple[Chunk, ...]:
+        if key not in self._places:
+            self._places[key] = Places(chunks, self.source_of)
+        return self._places[key].gold(gold)
+
+    def _whole(self, key: IndexKey, index: Index, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
+        """The documents that the gold names, each whole; those that the index does not hold are left out."""
+        ids = {source: entry.document for source, entry in index.manifest.sources.items()}
+        known = ids | {id: id for id in ids.values()}
+        wanted = dict.fromkeys(known[item.document] for item in gold if item.document in known)
+        format: Format = "html" if key[1] == "html" else "plain"
+        for id in wanted:
+            if (key, id) not in self._documents:
+                document = index.document(id)
+                self._documents[key, id] = Chunk.of(document, format, 0, len(document.text(format)))
+        return tuple(self._documents[key, id] for id in wanted)
 
     def placed_if_known(self, cell: Cell, question: Question) -> Sequence[Chunk]:
         """Return the chunks that are placed; none where a replay does not know them, which the record will say."""
@@ -166,14 +213,14 @@ class Resources:
                 placed = self.placed(cell, question)
             except ReplayMiss as error:
                 return ShownSearch(_missed(error))
-            return ShownSearch(instant(Placed(placed.chunks, cell.condition)), list(placed.notes))
-        key = (cell.finder, cell.format)
-        if key in self.searchers:
-            return self._perturbed(cell, question, self.searchers[key]) if cell.change.moves else \
-                ShownSearch(self.searchers[key])
-        among = self.among(cell)
-        found = self.pools[str(cell.finder)].within(question, among)
-        notes = self.perturber.searched(among.change, question, self.own(question), among.seed).notes if among else ()
+            return ShownSearch(instant(placed.chunks), list(placed.notes))
+        found: SearchFunction | None = self.searchers.get((cell.finder, cell.format))
+        notes: list[str] = []
+        if found is None:
+            among = self.among(cell)
+            found = self.pools[str(cell.finder)].within(question, among)
+            if among:
+                notes += self.perturber.searched(among.change, question, self.own(question), among.seed).notes
         return self._perturbed(cell, question, found, notes) if cell.change.moves else ShownSearch(found)
 
     def own(self, question: Question) -> Sequence[Chunk]:
@@ -185,9 +232,7 @@ class Resources:
         change = Perturbation(pool=cell.change.pool, sort=cell.change.sort, drop_gold=cell.change.drop_gold)
         return Among(change, self._seed if cell.seed is None else cell.seed) if change.pool else None
 
-    def _perturbed(self, cell: Cell, question: Question, found: SearchFunction,
-                   before: Sequence[str] = ()) -> ShownSearch:
-        notes = list(before)
+    def _perturbed(self, cell: Cell, question: Question, found: SearchFunction, notes: list[str]) -> ShownSearch:
 
         async def search(action: Search) -> Sequence[Chunk]:
             changed = self._changed(cell, question, await found(action))

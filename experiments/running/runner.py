@@ -1,40 +1,113 @@
-"""The runner: every question in every cell, in a sliding window, each with exactly one record."""
+"""The runner: every question in every cell, in a sliding window, each with exactly one record.
+
+Jobs stand in an order in which a server computes what prompts share once.
+"""
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NoReturn
+from itertools import chain, groupby, islice
+from operator import attrgetter
+from typing import NamedTuple
 
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model
 from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
-from agents.types import Answer, unasked
+from agents.types import unasked
 from experiments.cells import Cell
-from experiments.judges.asking import ask_judge, graded_of
+from experiments.judges import ask_judge, graded_of
 from experiments.metrics import scored_result
+from experiments.question import Question
 from experiments.record import Record
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
+from experiments.running.checks import preflight
 from experiments.running.gold import match
 from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
-from experiments.running.preflight import preflight
 from experiments.running.prepare import prepare_run
 from experiments.running.resources import Resources
-from experiments.running.schedule import Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
 from experiments.running.summary import summarise
+from experiments.runs.finished import start_up_kept
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
-from strategies.types import Failure
+from strategies.types import Failure, Layout
+
+_TOGETHER = 16  # questions whose jobs may change places: progress stays by question
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One question in one cell. `place` is the cell's in the run's order."""
+
+    cell: Cell
+    place: int
+    question: Question
+
+
+class Prefix(NamedTuple):
+    """What a prompt begins with.
+
+    Attributes:
+        first: names the least that is worth keeping: the first passage.
+        rest: all of it, so that what sorts next to each other shares the most.
+    """
+
+    first: tuple[object, ...]
+    rest: tuple[tuple[str, str, int, int], ...] = ()
+
+
+def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
+    """By question, then by cell."""
+    return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
+
+
+def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
+    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell.
+
+    Cell by cell, one retriever at a time has the machine to itself, so that what each takes can be compared.
+    """
+    if not by_cell:
+        return [list(jobs)]
+    return [list(turn) for _, turn in groupby(sorted(jobs, key=attrgetter("place")), attrgetter("place"))]
+
+
+def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
+    """Yield the jobs, which stand by question, with those together whose prompts begin alike.
+
+    Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
+    each other, within groups of a few questions. The order is else as it was.
+    """
+    questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
+    while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
+        begun = [(prefix(job), job) for job in group]
+        turns: dict[tuple[object, ...], int] = {}
+        for begins, _ in begun:
+            turns.setdefault(begins.first, len(turns))
+        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest))
+        yield from (job for _, job in begun)
+
+
+def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
+    """Return what the job's prompts begin with, as far as it is known before anything was searched.
+
+    As published, rules, instruction and question stand before the documents, so only repeats and seeds share them.
+    """
+    cell, question = job.cell, job.question.id
+    if layout == "as_published":
+        return Prefix((question, cell.rules, cell.reasoning, cell.show))
+    if cell.searched:
+        return Prefix((question, cell.finder, cell.format, cell.retrieval, cell.perturbation, cell.seed))
+    placed = resources.placed_if_known(cell, job.question)
+    passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
+    return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +132,7 @@ class RunWatch:
     """Who wants to know how the run goes.
 
     Attributes:
-        stage: called while an index is built.
-        begun: called once, where there is anything to do.
-        record: called after each record.
+        stage: called while an index is built; `begun` once, where there is anything to do; `record` after each record.
         note: told, before the first call, what looks like a mistake and what cannot be answered; after the last, what
             relevance judges graded in this session.
         searched: given what was searched, once all of it was, and before it is closed.
@@ -88,12 +159,11 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
         the finished run's folder, open.
 
     Raises:
-        RunError: the folder holds a run with other settings, or over an index that has changed.
+        RunError: the folder holds another run, or one over an index that has changed.
         BudgetSpent: the budget was spent before the end; without a summary, and so unfinished.
         UserError: what the user can mend; records made so far are kept.
     """
     plan = Plan.of(settings)
-    benchmark, cells = plan.benchmark, plan.cells
     spending = Spending(settings.budget, mode)
     if mode != "replay":
         check_prices(settings, plan.models)
@@ -101,53 +171,29 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
     with ExitStack() as undone:
         undone.callback(session.close)
         if mode == "replay" and replay is None:
-            session.check_whole(len(cells) * len(benchmark.questions))
+            session.check_whole()
         there = session.done()
         done = set() if again else there
-        jobs = [job for job in jobs_of(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
-        over = _Over(spending, settings.folder, cells, len(benchmark.questions))
-        stage = _interruptible(watch.stage, lambda: over.check(there) if jobs else None)
+        jobs = [job for job in jobs_of(plan.cells, plan.benchmark.questions)
+                if (job.cell.id, job.question.id) not in done]
+        stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
         resources = Resources(plan)
         async with open_resources(plan, resources, session, mode if jobs else None, stage):
             folder = session.begin(resources.contents())
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
-                work = _Work(plan, folder, resources, Journal(folder.database, mode), watch, spending)
-                work.cell_budgets.recall(folder, done)
-                await _session(jobs, done, work, over)
+                await _session(jobs, done, _Work(plan, folder, resources, Journal(folder.database, mode), watch,
+                                                 spending))
             watch.searched(resources)
-        with _start_up_kept():
-            folder.keep_cells({cell.id for cell in cells})
+        with start_up_kept():
+            folder.keep_cells({cell.id for cell in plan.cells})
             folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
 
 
-@dataclass(frozen=True, slots=True)
-class _Over:
-    """Ends a session whose budget is spent, with what it is to say of the records that are there."""
-
-    spending: Spending
-    path: Path
-    cells: Sequence[Cell]
-    questions: int
-
-    def check(self, done: Collection[tuple[str, str]]) -> None:
-        """End where the budget is spent by now."""
-        if self.spending.is_over():
-            self.end(done)
-
-    def end(self, done: Collection[tuple[str, str]]) -> NoReturn:
-        cells = {cell.id for cell in self.cells}
-        self.spending.end(self.path, sum(cell in cells for cell, _ in done), len(cells) * self.questions)
-
-
 def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
-    """An index is built without giving the event loop a turn, so an interrupt is looked for as it goes on.
-
-    Args:
-        check: raises where the time is over.
-    """
+    """Look for an interrupt, and call `check`, as an index is built, which gives the event loop no turn."""
     running = asyncio.current_task()
 
     def told(stage: str, done: int, total: int | None) -> None:
@@ -159,58 +205,35 @@ def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
     return told
 
 
-@contextmanager
-def _start_up_kept() -> Iterator[None]:
-    """Full garbage collections walk what is new only: what exists by now (libraries, the benchmark) lives on anyway.
-
-    Walking that too took a sixth of a question's processor time.
-    """
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def _clients(resources: Resources) -> list[ModelClient]:
-    judge = [] if resources.judge is None else [resources.judge]
-    return list({id(client): client for client in [*resources.clients.values(), *judge]}.values())
-
-
-async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work, over: _Over) -> None:
-    """Carry out what is left, as far as the budget goes.
-
-    Args:
-        done: what is left out.
-
-    Raises:
-        BudgetSpent: it was spent before the end.
-    """
-    folder, watch = work.folder, work.watch
-    work.spending.recall(folder.database)
-    over.check(folder.done())
+async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work) -> None:
+    """Carry out what is left, all but what is `done`, as far as the budget goes."""
+    folder, watch, plan, spending = work.folder, work.watch, work.plan, work.spending
+    work.cell_budgets.recall(folder, done)
+    spending.recall(folder.database)
+    spending.check(plan, folder.done())
     if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
         folder.reopen()
-    watch.begun(Begun(over.cells, over.questions, done, work.spending, _clients(work.resources)))
-    for text in preflight(work.plan, work.resources):
+    clients = [*work.resources.clients.values(), *filter(None, [work.resources.judge])]
+    watch.begun(Begun(plan.cells, len(plan.benchmark.questions), done, spending,
+                      list({id(client): client for client in clients}.values())))
+    for text in preflight(plan, work.resources):
         watch.note(text)
-    with _start_up_kept():
+    with start_up_kept():
         await _play(jobs, work)
     for text in on_judges(work.resources.aids):
         watch.note(text)
-    if work.spending.stopped:
-        over.end(folder.done())
+    if spending.stopped:
+        spending.end(plan, folder.done())
 
 
 async def _play(jobs: Sequence[Job], work: _Work) -> None:
     """Each model has its own window, so that a slow one does not hold up the others. Ends early with the budget."""
-    def begins(job: Job) -> Prefix:
-        return prefix_of(job, work.settings.layout, work.resources)
+    settings, resources = work.plan.settings, work.resources
 
     async def of_model(name: str) -> None:
-        for turn in turns_of([job for job in jobs if job.cell.model == name], work.settings.only_searches):
-            own, places = side_by_side(turn, begins), work.resources.clients[name].limits.concurrency
-            await in_window(work.spending.affordable(own), places, work.carry_out)
+        for turn in turns_of([job for job in jobs if job.cell.model == name], settings.only_searches):
+            own = side_by_side(turn, lambda job: prefix_of(job, settings.layout, resources))
+            await in_window(work.spending.affordable(own), resources.clients[name].limits.concurrency, work.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
     async with work.spending.in_time():
@@ -236,30 +259,24 @@ class _Work:
         await self.folder.add(kept, job.place)
         self.watch.record(record)
 
-    async def _answer(self, player: CellPlayer, job: Job) -> Answer:
-        """The answer, or that nothing of the cell's limits is left for it."""
-        spent = self.cell_budgets.spent(job.cell.id)
-        if spent is None:
-            return await player.answer(job.question, self.cell_budgets.limits(job.cell.id))
-        return unasked(Failure("budget", spent))
-
     async def _record(self, job: Job) -> Record:
-        settings, resources, scheme = self.settings, self.resources, self.plan.scheme
-        player = self._player(job.cell)
-        answer = await self._answer(player, job)
-        subs = await subs_of(player, job.question, answer, self.folder.database)
-        view = match(resources.gold(job.cell, job.question), answer.ranked, resources.source_of,
-                     job.question.id if scheme.itself_ignored else None)
-        result = make_result(job.cell, job.question, resources.answerable(job.cell, job.question), answer, view,
-                             resources.source_of, self.folder.database)
+        cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
+                                                       self.plan.scheme)
+        player, spent = self._player(cell), self.cell_budgets.spent(cell.id)
+        answer = await player.answer(question, self.cell_budgets.limits(cell.id)) if spent is None else \
+            unasked(Failure("budget", spent))
+        subs = await subs_of(player, question, answer, self.folder.database)
+        view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
+                     question.id if scheme.itself_ignored else None)
+        result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
+                             self.folder.database)
         judged = await ask_judge(settings.judge, self._judge_model,
-                                 graded_of(result, job.question, scheme, settings.scoring),
+                                 graded_of(result, question, scheme, settings.scoring),
                                  lambda: time.monotonic() + settings.limits.seconds)
         result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
                                            "subs": subs.stored, "sub_usage": subs.usage})
-        return make_record(scored_result(result, job.question, scheme, settings.scoring, job.cell.rules,
-                                         job.cell.separators, job.cell.searched),
-                           answer.cost + subs.cost + judged.cost)
+        return make_record(scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators,
+                                         cell.searched), answer.cost + subs.cost + judged.cost)
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""

@@ -16,8 +16,8 @@ from experiments.running.plan import Plan
 from experiments.running.rescore import rescore
 from experiments.running.summary import summarise
 from experiments.runs.finished import Finished
-from experiments.runs.manifest import Made, manifest_of, questions_hash
-from experiments.runs.store import RunFolder
+from experiments.runs.manifest import questions_hash
+from experiments.runs.store import RunFolder, config_of
 from experiments.settings import RunSettings
 from strategies.prompting import prompts_hash
 from strategies.settings.exemplars import exemplars_hash, read_exemplars
@@ -45,39 +45,31 @@ class Check:
         return not self.differences
 
 
-def verify(run: Finished) -> list[Check]:
-    """Return every check, in the order in which they build upon each other.
+def verify(run: Finished) -> Iterator[Check]:
+    """Yield every check, in the order in which they build upon each other.
 
     Raises:
         RunError: the run's manifest cannot be read.
     """
-    made, plan = manifest_of(run.path), Plan.of_finished(run)
-    kept = [_kept(run.folder), _expected(run), _results(run)]
-    if kept[1].agrees and _readable(run.folder):
-        kept += [_scores(run), _figures(run, plan)]
-    else:
-        kept.append(Check("figures", "", ("cannot be computed from these records",)))
-    return [*kept, _texts(run.folder), *_hashes(run, plan.settings, made)]
-
-
-def _kept(folder: RunFolder) -> Check:
+    plan, folder = Plan.of_finished(run), run.folder
+    done, wanted = folder.done(), {(cell.id, question) for cell in run.cells for question in run.questions}
     altered = [f"{question} in cell {cell}: altered since it was kept" for cell, question in folder.altered()]
-    return Check("records", f"{len(folder.done())} records against the hashes that they were kept with", tuple(altered))
-
-
-def _expected(run: Finished) -> Check:
-    """A record for every question in every cell, and no other."""
-    wanted = {(cell.id, question) for cell in run.cells for question in run.questions}
-    done = run.folder.done()
     wrong = [f"{question} in cell {cell}: {said}" for pairs, said in (
         (wanted - done, "no record"), (done - wanted, "a record, and no such question or cell")
     ) for cell, question in sorted(pairs)]
-    return Check("completeness", f"{len(run.cells)} cells of {len(run.questions)} questions", tuple(wrong))
-
-
-def _results(run: Finished) -> Check:
-    return _hash("results", "the hash over all results against summary.json", run.summary["results"],
-                 run.folder.results_hash())
+    yield Check("records", f"{len(done)} records against the hashes that they were kept with", tuple(altered))
+    yield Check("completeness", f"{len(run.cells)} cells of {len(run.questions)} questions", tuple(wrong))
+    yield _hash("results", "the hash over all results against summary.json", run.summary["results"],
+                folder.results_hash())
+    if not wrong and _readable(folder):
+        yield _scores(run)
+        yield _figures(run, plan)
+    else:
+        yield Check("figures", "", ("cannot be computed from these records",))
+    texts = folder.database.read("SELECT hash, content FROM texts")
+    yield Check("texts", f"{len(texts)} prompt parts and passages against their hashes", tuple(
+        f"text {key}: altered since it was kept" for key, text in texts if digest(text) != key))
+    yield from _hashes(run, plan.settings)
 
 
 def _readable(folder: RunFolder) -> bool:
@@ -144,37 +136,23 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _texts(folder: RunFolder) -> Check:
-    rows = folder.database.read("SELECT hash, content FROM texts")
-    wrong = [f"text {key}: altered since it was kept" for key, text in rows if digest(text) != key]
-    return Check("texts", f"{len(rows)} prompt parts and passages against their hashes", tuple(wrong))
-
-
-def _hashes(run: Finished, settings: RunSettings, made: Made) -> Iterator[Check]:
-    folder = run.folder
-    yield _hash("settings", "config.yaml against the manifest", made.settings, digest(folder.config() or ""))
+def _hashes(run: Finished, settings: RunSettings) -> Iterator[Check]:
+    folder, made = run.folder, run.made
+    yield _hash("settings", "config.yaml against the manifest", made.settings, digest(config_of(folder.path) or ""))
     yield _hash("questions", "the run's questions against the manifest", made.benchmark.get("stored"),
                 folder.stored_questions())
-    yield _benchmark(settings, made)
+    try:
+        yield _hash("benchmark", "its files against the manifest", made.benchmark.get("hash"),
+                    questions_hash(settings.benchmark.load()))
+    except UserError as error:
+        yield Check("benchmark", f"its files cannot be read here: {error}", checked=False)
     yield _hash("prompts", "the prompts of this ragbed against the manifest", made.prompts, prompts_hash())
     yield _hash("judge prompts", "those of this ragbed against the manifest", made.judge_prompt, judge_prompts_hash())
-    yield _exemplars(settings, made)
-
-
-def _benchmark(settings: RunSettings, made: Made) -> Check:
     try:
-        found = questions_hash(settings.benchmark.load())
+        yield _hash("exemplars", "their file against the manifest", made.exemplars,
+                    exemplars_hash(read_exemplars(settings.exemplars)) if settings.exemplars else None)
     except UserError as error:
-        return Check("benchmark", f"its files cannot be read here: {error}", checked=False)
-    return _hash("benchmark", "its files against the manifest", made.benchmark.get("hash"), found)
-
-
-def _exemplars(settings: RunSettings, made: Made) -> Check:
-    try:
-        found = exemplars_hash(read_exemplars(settings.exemplars)) if settings.exemplars else None
-    except UserError as error:
-        return Check("exemplars", f"their file cannot be read here: {error}", checked=False)
-    return _hash("exemplars", "their file against the manifest", made.exemplars, found)
+        yield Check("exemplars", f"their file cannot be read here: {error}", checked=False)
 
 
 def _hash(name: str, detail: str, said: Any, found: Any) -> Check:

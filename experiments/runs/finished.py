@@ -1,13 +1,15 @@
 """A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for.
 
-Python's search for garbage, left out where much is read and all of it kept.
+Also found here: a question and cells of a run by what a person writes of them.
 """
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,14 @@ import yaml
 from pydantic import BaseModel, Field, ValidationError
 
 from documents.errors import RunError
-from experiments.cells import Cell, labels
+from experiments.cells import FACTORS, PART, Cell, called, labels
 from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.runs.manifest import Made, manifest_of
-from experiments.runs.store import RunFolder
+from experiments.runs.store import RunFolder, config_of
 from experiments.statistics import Clusters, clusters
 
+_NEAREST = 3
 _AGAIN = "give the same `ragbed run` command to write it again"
 
 
@@ -80,7 +83,10 @@ class Finished:
             _Summary.model_validate(summary)
             _Factors.model_validate(summary)
         except ValidationError as error:
-            raise _unusable(folder.path, error) from error
+            first = error.errors(include_url=False)[0]
+            at = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+            what = f"without {at}" if first["type"] == "missing" else f"{at}: {first['msg']}"
+            raise RunError(f"{folder.path / 'summary.json'}: damaged, {what}; {_AGAIN}") from error
         run = cls(folder, summary)
         for row, cell in zip(run.rows, run.cells, strict=True):
             if row["id"] != cell.id:
@@ -148,7 +154,7 @@ class Finished:
     def config(self) -> Mapping[str, Any]:
         """The resolved settings as they are written, for display; empty where they are damaged."""
         try:
-            content = yaml.safe_load(self.folder.config() or "")
+            content = yaml.safe_load(config_of(self.path) or "")
         except yaml.YAMLError:
             content = None
         return content if isinstance(content, dict) else {}
@@ -168,17 +174,9 @@ def open_finished(path: Path) -> Iterator[Finished]:
         folder.close()
 
 
-def _unusable(path: Path, error: ValidationError) -> RunError:
-    first = error.errors(include_url=False)[0]
-    at = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-    what = f"without {at}" if first["type"] == "missing" else f"{at}: {first['msg']}"
-    return RunError(f"{path / 'summary.json'}: damaged, {what}; {_AGAIN}")
-
-
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Yield what is read is kept to the end; walking it again and again in search of cycles takes a quarter of the
-    time."""
+    """Read what is kept to the end: walking it again and again in search of cycles takes a quarter of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -186,3 +184,79 @@ def no_collections() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+@contextmanager
+def start_up_kept() -> Iterator[None]:
+    """Leave what exists by now (libraries, the benchmark) out of garbage collections: walking that too took a sixth of
+    a question's processor time."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def question_named(ids: Sequence[str], name: str) -> int:
+    """Return the place, from 0, of the question with this id, else number (1 or `#1`), else unique beginning of an id.
+
+    Raises:
+        RunError: there is none, or several begin so; it names the nearest.
+    """
+    if name in ids:
+        return ids.index(name)
+    if numbered := re.fullmatch(r"(#?)(\d{1,9})", name):
+        if 1 <= int(numbered[2]) <= len(ids):
+            return int(numbered[2]) - 1
+        if numbered[1]:
+            raise RunError(f"no question {name}: the run has {len(ids)}, from 1 to {len(ids)}")
+    found = [place for place, id in enumerate(ids) if name and id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise RunError(f"{len(found)} questions begin with {name!r}, such as {_listed([ids[one] for one in found])}; "
+                       "give more of the id, or a number as in 1")
+    near = get_close_matches(name, ids, _NEAREST, cutoff=0.3)
+    such = f"the nearest: {_listed(near)}" if near else f"the first: {_listed(ids)}"
+    raise RunError(f"no question {name!r} among the {len(ids)} of the run; {such}; or give a number, from 1 to "
+                   f"{len(ids)}")
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_NEAREST])
+
+
+def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
+    """Return the id and factors of each cell of a run, in the run's order.
+
+    Raises:
+        RunError: the summary or the manifest is damaged.
+    """
+    return Finished.of(folder).rows if (folder.path / "summary.json").is_file() else manifest_of(folder.path).cells
+
+
+def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
+    """Return what the cells that a name fits are called, by id, in the run's order; all without a name.
+
+    Raises:
+        RunError: there is none.
+    """
+    known = dict(zip(labels(cells), cells, strict=True))
+    found = known if name is None else fitting(known, name)
+    if not found:
+        raise no_cell(str(name), known)
+    return {known[label]["id"]: label for label in found}
+
+
+def fitting(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
+    """Of cells by label, the labels of those that a name fits: a label or id, else parts of a label and values of
+    factors, such as `direct · given`, all of which a cell has."""
+    parts = {part.strip() for part in name.split(PART.strip())}
+    return [label for label, row in known.items() if name in (label, row["id"])] or [
+        label for label, row in known.items() if parts <= {*label.split(PART), *(
+            called(row, [factor]) for factor in FACTORS if row.get(factor) is not None)}]
+
+
+def no_cell(name: str, known: Iterable[str]) -> RunError:
+    """Return that no cell of those labels has the name."""
+    return RunError(f"no cell {name!r}; there are: {', '.join(known)}")

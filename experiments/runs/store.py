@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
@@ -32,9 +32,7 @@ _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place I
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _TABLES = (_RECORDS, _QUESTIONS, _PINS)
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
-# Other rows of `pins`: that all that was found is kept, and the hash of the cassette that calls and searches are from.
-Mark = Literal["searches", "cassette"]
-_MARKS = frozenset({"searches", "cassette"})
+_ORIGIN = "cassette"  # another row of `pins`: the hash of the cassette that calls and searches are from
 _QUESTION = TypeAdapter(Question)
 _SUMMARY = TypeAdapter(dict[str, Any])
 _JOINED = " FROM records r JOIN questions q ON q.id = r.question"
@@ -84,10 +82,6 @@ class RunFolder:
                               (question.id, place, question_json(question.without_chunks())))
         self.database.flush()
 
-    def config(self) -> str | None:
-        """Return the resolved settings of the run that was begun here, or None."""
-        return config_of(self.path)
-
     def is_empty(self) -> bool:
         """Return whether neither a record nor a call was kept."""
         return not self.database.read("SELECT 1 FROM records UNION ALL SELECT 1 FROM calls LIMIT 1")
@@ -108,16 +102,16 @@ class RunFolder:
     def pins(self) -> dict[str, str]:
         """Return a hash of the content of what calls and records depend on, by what it is called."""
         return {name: value for name, value in self.database.read("SELECT name, value FROM pins ORDER BY name")
-                if name not in _MARKS}
+                if name != _ORIGIN}
 
-    def marked(self, mark: Mark) -> str | None:
-        """Return what was said of where the run's searches or calls are from, or None."""
-        rows = self.database.read("SELECT value FROM pins WHERE name = ?", (mark,))
+    def origin(self) -> str | None:
+        """Return the hash of the cassette that calls and searches are from; None where the run made them."""
+        rows = self.database.read("SELECT value FROM pins WHERE name = ?", (_ORIGIN,))
         return str(rows[0][0]) if rows else None
 
-    def mark(self, mark: Mark, value: str) -> None:
-        """Say it; durable with what is put next."""
-        self.database.put(_PIN, (mark, value))
+    def set_origin(self, cassette: str) -> None:
+        """Note that calls and searches are from the cassette of this hash; durable with what is put next."""
+        self.database.put(_PIN, (_ORIGIN, cassette))
 
     async def add(self, record: Record, place: int) -> None:
         """Keep a record and return when it is durable."""

@@ -84,7 +84,7 @@ def _of_kind(kind: str, path: str | None, options: Mapping[str, Any], part: Part
     if "all" in chosen.get("reasoning", ()):
         chosen["reasoning"] = list(CRESTS)
     for text in chosen.pop("set", ()):
-        _put(chosen, text)
+        put(chosen, text)
     named = chosen.get("benchmark", {})
     if not isinstance(named, dict) or named.get("kind", kind) != kind:
         raise SettingsError(f"--set says another benchmark than {kind}; give its name in the place of {kind}")
@@ -94,8 +94,8 @@ def _of_kind(kind: str, path: str | None, options: Mapping[str, Any], part: Part
     return check_settings({"name": kind, **chosen, "benchmark": {"kind": kind, **named}}, kind)
 
 
-def _put(settings: dict[str, Any], text: str) -> None:
-    """Add a setting given as `key.key=value`, the value in YAML."""
+def put(settings: dict[str, Any], text: str, replacing: bool = False) -> None:
+    """Add a setting given as `key.key=value`, the value in YAML; or put it in the place of one that is there."""
     place, equals, value = text.partition("=")
     *keys, last = place.split(".")
     if not equals or not all((*keys, last)):
@@ -104,7 +104,7 @@ def _put(settings: dict[str, Any], text: str) -> None:
         settings = settings.setdefault(key, {})
         if not isinstance(settings, dict):
             raise SettingsError(f"--set {text!r}: {key} is set already, and holds no settings of its own")
-    if last in settings:
+    if last in settings and not replacing:
         raise SettingsError(f"--set {text!r}: {place} is given twice; give it once")
     settings[last] = read_value(value, f"--set {text!r}")
 

@@ -22,8 +22,7 @@ from experiments.analysis.tradeoff import refusal_views, tradeoff_of
 from experiments.analysis.view import View
 from experiments.metrics import metric_named
 from experiments.record import UNITS, Unit
-from experiments.runs.finished import Finished, open_finished
-from experiments.runs.selectors import cells_named
+from experiments.runs.finished import Finished, cells_named, open_finished
 from experiments.statistics import clusters
 from experiments.terminal.display import print_json, say
 from experiments.terminal.tables import print_views

@@ -17,8 +17,7 @@ from experiments.analysis.notes import LEXICAL, unjudged
 from experiments.analysis.view import View
 from experiments.metrics import Scoring, aggregate, may_refuse
 from experiments.record import Result
-from experiments.running.labels import raters_of, write_sheet
-from experiments.running.rejudge import Material, judges_named, material_of, rejudge
+from experiments.running.rejudge import Material, judges_named, material_of, raters_of, rejudge, write_sheet
 from experiments.running.rescore import Again, score_anew
 from experiments.runs.finished import Finished, open_finished
 from experiments.runs.store import RunFolder, hold

@@ -12,8 +12,8 @@ from experiments.analysis.causes import BY_NAME
 from experiments.cells import Cell
 from experiments.question import Question
 from experiments.record import Record, StoredPassage, StoredStep, StoredSub, Verdict
+from experiments.runs.finished import cells_in, cells_named, question_named
 from experiments.runs.manifest import manifest_of
-from experiments.runs.selectors import cells_in, cells_named, question_named
 from experiments.runs.store import RunFolder
 from experiments.terminal.display import print_json, print_records, print_table, say
 from experiments.terminal.trace import PassagePlaces, cut, restored, show_steps, step_row

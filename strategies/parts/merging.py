@@ -12,10 +12,7 @@ def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
     """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first.
 
     A passage's score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go
-    to what an earlier list, and in it an earlier rank, holds.
-
-    Args:
-        keep: how many passages at most; None means what `bound` says.
+    to what an earlier list, and in it an earlier rank, holds. `bound` says how many are kept.
     """
     scores = reciprocal_ranks({number: rank for rank, number in enumerate(
         dict.fromkeys(passage.number for passage in one), start=1)} for one in lists)
@@ -24,13 +21,8 @@ def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
 
 
 def in_turn(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
-    """Take the first of each list, then the second of each, for queries that ask for different things.
-
-    Reciprocal ranks would put what several of them found a little before what answers one of them best.
-
-    Args:
-        keep: as `fused` has it.
-    """
+    """Take the first of each list, then the second of each, for queries that ask for different things: reciprocal ranks
+    would put what several of them found a little before what answers one of them best."""
     return in_order([alternating(lists)])[:bound(lists, keep)]
 
 
