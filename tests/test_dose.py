@@ -1,6 +1,4 @@
 """Dose and response: curves over the number and the hardness of negatives, and the areas under them."""
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +6,8 @@ import pytest
 from experiments import Mined, Question
 from experiments.analysis.dose import Reached, dose_of, reached_of
 from experiments.analysis.dose_curves import area, curves_of
-from experiments.analysis.variants import Averaged, variants_of
+from experiments.analysis.variants import variants_of
+from experiments.metrics import ScoredQuestion
 from experiments.statistics import Clusters
 from retrieval import Perturbation
 
@@ -28,7 +27,7 @@ def row(id, perturbation, **levels):
 
 
 def answers(*scores, metric="em"):
-    return {f"q{at}": Averaged(True, "answered", {metric: score}) for at, score in enumerate(scores)}
+    return {f"q{at}": ScoredQuestion(True, "answered", {metric: score}) for at, score in enumerate(scores)}
 
 
 def curves(*rows):
@@ -106,7 +105,8 @@ def test_the_sort_of_negatives_is_a_factor_in_which_curves_differ():
 
 def test_citation_f1_of_areas_is_made_of_those_by_precision_and_recall():
     def cited(precision, recall):
-        return {"q": Averaged(True, "answered", {"em": 1, "citation_precision": precision, "citation_recall": recall})}
+        scores = {"em": 1, "citation_precision": precision, "citation_recall": recall}
+        return {"q": ScoredQuestion(True, "answered", scores)}
 
     (found,) = dose(TWO[:2], {"d0": cited(1.0, 0.5), "d4": cited(0.5, 0.0)})["curves"]
     assert found["areas"]["citation_f1"]["mean"] == pytest.approx(2 * 0.75 * 0.25 / (0.75 + 0.25))
@@ -153,7 +153,7 @@ def test_without_the_gold_the_curve_is_of_refusals():
     figures = {"em": {"mean": None, "low": None, "high": None, "n": 0},
                "refusal_accuracy": {"mean": 0.5, "low": 0.1, "high": 0.9, "n": 4}}
     rows = [row("g0", "drop_gold", metrics=figures), row("g4", "drop_gold+negatives@4", metrics=figures)]
-    made = {id: {f"q{at}": Averaged(False, "refused", {"em": None, "refusal_accuracy": float(at < refused)})
+    made = {id: {f"q{at}": ScoredQuestion(False, "refused", {"em": None, "refusal_accuracy": float(at < refused)})
                  for at in range(4)} for id, refused in (("g0", 4), ("g4", 2))}
     found = dose(rows, made)
     (curve,) = found["curves"]

@@ -1,13 +1,11 @@
 """The report's section on dose and response: charts of a readable number of lines, areas, what differs, no markup."""
-from __future__ import annotations
-
 import re
 
 import pytest
 from charted import HOSTILE, SUMMARY, cell, page, words
 
 from experiments.analysis.dose import Reached, dose_of
-from experiments.analysis.variants import Averaged
+from experiments.metrics import ScoredQuestion
 from experiments.statistics import Clusters
 
 CHANGES = (None, "negatives@2", "negatives@5")
@@ -27,7 +25,7 @@ def made(strategies, conditions=("gold",), changes=CHANGES, scores=None, asked=8
                 id = f"{strategy}/{condition}/{change}"
                 rows.append(cell(strategy, condition, right, id=id, perturbation=change, benchmark="b", show="question",
                                  retrieval=None, retriever=None, metrics={"em": figure(right)}))
-                answers[id] = {f"q{at}": Averaged(True, "answered", {"em": float(at < asked * right)})
+                answers[id] = {f"q{at}": ScoredQuestion(True, "answered", {"em": float(at < asked * right)})
                                for at in range(asked)}
     return SUMMARY | {"cells": rows,
                       "dose": dose_of(rows, answers, Clusters({}, ""), "em", "corrected",

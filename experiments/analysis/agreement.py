@@ -1,21 +1,21 @@
 """Agreement between two raters of the same answers: judges, repeats of one, or people.
 
-Cohen's kappa (1960), with quadratic weights (1968) for points, is scikit-learn's. Of steps each is one judgement, held
-or not, as the DetectiveQA paper compares its judge with people (Table 4).
+Cohen's kappa (1960), with quadratic weights (1968) for points, equal to scikit-learn's. Of steps each is one judgement,
+held or not, as the DetectiveQA paper compares its judge with people (Table 4).
 """
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from experiments.analysis.view import Value, View
+from experiments.analysis.view import View, figure_value
 from experiments.judges.base import GRADES
 from experiments.judges.model import MOST_POINTS
-from experiments.metrics import Estimate, share_among
+from experiments.metrics import share_among
 from experiments.metrics.intervals import percentiles
 from experiments.metrics.sample import Totals, resampled
 from experiments.question import Rubric
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 JudgedAnswer = tuple[str, str]  # cell and question
-Pairs = Sequence[tuple[int, int]]  # places of the two raters' labels, one for each judgement
-_NONE = Estimate(mean=None, low=None, high=None, n=0)
 LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
     "grades": GRADES, "points": tuple(map(str, range(MOST_POINTS + 1))), "steps": ("held", "not held")})
 
@@ -82,40 +80,36 @@ def agreements(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAns
     return [_agreement(first, second, rubric, steps, seed) for first, second in itertools.combinations(raters, 2)]
 
 
-def kappa(pairs: Pairs, count: int, quadratic: bool) -> float | None:
-    """Cohen's kappa; None where it is not defined: without pairs, or where all labels are one.
-
-    Args:
-        count: of the labels that there are, whether they occur or not: quadratic weights go by their distance.
-    """
-    if len({label for pair in pairs for label in pair}) < 2:
-        return None
-    from sklearn.metrics import cohen_kappa_score
-
-    first, second = zip(*pairs, strict=True)
-    return round(float(cohen_kappa_score(first, second, labels=list(range(count)),
-                                         weights="quadratic" if quadratic else None)), 10)
-
-
 def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[JudgedAnswer, int], seed: int) -> Agreement:
+    import numpy as np
+
     labels, quadratic = LABELS[rubric], rubric == "points"
-    n, by_question = 0, dict[str, list[tuple[int, int]]]()
+    n, judged = 0, dict[str, list[tuple[int, int]]]()  # by question: places of the two raters' labels
     for item, verdict in first.verdicts.items():
         other = second.verdicts.get(item)
         if other is not None and not (verdict.unjudged or other.unjudged):
             n += 1
             sides = (_places(one, steps.get(item, 0)) for one in (verdict, other))
-            by_question.setdefault(item[1], []).extend(zip(*sides, strict=True))
-    pairs = [pair for judged in by_question.values() for pair in judged]
-    counts = Counter(pairs)
-    equal = share_among([one == other for one, other in pairs],
-                        [question for question, judged in by_question.items() for _ in judged]) if pairs else _NONE
-    low, high = _interval(list(by_question.values()), len(labels), quadratic, seed)
+            judged.setdefault(item[1], []).extend(zip(*sides, strict=True))
+    pairs = [(question, *pair) for question, own in judged.items() for pair in own]
+    tables = np.zeros((len(judged), 2, len(labels), len(labels)))
+    for place, own in enumerate(judged.values()):
+        for pair in own:
+            tables[(place, 0, *pair)] += 1
+    whole = tables[:, 0].sum(axis=0)
+    equal = share_among([one == other for _, one, other in pairs], [question for question, *_ in pairs])
+    kappa, low, high = float(kappas(whole[None], quadratic)[0]), None, None
+    if len(judged) > 1:  # over the resamples in which it is defined
+        drawn, = resampled([Totals(tables, np.ones_like(tables))], seed)
+        low, high = percentiles(kappas(drawn.sums[:, 0], quadratic))
+    if low is None or high is None or low >= high:
+        low = high = None
+    else:
+        low, high = round(low, 10), round(high, 10)
     return Agreement(
-        first.name, second.name, n, len(pairs),
-        equal["mean"], equal["low"], equal["high"],
-        kappa(pairs, len(labels), quadratic), low, high, labels,
-        tuple(tuple(counts[row, column] for column in range(len(labels))) for row in range(len(labels))))
+        first.name, second.name, n, len(pairs), equal["mean"], equal["low"], equal["high"],
+        None if math.isnan(kappa) else round(kappa, 10), low, high, labels,
+        tuple(tuple(map(int, row)) for row in whole))
 
 
 def _places(verdict: Verdict, steps: int) -> list[int]:
@@ -126,27 +120,10 @@ def _places(verdict: Verdict, steps: int) -> list[int]:
     return [int(step not in (verdict.steps or ())) for step in range(steps)]
 
 
-def _interval(questions: Sequence[Pairs], count: int, quadratic: bool,
-              seed: int) -> tuple[float | None, float | None]:
-    """The bootstrap's interval of the kappa, over the resamples in which it is defined."""
-    if len(questions) < 2:
-        return None, None
-    import numpy as np
-
-    tables = np.zeros((len(questions), 2, count, count))
-    for question, pairs in enumerate(questions):
-        for pair in pairs:
-            tables[(question, 0, *pair)] += 1
-    drawn, = resampled([Totals(tables, np.ones_like(tables))], seed)
-    low, high = percentiles(kappas(drawn.sums[:, 0], quadratic))
-    if low is None or high is None or low >= high:
-        return None, None
-    return round(low, 10), round(high, 10)
 
 
 def kappas(tables: Floats, quadratic: bool) -> Floats:
-    """Return the kappa of each table of counts (tables by labels by labels), as `kappa` has it of one; nan where
-    undefined.
+    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined.
 
     A thousand resamples at once take milliseconds; one by one they would take a second.
     """
@@ -171,13 +148,9 @@ def agreement_view(found: Sequence[Agreement], rubric: Rubric, answers: int) -> 
     steps = rubric == "steps"
     kappa_of = "kappa, quadratic weights" if rubric == "points" else "kappa"
     rows = tuple((one.first, one.second, one.n, *([one.judgements] if steps else []),
-                  _figure(one.agree, one.agree_low, one.agree_high, one.n),
-                  _figure(one.kappa, one.low, one.high, one.n)) for one in found)
+                  figure_value(one.agree, one.agree_low, one.agree_high, one.n),
+                  figure_value(one.kappa, one.low, one.high, one.n)) for one in found)
     notes = ("A kappa is undefined where two raters gave one and the same label throughout, or judged no answer both.",
              ) if any(one.kappa is None for one in found) else ()
     return View("agreement", f"Agreement on {answers} answers", (
         "first", "second", "n", *(["steps"] if steps else []), "agree", kappa_of), rows, 2, notes=notes)
-
-
-def _figure(mean: float | None, low: float | None, high: float | None, n: int) -> Value:
-    return None if mean is None else {"mean": mean, "low": low, "high": high, "n": n}

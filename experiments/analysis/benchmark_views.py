@@ -2,22 +2,20 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
-from typing import Any, Literal
+from typing import Any
 
 from experiments.analysis.inputs import AnalysisInput, change, figures
 from experiments.analysis.view import Value, View
 from experiments.cells import FACTORS, called, varying
-from experiments.metrics import Estimate, share_among
+from experiments.metrics import share_among
 from experiments.record import Result
 
 _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
 _UNKNOWN = "length not known"
-
-Steps = dict[tuple[str, int], list[tuple[bool, str]]]  # by length and depth: whether each was found, and its cluster
 
 
 def depth(material: AnalysisInput) -> list[View]:
@@ -28,13 +26,17 @@ def depth(material: AnalysisInput) -> list[View]:
     and are left out, as are those of reasonings that were not judged, which are counted. Both are of what `full`
     shows, in characters, whatever the cell showed.
     """
-    found: dict[str, Steps] = {}
-    unjudged = 0
-    for label, cell in ((label, cell) for label, cell in material.labelled() if cell["condition"] != "closed-book"):
-        results = material.results[cell["id"]]
-        unjudged += sum(bool(result.scores.get("unjudged")) for result in results)
-        found[label] = _steps(material, results)
-    rows = _depth_rows(found)
+    found = {label: _steps(material, material.results[cell["id"]]) for label, cell in material.labelled()
+             if cell["condition"] != "closed-book"}
+    unjudged = sum(bool(result.scores.get("unjudged")) for cell in material.cells if cell["condition"] != "closed-book"
+                   for result in material.results[cell["id"]])
+    every = [_length(size) for size in (0, *_LENGTHS)] + [_UNKNOWN]  # shortest first
+    rows: list[tuple[Value, ...]] = []
+    for length, (label, steps) in product(every, found.items()):
+        bins = [steps.get((length, at), []) for at in range(_BINS)]
+        if any(bins):
+            rows.append((length, label, sum(map(len, bins)), *(
+                share_among(*zip(*one, strict=True)) if one else None for one in bins)))
     if not rows:
         return []
     columns = [f"{100 * at // _BINS}-{100 * (at + 1) // _BINS}%" for at in range(_BINS)]
@@ -44,8 +46,9 @@ def depth(material: AnalysisInput) -> list[View]:
                            *notes), shaded=(0.0, 1.0))]
 
 
-def _steps(material: AnalysisInput, results: Sequence[Result]) -> Steps:
-    steps: Steps = defaultdict(list)
+def _steps(material: AnalysisInput, results: Sequence[Result]) -> dict[tuple[str, int], list[tuple[bool, str]]]:
+    """By length and depth: whether each step was found, and its cluster."""
+    steps: dict[tuple[str, int], list[tuple[bool, str]]] = defaultdict(list)
     for result, cluster in zip(results, material.clusters_of(results), strict=True):
         if result.scores.get("reasoning_score") is None or result.scores.get("unjudged"):
             continue
@@ -68,22 +71,6 @@ def _length(characters: int | None) -> str:
         f"{_LENGTHS[-1]:,} characters and more"
 
 
-def _depth_rows(steps: Mapping[str, Steps]) -> list[tuple[Value, ...]]:
-    """One for each cell of each length that occurs, shortest first."""
-    every = [_length(size) for size in (0, *_LENGTHS)] + [_UNKNOWN]
-    rows: list[tuple[Value, ...]] = []
-    for length in every:
-        for label, of in steps.items():
-            bins = [of.get((length, at), []) for at in range(_BINS)]
-            if any(bins):
-                rows.append((length, label, sum(map(len, bins)), *(_share(steps) if steps else None for steps in bins)))
-    return rows
-
-
-def _share(steps: Sequence[tuple[bool, str]]) -> Estimate:
-    return share_among([found for found, _ in steps], [cluster for _, cluster in steps])
-
-
 ALL, ORDERS = "all", "orders"
 _STATEMENTS = ("exchange", "correction")  # which state something false rather than order anything
 _UNSEEN = "stripped"
@@ -96,7 +83,12 @@ _SIGNED = ("change", "change of utility")
 def attacks(material: AnalysisInput) -> list[View]:
     """Return every cell over the attacks of each kind, over those that order something and reach a prompt, and over
     all: success beside the same outcome without the attack."""
-    rows = [row for kind in [*_kinds(material), ORDERS, ALL] for row in _attack_rows(material, kind)]
+    kinds = dict.fromkeys(kind for question in material.questions.values() for kind in question.tags.get(_TAG, ()))
+    rows: list[tuple[Value, ...]] = []
+    for kind, (label, cell) in product([*kinds, ORDERS, ALL], material.labelled()):
+        pairs = [pair for pair in _pairs(material, cell) if _is_of(kind, material.tags(pair[0], _TAG))]
+        if pairs:
+            rows.append((kind, label, len(pairs), *_figures(material, cell, pairs)))
     if not rows:
         return []
     stripped = sum("yes" in question.tags.get("stripped", ()) for question in material.questions.values())
@@ -107,28 +99,10 @@ def attacks(material: AnalysisInput) -> list[View]:
         *notes))]
 
 
-def _kinds(material: AnalysisInput) -> list[str]:
-    return list(dict.fromkeys(kind for question in material.questions.values()
-                              for kind in question.tags.get(_TAG, ())))
-
-
-def _attack_rows(material: AnalysisInput, kind: str) -> list[tuple[Value, ...]]:
-    made: list[tuple[Value, ...]] = []
-    for label, cell in material.labelled():
-        pairs = [pair for pair in _pairs(material, cell) if _is_of(kind, _tags(material, pair[0]))]
-        if pairs:
-            made.append((kind, label, len(pairs), *_figures(material, cell, pairs)))
-    return made
-
-
 def _is_of(kind: str, tags: Sequence[str]) -> bool:
     if kind == ORDERS:
         return not {*_STATEMENTS, _UNSEEN} & set(tags)
     return kind == ALL or kind in tags
-
-
-def _tags(material: AnalysisInput, result: Result) -> tuple[str, ...]:
-    return material.questions[result.question].tags.get(_TAG, ())
 
 
 def _pairs(material: AnalysisInput, cell: Mapping[str, Any]) -> list[tuple[Result, Result]]:
@@ -149,8 +123,6 @@ def _figures(material: AnalysisInput, cell: Mapping[str, Any], pairs: Sequence[t
     return found
 
 
-Ending = Literal["wins", "losses", "ties", "wrong in both"]
-
 _CONDITIONS = ("gold", "full", "given", "retrieved", "closed-book")
 _FREE = ("condition", "retrieval", "retriever", "format")  # they go with the condition
 _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
@@ -165,27 +137,28 @@ def wins(material: AnalysisInput) -> list[View]:
     """
     rows: list[tuple[Value, ...]] = []
     unjudged: set[tuple[str, str]] = set()
-    for first, second in _win_pairs([cell for cell in material.cells if "accuracy" in cell["metrics"]]):
+    cells = [cell for cell in material.cells if "accuracy" in cell["metrics"]]
+    for first, second in (pair for one, other in combinations(_CONDITIONS, 2) for pair in product(cells, cells)
+                          if (pair[0]["condition"], pair[1]["condition"]) == (one, other) and _comparable(*pair)):
         reasoning = {first["condition"], second["condition"]} != {"gold", "full"}
-        answers = _answers(material, first, second)
-        endings = [_ending(*pair, reasoning) for pair in answers]
+        others = {result.question: result for result in material.results[second["id"]]}
+        answers = [(result, others[result.question]) for result in material.results[first["id"]]
+                   if result.question in others]
         unjudged.update((one.cell, one.question) for pair in answers for one in pair
                         if reasoning and one.scores.get("unjudged"))
-        rows.append(_row(material, first, second, reasoning, Counter(endings), _rate(material, answers, endings)))
+        endings = [_ending(*pair, reasoning) for pair in answers]
+        decided = [(ending == "wins", cluster) for ending, cluster in zip(
+            endings, material.clusters_of(one for one, _ in answers), strict=True) if ending in ("wins", "losses")]
+        rows.append((f"{first['condition']} against {second['condition']}",
+                     "answers and reasoning" if reasoning else "answers alone", _called(material, first, second),
+                     len(endings), *map(endings.count, _WIN_HEADER[:-1]),
+                     share_among([won for won, _ in decided], [cluster for _, cluster in decided])))
     if not rows:
         return []
     notes = [f"Reasonings that were not judged, and count as holding no step: {len(unjudged)}."] if unjudged else []
     return [View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_WIN_HEADER),
                  tuple(rows), 3, 8, ("The win rate is over wins and losses. Ties, and questions that both answer "
                                      "wrongly, stand beside it.", *notes))]
-
-
-def _win_pairs(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    for one, other in combinations(_CONDITIONS, 2):
-        for first, second in product(*([cell for cell in cells if cell["condition"] == condition]
-                                       for condition in (one, other))):
-            if _comparable(first, second):
-                yield first, second
 
 
 def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
@@ -195,37 +168,11 @@ def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     return all(first.get(name) == second.get(name) for name in FACTORS if name not in free)
 
 
-def _answers(material: AnalysisInput, first: Mapping[str, Any],
-             second: Mapping[str, Any]) -> list[tuple[Result, Result]]:
-    others = {result.question: result for result in material.results[second["id"]]}
-    return [(result, others[result.question]) for result in material.results[first["id"]]
-            if result.question in others]
-
-
-def _ending(first: Result, second: Result, reasoning: bool) -> Ending:
-    if not first.scores.get("accuracy") and not second.scores.get("accuracy"):
-        return "wrong in both"
-    one, other = (_score(result, reasoning) for result in (first, second))
-    return "ties" if one == other else "wins" if one > other else "losses"
-
-
-def _score(result: Result, reasoning: bool) -> float:
-    share = result.scores.get("reasoning_score") or 0.0
-    return (result.scores.get("accuracy") or 0.0) + (share if reasoning else 0.0)
-
-
-def _rate(material: AnalysisInput, answers: Sequence[tuple[Result, Result]], endings: Sequence[Ending]) -> Estimate:
-    """The share of wins among the wins and losses."""
-    decided = [(ending == "wins", first) for (first, _), ending in zip(answers, endings, strict=True)
-               if ending in ("wins", "losses")]
-    return share_among([won for won, _ in decided], material.clusters_of(first for _, first in decided))
-
-
-def _row(material: AnalysisInput, first: Mapping[str, Any], second: Mapping[str, Any], reasoning: bool,
-         endings: Counter[Ending], rate: Estimate) -> tuple[Value, ...]:
-    return (f"{first['condition']} against {second['condition']}",
-            "answers and reasoning" if reasoning else "answers alone", _called(material, first, second),
-            endings.total(), endings["wins"], endings["losses"], endings["ties"], endings["wrong in both"], rate)
+def _ending(first: Result, second: Result, reasoning: bool) -> str:
+    answers = [result.scores.get("accuracy") or 0.0 for result in (first, second)]
+    steps = [result.scores.get("reasoning_score") or 0.0 if reasoning else 0.0 for result in (first, second)]
+    one, other = map(sum, zip(answers, steps, strict=True))
+    return "wrong in both" if not any(answers) else "ties" if one == other else "wins" if one > other else "losses"
 
 
 def _called(material: AnalysisInput, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:

@@ -5,30 +5,27 @@ are MRKE's. No figure mixes MRKE's two versions of a question.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
-from experiments.analysis.inputs import AnalysisInput, change, figures, figures_of_cell
+from experiments.analysis.inputs import Analysis, AnalysisInput, change, figures, figures_of_cell
 from experiments.analysis.view import Value, View
 from experiments.benchmarks.mrceval import TASKS
 from experiments.cells import FACTORS, called, varying
 from experiments.metrics import chain_pattern, share_among
-from experiments.question import Question
 from experiments.record import Result
 
 VERSIONS = ("original", "edited")
-P = ParamSpec("P")
-
-
-def apart(make: Callable[Concatenate[AnalysisInput, P], list[View]]
-          ) -> Callable[Concatenate[AnalysisInput, P], list[View]]:
+def apart(make: Analysis) -> Analysis:
     """Return the views of each version by itself, the version as their first key, where the run has both."""
-    def made(material: AnalysisInput, /, *args: P.args, **kwargs: P.kwargs) -> list[View]:
-        if not all(any(_is(material, id, version) for id in material.questions) for version in VERSIONS):
-            return make(material, *args, **kwargs)
-        views = [(version, view) for version in VERSIONS for view in make(_part(material, version), *args, **kwargs)]
+    def made(material: AnalysisInput) -> list[View]:
+        if not all(any(version in question.tags.get("version", ()) for question in material.questions.values())
+                   for version in VERSIONS):
+            return make(material)
+        views = [(version, view) for version in VERSIONS for view in make(_part(material, version))]
         if not views:
             return []
         first = views[0][1]
@@ -39,17 +36,14 @@ def apart(make: Callable[Concatenate[AnalysisInput, P], list[View]]
     return made
 
 
-def _is(material: AnalysisInput, id: str, version: str) -> bool:
-    return version in material.questions[id].tags.get("version", ())
-
-
 def _part(material: AnalysisInput, version: str) -> AnalysisInput:
     """The questions of that version, and the cells' figures over them."""
-    results = {cell: [one for one in found if _is(material, one.question, version)]
+    results = {cell: [one for one in found if version in material.tags(one, "version")]
                for cell, found in material.results.items()}
     cells = [{**cell, "n": len(results[cell["id"]]),
               "metrics": figures_of_cell(material, cell, results[cell["id"]])} for cell in material.cells]
-    questions = {id: question for id, question in material.questions.items() if _is(material, id, version)}
+    questions = {id: question for id, question in material.questions.items()
+                 if version in question.tags.get("version", ())}
     return replace(material, cells=cells, results=results, questions=questions)
 
 
@@ -63,7 +57,19 @@ def order(material: AnalysisInput) -> list[View]:
 
     The change is paired: each question's score less its score with the documents as they are.
     """
-    rows = [row for group in _groups(material.cells) for row in _order_rows(material, group)]
+    shared = [name for name in varying(material.cells) if name != "perturbation"]
+    rows: list[tuple[Value, ...]] = []
+    for group in _groups(material.cells):
+        for cell in group:
+            results = material.results[cell["id"]]
+            original = next((one for one in group if cell["perturbation"] and one["perturbation"] is None
+                             and one.get("seed") in (None, cell.get("seed"))), None)
+            before = {result.question: result for result in material.results[original["id"]]} if original else {}
+            pairs = [(before[result.question], result) for result in results if result.question in before]
+            means = figures(material, cell, results, material.each)
+            rows.append((_ORDER[cell["perturbation"]], called(cell, shared) or called(cell, ["reasoning"]),
+                         len(results), *(value for mean, metric in zip(means, material.each, strict=True)
+                                         for value in (mean, change(material, pairs, metric)))))
     if not rows:
         return []
     header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
@@ -83,32 +89,6 @@ def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]
             if {None} < {cell["perturbation"] for cell in group}]
 
 
-def _order_rows(material: AnalysisInput, group: Sequence[Mapping[str, Any]]) -> list[tuple[Value, ...]]:
-    shared = [name for name in varying(material.cells) if name != "perturbation"]
-    rows: list[tuple[Value, ...]] = []
-    for cell in group:
-        results = material.results[cell["id"]]
-        original = _original(cell, group) if cell["perturbation"] else None
-        before = {result.question: result for result in material.results[original["id"]]} if original else {}
-        pairs = [(before[result.question], result) for result in results if result.question in before]
-        rows.append((_ORDER[cell["perturbation"]], called(cell, shared) or called(cell, ["reasoning"]), len(results),
-                     *_order_beside(material, cell, results, pairs)))
-    return rows
-
-
-def _original(cell: Mapping[str, Any], group: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The cell with the documents as they are, of the same seed where it has one."""
-    return next((one for one in group if one["perturbation"] is None and one.get("seed") in (None, cell.get("seed"))),
-                None)
-
-
-def _order_beside(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result],
-            pairs: Sequence[tuple[Result, Result]]) -> list[Value]:
-    means = figures(material, cell, results, material.each)
-    return [value for mean, metric in zip(means, material.each, strict=True)
-            for value in (mean, change(material, pairs, metric))]
-
-
 _METRICS = ("em", "f1")
 
 
@@ -124,41 +104,29 @@ def gap(material: AnalysisInput) -> list[View]:
     if not rows:
         return []
     header = [words for name in metrics for words in (f"{name}: original", f"{name}: edited", f"{name}: change")]
-    order = {str(row[0]): None for row in sorted(rows, key=lambda row: str(row[0]))}
-    rows = [row for hops in order for row in rows if row[0] == hops]
+    rows.sort(key=lambda row: str(row[0]))
     return [View("gap", "Original against edited questions", ("hops", "cell", "n", *header), tuple(rows), 2, 5,
                  ("n counts pairs: an original counts once for each of its edited versions. The change is the edited "
                   "question's score less the original's.",), signed=tuple(f"{name}: change" for name in metrics))]
 
 
-def _gap_rows(material: AnalysisInput, label: str, cell: Mapping[str, Any], metrics: Sequence[str],
-              ) -> list[tuple[Value, ...]]:
-    pairs = _pairs(material, cell)
+def _gap_rows(material: AnalysisInput, label: str, cell: Mapping[str, Any],
+              metrics: Sequence[str]) -> list[tuple[Value, ...]]:
+    """Pairs are of original and edited, in the order of the edited ones."""
+    originals: dict[str, Result] = {}
+    for result in material.results[cell["id"]]:
+        if "original" in material.tags(result, "version"):
+            originals |= dict.fromkeys(material.tags(result, "pair"), result)
+    pairs = [(originals[name], result) for result in material.results[cell["id"]]
+             if "edited" in material.tags(result, "version") for name in material.tags(result, "pair")
+             if name in originals]
     by_hops: dict[str, list[tuple[Result, Result]]] = {}
     for pair in pairs:
-        for hops in material.questions[pair[1].question].tags.get("hops", ()):
+        for hops in material.tags(pair[1], "hops"):
             by_hops.setdefault(hops, []).append(pair)
     parts = by_hops if len(by_hops) > 1 else {}
     return [(hops, label, len(part), *_gap_beside(material, cell, part, metrics))
             for hops, part in [*sorted(parts.items()), (ALL, pairs)] if part]
-
-
-def _pairs(material: AnalysisInput, cell: Mapping[str, Any]) -> list[tuple[Result, Result]]:
-    """Original and edited, in the order of the edited ones."""
-    originals: dict[str, Result] = {}
-    for result in material.results[cell["id"]]:
-        if _version(material, result) == "original":
-            originals |= dict.fromkeys(_pair(material, result), result)
-    return [(originals[name], result) for result in material.results[cell["id"]]
-            if _version(material, result) == "edited" for name in _pair(material, result) if name in originals]
-
-
-def _version(material: AnalysisInput, result: Result) -> str:
-    return next(iter(material.questions[result.question].tags.get("version", ())), "")
-
-
-def _pair(material: AnalysisInput, result: Result) -> tuple[str, ...]:
-    return material.questions[result.question].tags.get("pair", ())
 
 
 def _gap_beside(material: AnalysisInput, cell: Mapping[str, Any], pairs: Sequence[tuple[Result, Result]],
@@ -182,49 +150,29 @@ def by_tag(material: AnalysisInput, tag: str) -> list[View]:
 
     Figures are averages over questions: those of `all` are not averages of the rows above it.
     """
-    return _by_tag(material, tag) if tag == "version" else apart(_by_tag)(material, tag)
+    return _by_tag(material, tag) if tag == "version" else apart(partial(_by_tag, tag=tag))(material)
 
 
 def _by_tag(material: AnalysisInput, tag: str) -> list[View]:
-    values = _values(tag, material.questions.values())
-    untagged = any(tag not in question.tags for question in material.questions.values())
+    order, every = _ORDERS.get(tag, ()), material.questions.values()
+    values = sorted({value for question in every for value in question.tags.get(tag, ())}, key=lambda value: (
+        order.index(value) if value in order else len(order), int(value) if value.isdecimal() else 0, value))
+    untagged = any(tag not in question.tags for question in every)
     if len(values) + untagged < 2 or not values:
         return []
-    wanted: list[str | None] = [*values, *([None] if untagged else [])]
-    rows = [row for value in wanted for row in _tag_rows(material, tag, value)]
+    words = tag.replace("_", " ")
+    rows: list[tuple[Value, ...]] = []
+    for value, (label, cell) in product([*values, *([None] if untagged else [])], material.labelled()):
+        chosen = [result for result in material.results[cell["id"]]
+                  if (value in material.tags(result, tag) if value is not None else not material.tags(result, tag))]
+        if chosen:
+            rows.append((f"no {words}" if value is None else value, label, len(chosen),
+                         *figures(material, cell, chosen, material.metrics)))
     rows += [(ALL, label, cell["n"], *(cell["metrics"].get(name) for name in material.metrics))
              for label, cell in material.labelled()]
-    words = tag.replace("_", " ")
+    several = sum(len(question.tags.get(tag, ())) > 1 for question in every)
     return [View(f"by:{tag}", f"By {words}", (words, "cell", "n", *map(material.shown, material.metrics)), tuple(rows),
-                 2, notes=tuple(_notes(tag, material.questions.values())))]
-
-
-def _values(tag: str, questions: Iterable[Question]) -> list[str]:
-    order = _ORDERS.get(tag, ())
-    found = {value for question in questions for value in question.tags.get(tag, ())}
-    return sorted(found, key=lambda value: (order.index(value) if value in order else len(order),
-                                            int(value) if value.isdecimal() else 0, value))
-
-
-def _tag_rows(material: AnalysisInput, tag: str, value: str | None) -> list[tuple[Value, ...]]:
-    rows: list[tuple[Value, ...]] = []
-    for label, cell in material.labelled():
-        chosen = [result for result in material.results[cell["id"]]
-                  if _fits(material.questions, result, tag, value)]
-        if chosen:
-            rows.append((f"no {tag.replace('_', ' ')}" if value is None else value, label, len(chosen),
-                         *figures(material, cell, chosen, material.metrics)))
-    return rows
-
-
-def _fits(questions: Mapping[str, Question], result: Result, tag: str, value: str | None) -> bool:
-    found = questions[result.question].tags.get(tag, ())
-    return value in found if value is not None else not found
-
-
-def _notes(tag: str, questions: Iterable[Question]) -> list[str]:
-    several = sum(len(question.tags.get(tag, ())) > 1 for question in questions)
-    return [f"Questions with several values, which count in each: {several}."] if several else []
+                 2, notes=(f"Questions with several values, which count in each: {several}.",) if several else ())]
 
 
 RIGHT, LUCKY = "right for the right reason", "lucky: right answer, a step wrong"
@@ -240,7 +188,8 @@ def chain(material: AnalysisInput) -> list[View]:
     chain, such as those whose sub-questions were not asked, are left out and counted. Of each version where there
     are two.
     """
-    patterns = {cell["id"]: list(map(_pattern, material.results[cell["id"]])) for cell in material.cells}
+    patterns = {cell["id"]: ["".join("c" if right else "w" for right in chain_pattern(result.scores))
+                             for result in material.results[cell["id"]]] for cell in material.cells}
     hops = sorted({len(pattern) - 1 for found in patterns.values() for pattern in found if pattern})
     rows = [row for count in hops for row in _chain_rows(material, patterns, count)]
     if not rows:
@@ -249,11 +198,6 @@ def chain(material: AnalysisInput) -> list[View]:
     notes = [f"Answers without a scored chain, which are left out: {left_out}."] if left_out else []
     return [View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3, notes=(
         "In order: each sub-answer, then the final answer; c is correct, w is wrong, by exact match.", *notes))]
-
-
-def _pattern(result: Result) -> str:
-    """Such as `cwc`; empty where no chain is scored."""
-    return "".join("c" if right else "w" for right in chain_pattern(result.scores))
 
 
 def _chain_rows(material: AnalysisInput, patterns: Mapping[str, Sequence[str]], hops: int) -> list[tuple[Value, ...]]:

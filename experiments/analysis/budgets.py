@@ -3,20 +3,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from experiments.analysis.pairs import difference_view, tested_pairs
-from experiments.analysis.variants import Variant, replicates, variants_of
+from experiments.analysis.variants import Variant, averages_of, compared, replicates, variants_of
 from experiments.analysis.view import Value, View
 from experiments.cells import Cell
-from experiments.metrics import Scoring, aggregate, may_refuse, scored_result, shown_name
-from experiments.question import Question, Scheme
+from experiments.metrics import scored_result, share_of, shown_name
 from experiments.record import Record, Result, Unit, used
 from experiments.runs.finished import Finished
-from experiments.statistics import Comparison, compare, pairs_of
+from experiments.statistics import Comparison
 from strategies.types import Failure
 
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -50,33 +49,21 @@ class Kept:
         return self.result if self.used <= budget else self.ended
 
 
-def kept_of(record: Record, unit: Unit, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Kept:
-    """Return the record, and its scores with the outcome `budget`: strategies are played alike whatever is left to
-    them, so that nothing but its end is different."""
+def _kept(record: Record, unit: Unit, cell: Cell, run: Finished) -> Kept:
+    """Strategies are played alike whatever is left to them, so that nothing but the end of one is different."""
     result = record.result
     ended = result.model_copy(update={**_NOTHING, "outcome": "budget",
                                       "failure": Failure("budget", f"the question may use fewer {unit}")})
-    scored = scored_result(ended, question, scheme, scoring, cell.rules, cell.separators, cell.searched)
+    scored = scored_result(ended, run.questions[result.question], run.scheme, run.scoring, cell.rules, cell.separators,
+                           cell.searched)
     return Kept(used(record, unit), result, scored, record.timing.replayed > 0, result.outcome in _CUT)
 
 
-def usual_budgets(kept: Iterable[Kept]) -> tuple[float, ...]:
+def usual_budgets(kept: Sequence[Kept]) -> tuple[float, ...]:
     """Return those that a tenth, a quarter, half, three quarters, nine tenths and all of the records that came to
     their own end keep, rounded up to two digits; of all records where none did."""
-    every = list(kept)
-    values = sorted(one.used for one in every if not one.cut) or sorted(one.used for one in every)
+    values = sorted(one.used for one in kept if not one.cut) or sorted(one.used for one in kept)
     return tuple(dict.fromkeys(_up(values[math.ceil(share * len(values)) - 1]) for share in _SHARES)) if values else ()
-
-
-def answers_within(kept: Mapping[str, Mapping[str, Kept]], budget: float) -> dict[str, dict[str, Result]]:
-    """By cell, then by question: the results with this budget."""
-    return {cell: {question: one.within(budget) for question, one in own.items()} for cell, own in kept.items()}
-
-
-def share_within(cells: Sequence[Mapping[str, Kept]], budget: float) -> float:
-    """Return the share of the records that came to their own end within the budget."""
-    every = [one.fits(budget) for own in cells for one in own.values()]
-    return sum(every) / len(every) if every else 0.0
 
 
 def _up(value: float) -> float:
@@ -105,57 +92,36 @@ def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: 
         `budgets`, `rows` (a variant each, with `used`, its mean, and at each budget `share` of the records within it
         and the metric's estimate), `tests`, `notes`.
     """
-    kept = _kept(run, unit)
-    chosen = sorted(set(budgets)) or usual_budgets(one for own in kept.values() for one in own.values())
-    sides = [variants_of(run.rows, answers_within(kept, budget)) for budget in chosen]
-    rows = [_row(run, [kept[row["id"]] for row in cells], [variants[place] for variants in sides], chosen, metric)
-            for place, cells in enumerate(replicates(run.rows))]
+    known = {cell.id: cell for cell in run.cells}
+    kept: dict[str, dict[str, Kept]] = defaultdict(dict)
+    for record in run.folder.records(traces=unit == "searches"):
+        if cell := known.get(record.result.cell):
+            kept[cell.id][record.result.question] = _kept(record, unit, cell, run)
+    every = [one for own in kept.values() for one in own.values()]
+    chosen = sorted(set(budgets)) or usual_budgets(every)
+    sides = [variants_of(run.rows, {id: {question: one.within(budget) for question, one in own.items()}
+                                    for id, own in kept.items()}) for budget in chosen]
+    rows = []
+    for place, cells in enumerate(replicates(run.rows)):
+        own = [one for row in cells for one in kept[row["id"]].values()]
+        rows.append({"cell": cells[0]["id"], "label": run.labels[cells[0]["id"]],
+                     "used": fmean(one.used for one in own) if own else None,
+                     "at": [{"budget": budget, "share": sum(one.fits(budget) for one in own) / max(len(own), 1),
+                             **averages_of(variants[place], run.grouped.of, run.scoring, run.seed).get(
+                                 metric, share_of(0, 0))} for budget, variants in zip(chosen, sides, strict=True)]})
     tests, notes = _tests(run, sides, chosen, metric)
     return {"unit": unit, "metric": metric, "budgets": list(chosen), "rows": rows, "tests": tests,
-            "notes": [*_on_cut(kept), *_on_replayed(kept, unit), *notes]}
+            "notes": [*_on_records(every, unit), *notes]}
 
 
-def _on_cut(kept: Mapping[str, Mapping[str, Kept]]) -> list[str]:
-    """That what some records would have taken is not known."""
-    every = [one for own in kept.values() for one in own.values()]
-    cut = sum(one.cut for one in every)
-    return [f"{cut} of {len(every)} records were ended by a limit of the run, a timeout or an error: what their "
-            "answers would have taken is not known, so they are failures at every budget, and no share holds "
-            "them."] if cut else []
-
-
-def _on_replayed(kept: Mapping[str, Mapping[str, Kept]], unit: Unit) -> list[str]:
-    """That seconds are not those of a model where a journal answered."""
-    every = [one for own in kept.values() for one in own.values()]
-    again = sum(one.again for one in every)
-    return [f"A journal answered calls of {again} of {len(every)} records: their seconds are not what a model would "
-            "take, and count all the same."] if unit == "seconds" and again else []
-
-
-def _kept(run: Finished, unit: Unit) -> dict[str, dict[str, Kept]]:
-    cells = {cell.id: cell for cell in run.cells}
-    found: dict[str, dict[str, Kept]] = defaultdict(dict)
-    for record in run.folder.records(traces=unit == "searches"):
-        result = record.result
-        if result.cell in cells:
-            found[result.cell][result.question] = kept_of(
-                record, unit, cells[result.cell], run.questions[result.question], run.scheme, run.scoring)
-    return found
-
-
-def _row(run: Finished, own: Sequence[Mapping[str, Kept]], variants: Sequence[Variant], budgets: Sequence[float],
-         metric: str) -> dict[str, Any]:
-    first, uses = variants[0].row["id"], [one.used for cell in own for one in cell.values()]
-    return {"cell": first, "label": run.labels[first], "used": fmean(uses) if uses else None,
-            "at": [{"budget": budget, "share": share_within(own, budget), **_figure(run, variant, metric)}
-                   for budget, variant in zip(budgets, variants, strict=True)]}
-
-
-def _figure(run: Finished, variant: Variant, metric: str) -> dict[str, Any]:
-    clusters = [run.grouped.of.get(question, question) for question in variant.answers]
-    made = aggregate(list(variant.answers.values()), run.scoring, run.seed,
-                     refusing=may_refuse(variant.row["rules"]), clusters=clusters)
-    return dict(made.get(metric) or {"mean": None, "low": None, "high": None, "n": 0})
+def _on_records(every: Sequence[Kept], unit: Unit) -> Iterator[str]:
+    cut, again = sum(one.cut for one in every), sum(one.again for one in every)
+    if cut:
+        yield (f"{cut} of {len(every)} records were ended by a limit of the run, a timeout or an error: what their "
+               "answers would have taken is not known, so they are failures at every budget, and no share holds them.")
+    if again and unit == "seconds":
+        yield (f"A journal answered calls of {again} of {len(every)} records: their seconds are not what a model would "
+               "take, and count all the same.")
 
 
 def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[float],
@@ -163,15 +129,11 @@ def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[
     each = [tested_pairs(variants)[0] for variants in sides]
     pairs = max(map(len, each), default=0)
     most = min(pairs, _MOST_TESTS // max(len(budgets), 1))
-    wanted = [(budget, *pair) for budget, own in zip(budgets, each, strict=True) for pair in own[:most]]
-    made = [(budget, first, second, pairs_of(
-        metric, first.answers, second.answers, run.grouped.of, run.scoring,
-        may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])))
-        for budget, _, first, second in wanted]
-    shown = [one for one in made if one[3].n]
-    found = compare([pairs for *_, pairs in shown], run.seed)
+    wanted = [(budget, first, second) for budget, own in zip(budgets, each, strict=True)
+              for _, first, second in own[:most]]
+    found = compared(metric, [(first, second) for _, first, second in wanted], run.grouped.of, run.scoring, run.seed)
     rows = [{"budget": budget, "first": run.labels[first.row["id"]], "second": run.labels[second.row["id"]],
-             **one.plain()} for (budget, first, second, _), one in zip(shown, found, strict=True)]
+             **one.plain()} for (budget, first, second), one in zip(wanted, found, strict=True) if one]
     notes = tested_pairs(sides[0])[1] if sides else []
     left = [f"Tested are {most} of {pairs} pairs, each at every budget: more than {_MOST_TESTS} tests are not made; "
             "give fewer budgets by --at for more pairs."] if most < pairs else []

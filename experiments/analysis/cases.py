@@ -76,17 +76,12 @@ def _agrees(other: Cell, cell: Cell) -> bool:
 
 
 def _undisturbed(cell: Cell, cells: Sequence[Cell]) -> str | None:
-    fewer = (other for other in cells if _has_fewer(other, cell))
+    """Of those that differ in nothing but that they add fewer negatives, the one with the fewest."""
+    fewer = (other for other in cells if other.change.negatives < cell.change.negatives and _agrees(other, cell)
+             and replace(other, perturbation=_without(other.change), seed=cell.seed)
+             == replace(cell, perturbation=_without(cell.change)))
     found = min(fewer, key=lambda other: other.change.negatives, default=None)
     return None if found is None else found.id
-
-
-def _has_fewer(other: Cell, cell: Cell) -> bool:
-    """Whether the cells differ in nothing but that the other adds fewer negatives."""
-    if other.change.negatives >= cell.change.negatives or not _agrees(other, cell):
-        return False
-    return replace(other, perturbation=_without(other.change), seed=cell.seed) == \
-        replace(cell, perturbation=_without(cell.change))
 
 
 def _without(change: Perturbation) -> str:
@@ -178,35 +173,27 @@ def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str],
     metric = next((name for name in rights if result.scores.get(name) is not None), rights[0])
     item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
     holding = [passage for passage in result.in_view if passage.holds]
-    published = scoring == "as-published" and metric == "unified"
+    published = scoring == "as-published"
+    # as published the first character is the choice
+    unread = (result.outcome == "answered" and result.text[:1] not in {label for label, _ in question.options}
+              if published else result.scores.get("unparsed") == 1)
     return Case(
         outcome=result.outcome, score=result.scores.get(metric), answerable=result.answerable,
-        refused=result.refused_as_published if published else result.outcome == "refused",
+        refused=result.refused_as_published if published and metric == "unified" else result.outcome == "refused",
         may_refuse=item.may_refuse, closed_book=cell.condition == "closed-book",
         gold=None if cell.change.table else result.gold_total or None,
         found=len({place for passage in holding for place in passage.holds}),
         coarse=any(passage.gold in _COARSE for passage in holding), cites=item.cites,
         cited_gold=any(item.hits.get(number) for number in result.cited),
-        unread=metric == "accuracy" and _unread(result, question, scoring),
+        unread=metric == "accuracy" and unread,
         unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=gold_alone(cell))
 
 
-def _unread(result: Result, question: Question, scoring: Scoring) -> bool:
-    """Whether the reply names no option, as the scoring reads it: as published the first character is the choice."""
-    if scoring == "as-published":
-        return result.outcome == "answered" and result.text[:1] not in {label for label, _ in question.options}
-    return result.scores.get("unparsed") == 1
-
-
 def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case:
-    if case.closed_book:
-        return case
-    known = _told(siblings.closed_book, question, alone)
-    over_gold = _told(siblings.gold, question, alone, whole=True)
-    undisturbed = _told(siblings.undisturbed, question, alone)
-    if known is None and over_gold is None and undisturbed is None:
-        return case
-    return replace(case, known=known, over_gold=over_gold, undisturbed=undisturbed)
+    return case if case.closed_book else replace(
+        case, known=_told(siblings.closed_book, question, alone),
+        over_gold=_told(siblings.gold, question, alone, whole=True),
+        undisturbed=_told(siblings.undisturbed, question, alone))
 
 
 def _told(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:

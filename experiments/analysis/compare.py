@@ -13,7 +13,7 @@ from experiments.analysis.pairs import change_of, difference_view, on_replicates
 from experiments.analysis.variants import VARIED, Variant, with_own_intervals
 from experiments.analysis.view import View
 from experiments.cells import FACTORS
-from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named, shown_name
+from experiments.metrics import METRICS, family_of, metric_named, shown_name
 from experiments.question import Question
 from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
 from experiments.words import ON_INTERVALS
@@ -98,11 +98,8 @@ def between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], base
 
 def differing(first: ComparedRun, second: ComparedRun) -> list[str]:
     """Return the factors in which the two runs have no value in common."""
-    return [name for name in FACTORS if not _values(first, name) & _values(second, name)]
-
-
-def _values(run: ComparedRun, name: str) -> set[str]:
-    return {str(row.get(name)) for row in run.rows}
+    levels = [{name: {str(row.get(name)) for row in run.rows} for name in FACTORS} for run in (first, second)]
+    return [name for name in FACTORS if levels[0][name].isdisjoint(levels[1][name])]
 
 
 def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
@@ -151,11 +148,6 @@ class RunComparison:
     notes: tuple[str, ...]
     left_out: Mapping[str, str]
 
-    def answers(self, match: Match) -> tuple[Mapping[str, ScoredRow], Mapping[str, ScoredRow]]:
-        """Return those of the baseline, and of the cell."""
-        before, after = self.cells(match)
-        return before.answers, after.answers
-
     def cells(self, match: Match) -> tuple[Variant, Variant]:
         """Return the baseline, and the cell."""
         return self.first.cell(match.baseline), self.second.cell(match.cell)
@@ -181,8 +173,11 @@ def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] 
         raise RunError(f"{first.path} has {first.scoring} scoring and {other.path} {other.scoring}: their figures do "
                        "not compare; run one of them again with the other's")
     names = list(dict.fromkeys(metrics)) or [other.columns[0].split(" / ")[0]]
+    known = [one for one in other.metrics if one in first.metrics]
     for name in names:
-        _check(name, first, other)
+        metric_named(name)
+        if name not in known:
+            raise SettingsError(f"{name} is no metric of both; there are: {', '.join(known) or 'none'}")
     questions = _shared(first, other)
     grouped = clusters(questions.values())
     pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
@@ -195,13 +190,6 @@ def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] 
              *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []),
              *_on_tests(any(one.pairs.clustered for one in found), sum(one.pairs.n > 0 for one in found))]
     return RunComparison(first, other, found, tuple(notes), left_out)
-
-
-def _check(name: str, first: ComparedRun, second: ComparedRun) -> None:
-    metric_named(name)
-    known = [one for one in second.metrics if one in first.metrics]
-    if name not in known:
-        raise SettingsError(f"{name} is no metric of both; there are: {', '.join(known) or 'none'}")
 
 
 def _shared(first: ComparedRun, second: ComparedRun) -> dict[str, Question]:
@@ -218,8 +206,7 @@ def _pairs(first: ComparedRun, second: ComparedRun, match: Match, metric: str, q
            grouped: Mapping[str, str]) -> Pairs:
     cells = first.cell(match.baseline), second.cell(match.cell)
     sides = [{name: answered for name, answered in cell.answers.items() if name in questions} for cell in cells]
-    refusing = all(may_refuse(cell.row["rules"]) for cell in cells)
-    return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, refusing)
+    return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, all(cell.refusing for cell in cells))
 
 
 def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str]) -> Iterator[str]:

@@ -11,23 +11,13 @@ from pydantic_core import from_json
 
 from agents.types import Outcome
 from experiments.analysis.variants import Figures, Variant, labels_of, own_figures, together_of, variants_of
-from experiments.cells import REPLICATED
-from experiments.metrics import Scoring
+from experiments.metrics import ScoredQuestion, Scoring
 from experiments.question import Question
 from experiments.runs.finished import fitting, no_cell, open_finished
 
 # Of a record that may hold a long trace only what is compared is read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
            " ORDER BY cell, question")
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredQuestion:
-    """A question in one cell, as it was scored."""
-
-    answerable: bool
-    outcome: Outcome
-    scores: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +37,7 @@ class ComparedRun:
     path: Path
     name: str
     rows: Sequence[Mapping[str, Any]]
-    answers: Mapping[str, Mapping[str, AnsweredQuestion]]
+    answers: Mapping[str, Mapping[str, ScoredQuestion]]
     cells: Mapping[str, Variant]
     replicates: Mapping[str, Variant]
     together: Mapping[str, Figures]
@@ -72,15 +62,14 @@ class ComparedRun:
         return own_figures(self.cell(label), self.together)
 
     def named(self, name: str) -> list[str]:
-        """Return the labels of the cells that a name fits. Of several repeats and seeds the first one's id means all,
-        as in
-        a summary; a single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where
+        """Return the labels of the cells that a name fits. Of several repeats and seeds the first one's id means all;
+        a single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where
         it is not the first.
 
         Raises:
             RunError: there is none.
         """
-        found = (fitting({label: _together(cell) for label, cell in self.cells.items()}, name)
+        found = (fitting({label: cell.row_without for label, cell in self.cells.items()}, name)
                  or fitting({label: cell.row for label, cell in self.replicates.items()}, name))
         if not found:
             raise no_cell(name, self.cells)
@@ -93,24 +82,18 @@ def read_compared(path: Path) -> ComparedRun:
         first, answers = run.rows[0], _answers(run.folder.database.read(_SCORES))
         cells = variants_of(run.rows, answers)
         alone = {cell.row["id"] for cell in cells if cell.cells == 1}
-        return ComparedRun(run.path, run.name, run.rows, answers,
-                    dict(zip(labels_of(cells), cells, strict=True)),
-                    {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
-                     if row["id"] not in alone},
-                    together_of(run.summary.get("repeated") or ()),
-                    run.questions, tuple(run.summary["columns"]), first["scoring"], first["judge"],
-                    run.summary["seed"], run.summary["results"])
+        return ComparedRun(
+            run.path, run.name, run.rows, answers, dict(zip(labels_of(cells), cells, strict=True)),
+            {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
+             if row["id"] not in alone},
+            together_of(run.summary.get("repeated") or ()), run.questions, tuple(run.summary["columns"]),
+            first["scoring"], first["judge"], run.summary["seed"], run.summary["results"])
 
 
-def _together(cell: Variant) -> Mapping[str, Any]:
-    """Its row without the repeat and the seed, which are of one of its cells alone."""
-    return {**cell.row, **dict.fromkeys(REPLICATED)}
-
-
-def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, AnsweredQuestion]]:
+def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:
     """By cell, then by question."""
-    answers: dict[str, dict[str, AnsweredQuestion]] = defaultdict(dict)
+    answers: dict[str, dict[str, ScoredQuestion]] = defaultdict(dict)
     stored = from_json(f"[{','.join(row[2] for row in rows)}]")  # at once: thirty thousand calls take a third longer
     for (cell, question, _), (answerable, outcome, scores) in zip(rows, stored, strict=True):
-        answers[cell][question] = AnsweredQuestion(bool(answerable), cast(Outcome, outcome), scores)
+        answers[cell][question] = ScoredQuestion(bool(answerable), cast(Outcome, outcome), scores)
     return answers

@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from experiments.analysis.variants import Averaged, Variant
+from experiments.analysis.variants import Variant
 from experiments.cells import PART, shortened
-from experiments.metrics import ScoredRow
+from experiments.metrics import ScoredQuestion, ScoredRow
 from retrieval.conditions import Perturbation
 
 _TITLES = {("negatives", "negatives"): "negatives added to what is shown",
@@ -45,18 +45,19 @@ class CurveGroup:
 
 def groups_of(dose: Mapping[str, Any]) -> list[CurveGroup]:
     """Return the groups of a summary's `dose`, in the order of its curves."""
-    places: dict[tuple[str, str], list[int]] = {}
+    found: dict[tuple[str, str], list[int]] = {}
     for place, curve in enumerate(dose["curves"]):
-        places.setdefault((curve["axis"], curve["word"]), []).append(place)
-    return [_group(dose, axis, word, found) for (axis, word), found in places.items()]
+        found.setdefault((curve["axis"], curve["word"]), []).append(place)
 
 
-def _group(dose: Mapping[str, Any], axis: str, word: str, places: Sequence[int]) -> CurveGroup:
-    curves = [dose["curves"][place] for place in places]
-    doses = sorted({point["dose"] for curve in curves for point in curve["points"]})
-    words = [dose["hardness"][one] if axis == "hardness" else str(one) for one in doses]
-    return CurveGroup(axis, word, tuple(places), tuple(labels([curve["factors"] for curve in curves])), tuple(doses),
-                 tuple(words))
+    made = []
+    for (axis, word), places in found.items():
+        curves = [dose["curves"][place] for place in places]
+        doses = sorted({point["dose"] for curve in curves for point in curve["points"]})
+        words = [dose["hardness"][one] if axis == "hardness" else str(one) for one in doses]
+        made.append(CurveGroup(axis, word, tuple(places), tuple(labels([curve["factors"] for curve in curves])),
+                               tuple(doses), tuple(words)))
+    return made
 
 
 def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -64,20 +65,15 @@ def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = shortened(levels)
     names = [name for name in dict.fromkeys(name for row in rows for name in row)
              if len({row[name] for row in rows if row.get(name) is not None}) > 1]
-    return [PART.join(filter(None, (_level(name, row.get(name)) for name in names))) or _only(row) for row in rows]
-
-
-def _only(row: Mapping[str, Any]) -> str:
-    return str(row.get("reasoning") or "none")
+    return [PART.join(filter(None, (_level(name, row.get(name)) for name in names)))
+            or str(row.get("reasoning") or "none") for row in rows]
 
 
 def _level(name: str, level: Any) -> str:
     """Of no rest of a perturbation nothing is said."""
     if level is None or (name, level) == ("perturbation", "none"):
         return ""
-    if name in ("sort", "number"):
-        return _THIRDS.get(str(level), f"{level} negatives")
-    return str(level)
+    return _THIRDS.get(str(level), f"{level} negatives") if name in ("sort", "number") else str(level)
 
 
 Axis = Literal["negatives", "hardness"]
@@ -130,28 +126,22 @@ def curves_of(variants: Iterable[Variant]) -> list[Curve]:
 
 
 def _over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
-          without: Mapping[tuple[str | None, ...], Variant]) -> list[Curve]:
-    groups: dict[tuple[str | None, ...], dict[int, Variant]] = {}
-    about: dict[tuple[str | None, ...], tuple[str, Levels, Variant | None]] = {}
+          without: Mapping[tuple[str | None, ...], Variant]) -> Iterator[Curve]:
+    groups: dict[tuple[str | None, ...], tuple[str, Levels, Variant | None, dict[int, Variant]]] = {}
     for variant, change in variants:
-        placed = _placed(axis, change)
-        if placed is None:
+        if (placed := _placed(axis, change)) is None:
             continue
         word, name, level, dose = placed
         shared = _shared(variant, change)
-        key = (word, level, *shared)
-        groups.setdefault(key, {})[dose] = variant
+        own: Levels = {**variant.levels, _CHANGE: shared[0], name: level}
         plain = without.get(shared) if word == "negatives" else None
-        about[key] = (word, {**variant.levels, _CHANGE: shared[0], name: level}, plain)
-    made = []
-    for key, found in groups.items():
-        word, levels, plain = about[key]
+        groups.setdefault((word, level, *shared), (word, own, plain, {}))[-1][dose] = variant
+    for word, levels, plain, found in groups.values():
         if axis == "negatives" and plain is not None:
             found, plain = {0: plain, **found}, None
         if len(found) > 1:
-            made.append(Curve(axis, word, levels, tuple(sorted(found)),
-                              tuple(found[dose] for dose in sorted(found)), plain))
-    return made
+            doses = sorted(found)
+            yield Curve(axis, word, levels, tuple(doses), tuple(found[dose] for dose in doses), plain)
 
 
 def _placed(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
@@ -200,19 +190,15 @@ def areas(curve: Curve) -> Areas:
     means of scores, with one set of weights, so that they have the range of the metric, and figures of a set are made
     of them as of scores: citation F1 is the harmonic mean of the averaged areas by precision and by recall.
     """
-    found: dict[str, ScoredRow] = {}
+    made: dict[str, ScoredRow] = {}
     left_out: Counter[str] = Counter()
     for question in dict.fromkeys(question for cell in curve.cells for question in cell.answers):
         own = [cell.answers[question] for cell in curve.cells if question in cell.answers]
         whole = len(own) == len(curve.cells) and len({one.answerable for one in own}) == 1
         names = dict.fromkeys(name for one in own for name, score in one.scores.items() if score is not None)
-        scores = {name: _area(curve, own, name) if whole else None for name in names}
+        known = {name: [score for one in own if (score := one.scores.get(name)) is not None] for name in names}
+        scores = {name: area(curve.doses, found) if whole and len(found) == len(own) else None
+                  for name, found in known.items()}
         left_out.update(name for name, score in scores.items() if score is None)
-        found[question] = Averaged(own[0].answerable, own[0].outcome, scores)
-    return Areas(found, left_out)
-
-
-def _area(curve: Curve, rows: Sequence[ScoredRow], metric: str) -> float | None:
-    scores = [row.scores.get(metric) for row in rows]
-    known = [score for score in scores if score is not None]
-    return area(curve.doses, known) if len(known) == len(scores) else None
+        made[question] = ScoredQuestion(own[0].answerable, own[0].outcome, scores)
+    return Areas(made, left_out)

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from experiments.analysis.dose_curves import CurveGroup, groups_of, labels
 from experiments.analysis.pairs import difference_view
-from experiments.analysis.view import Chart, Point, Value, View
+from experiments.analysis.view import Chart, Point, Value, View, figure_value
 from experiments.metrics import family_of, shown_name
 from experiments.statistics import Comparison
 from experiments.words import column_words, cut, difference, interval, listed, plural
@@ -38,7 +38,7 @@ def _group_views(group: CurveGroup, found: Mapping[str, Any], called: Mapping[st
                  judge: str | None) -> Iterator[View]:
     metric, name = found["metric"], f"dose:{group.axis}:{group.word}"
     curves = [found["curves"][place] for place in group.curves]
-    tests = [(key, made) for key, made in _tests(group, found)]
+    tests = list(_tests(group, found))
     compared = difference_view(f"{name}:areas", f"Area against area, by {group.title}: {shown_name(metric, judge)}",
                                ("factor", "what changes"), tests, section=_SECTION) if tests else None
     yield _curves(group, curves, found, called, judge, [made for _, made in tests])
@@ -65,20 +65,15 @@ def _curves(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, A
     for label, curve in zip(group.labels, curves, strict=True):
         points = {point["dose"]: point["metrics"].get(metric) for point in curve["points"]}
         without = [(curve["plain"] or {}).get("metrics", {}).get(metric)] if plain else []
+        change = curve["change"] or {}
         rows.append((label, *without, *(points.get(dose) for dose in group.doses), curve["areas"].get(metric),
-                     *_change(curve["change"])))
+                     figure_value(*map(change.get, ("difference", "low", "high", "n"))), change.get("p"),
+                     change.get("p_holm")))
     charts = _charts(group, curves, found, called, judge)
     header = ("curve", *["without"] * plain, *group.words, "area", "last less first", "p", "p (Holm)")
     return View(f"dose:{group.axis}:{group.word}", f"{shown_name(metric, judge)} by {group.title}", header, tuple(rows),
                 main=len(header) - 4, notes=tuple(_said(group, curves, found, tests)), signed=("last less first",),
                 p=("p", "p (Holm)"), section=_SECTION, charts=charts)
-
-
-def _change(stored: Mapping[str, Any] | None) -> tuple[Value, ...]:
-    if stored is None:
-        return None, None, None
-    return ({"mean": stored["difference"], "low": stored["low"], "high": stored["high"], "n": stored["n"]},
-            stored["p"], stored["p_holm"])
 
 
 def _tests(group: CurveGroup, found: Mapping[str, Any]) -> Iterator[tuple[tuple[Value, ...], Comparison]]:
@@ -118,13 +113,8 @@ def _said(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any
         yield f"Areas really differ: {listed(apart)}." if apart else "No two areas really differ."
 
 
-@dataclass(frozen=True, slots=True)
-class _Facet:
-    """The curves of one chart, by the label that each has there, and what all of them share that others have not."""
-
-    title: str
-    series: tuple[str, ...]
-    curves: tuple[tuple[str, CurveRow], ...]
+# The title of a chart, its series, and the curves by the label that each has there.
+_Facet = tuple[str, tuple[str, ...], list[tuple[str, CurveRow]]]
 
 
 def _facets(curves: Sequence[CurveRow], names: Sequence[str]) -> list[_Facet]:
@@ -132,15 +122,15 @@ def _facets(curves: Sequence[CurveRow], names: Sequence[str]) -> list[_Facet]:
     one with the most levels that there are colours for; else so many to a chart, in order."""
     pairs = list(zip(names, curves, strict=True))
     if len(curves) <= COLOURS:
-        return [_Facet("", tuple(names), tuple(pairs))]
+        return [("", tuple(names), pairs)]
     factors = [one["factors"] for one in curves]
     varying = {name: list(dict.fromkeys(row[name] for row in factors if row.get(name) is not None))
                for name in factors[0]}
     fitting = [name for name, levels in varying.items() if 1 < len(levels) <= COLOURS
                and all(row.get(name) is not None for row in factors)]
     if not fitting:
-        return [_Facet(f"{at + 1} to {min(at + COLOURS, len(curves))}", tuple(names[at:at + COLOURS]),
-                       tuple(pairs[at:at + COLOURS])) for at in range(0, len(curves), COLOURS)]
+        return [(f"{at + 1} to {min(at + COLOURS, len(curves))}", tuple(names[at:at + COLOURS]),
+                 pairs[at:at + COLOURS]) for at in range(0, len(curves), COLOURS)]
     by = max(fitting, key=lambda name: len(varying[name]))
     rest = labels([{name: value for name, value in row.items() if name != by} for row in factors])
     level = labels([{by: row[by]} for row in factors])
@@ -148,7 +138,7 @@ def _facets(curves: Sequence[CurveRow], names: Sequence[str]) -> list[_Facet]:
     for title, called, curve in zip(rest, level, curves, strict=True):
         parts.setdefault(title, []).append((called, curve))
     series = tuple(sorted(dict.fromkeys(level), key=lambda one: varying[by].index(factors[level.index(one)][by])))
-    return [_Facet(title, series, tuple(own)) for title, own in parts.items()]
+    return [(title, series, own) for title, own in parts.items()]
 
 
 def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any], called: Mapping[str, str],
@@ -161,12 +151,11 @@ def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, A
     made = []
     for metric, alike in _apart(curves, found["metrics"]).items():
         title = ", ".join(column_words(shown_name(name, judge)) for name in alike)
-        for facet in _facets(curves, group.labels):
-            points = [point for label, curve in facet.curves
-                      for point in _points(group, label, curve, metric, called)]
+        for part, series, own in _facets(curves, group.labels):
+            points = [point for label, curve in own for point in _points(group, label, curve, metric, called)]
             if points:
-                made.append(Chart("lines", " · ".join(filter(None, (title, facet.title))), x, title, tuple(points),
-                                  _LEAST.get(metric, 0.0), ticks, series=facet.series))
+                made.append(Chart("lines", " · ".join(filter(None, (title, part))), x, title, tuple(points),
+                                  _LEAST.get(metric, 0.0), ticks, series=series))
     left = len(made) - _MOST
     said = ["Upright bars are 95 % intervals of the mean. Lines are moved sideways a little so that they do not hide "
             "each other.", *(["Hollow points have no negatives, and are in no area."] if plain else []),

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from experiments.analysis.variants import VARIED, Variant, variants_of
-from experiments.analysis.view import Value, View
+from experiments.analysis.variants import VARIED, Answers, CellRows, Variant, variants_of
+from experiments.analysis.view import Value, View, figure_value
 from experiments.cells import short_names
-from experiments.metrics import Interval, ScoredRow, Scoring, shown_name
+from experiments.metrics import Scoring, shown_name
 from experiments.statistics import ALPHA, Clusters, holm
 from experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
 from experiments.words import probability
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _DIGITS = 10
 _BY_SPLIT = "unified"
 _LONGEST = 64  # combinations above which an interaction is shown on demand
-_NO_P: tuple[Value, ...] = (None, None)
-
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
@@ -45,42 +43,39 @@ class _Scores:
     left_out: int
 
 
-def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
-            metric: str, scoring: Scoring = "corrected") -> dict[str, Any] | None:
+def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
+            scoring: Scoring = "corrected") -> dict[str, Any] | None:
     """Return what each factor does to the metric over the levels of the others, by how much every two of its levels
-    differ,
-    and where two factors depend on each other; p of factors and interactions is corrected over all of them. None
-    where fewer than two factors vary among the cells that have the metric: the effects of one are its comparisons.
+    differ, and where two factors depend on each other; p of factors and interactions is corrected over all of them.
+    None where fewer than two factors vary among the cells that have the metric: the effects of one are comparisons.
 
     Least squares over the scores of the questions, by sum-coded factors (`statistics.factorial`).
-    Repeats and seeds are no factor: a question's score is its mean over them.
-
-    Args:
-        rows: the cells of the summary.
-        answers: by cell's id, then by question.
-        metric: one that questions have.
+    Repeats and seeds are no factor: a question's score is its mean over them. The metric is one that questions have.
     """
     every = variants_of(rows, answers)
-    having = [variant for variant in every if _has(variant, metric)]
+    having = [one for one in every if any(row.scores.get(metric) is not None for row in one.answers.values())]
     levels = [variant.levels for variant in having]
     if len(varying(levels, VARIED)) < 2:
         return None
     scores = _scores(having, clusters, metric, scoring)
     notes = _on_scores(every, scores, metric)
+    made: dict[str, Any] = {"metric": metric, "crossed": False, "factors": [], "interactions": [], "notes": notes}
     if not scores.questions:
-        return _made(metric, False, [], [], [*notes, "Nothing to estimate: no question has a score in every cell."])
+        return {**made, "notes": [*notes, "Nothing to estimate: no question has a score in every cell."]}
     design = design_of(levels, VARIED)
     fitted = fit(design, scores.table, scores.split, scores.clusters, metric)
     told = [term for term in design.terms if design.tells(term)]
     tests = [fitted.test(design.effects(term)) for term in told]
-    made = [{**_named(term), "p": _rounded(p), "p_holm": _rounded(corrected),
-             "levels" if len(term) == 1 else "cells": list(_levels(design, fitted, scores, term)),
-             **({"contrasts": _contrasts(design, fitted, term)} if len(term) == 1 else {})}
-            for term, p, corrected in zip(told, tests, holm(tests), strict=True)]
-    return _made(metric, design.crossed, [one for one in made if "factor" in one],
-                 [one for one in made if "factors" in one],
-                 [*notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
-                  *_on_tests(tests, design.crossed)])
+    for term, p, corrected in zip(told, tests, holm(tests), strict=True):
+        tested, own = {"p": _rounded(p), "p_holm": _rounded(corrected)}, list(_levels(design, fitted, scores, term))
+        if len(term) == 1:
+            made["factors"].append({"factor": term[0], **tested, "levels": own,
+                                    "contrasts": _contrasts(design, fitted, term)})
+        else:
+            made["interactions"].append({"factors": list(term), **tested, "cells": own})
+    return {**made, "crossed": design.crossed, "notes": [
+        *notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
+        *_on_tests(tests, design.crossed)]}
 
 
 def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> list[View]:
@@ -96,14 +91,15 @@ def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> l
     names = short_names(row["level"] for one in found["factors"] if one["factor"] == "model" for row in one["levels"])
     views = []
     if found["factors"]:
-        rows = [(one["factor"], names.get(row["level"], row["level"]), *_figures(row), *(_p(one) if first else _NO_P))
-                for one in found["factors"] for first, row in _marked(one["levels"])]
+        rows = [(one["factor"], names.get(row["level"], row["level"]), *_figures(row, one if place == 0 else {}))
+                for one in found["factors"] for place, row in enumerate(one["levels"])]
         views.append(View("effects", f"Main effects on {metric}", (
             "factor", "level", "answers", "mean", "effect", "p", "p (Holm)"), tuple(rows), 2,
             notes=tuple(found["notes"]), signed=("effect",), p=("p", "p (Holm)"), section="Factors"))
     contrasts = [(factor["factor"], names.get(one["second"], one["second"]), names.get(one["first"], one["first"]),
-                  _figure(one, "difference", "low", "high"), *_p(one))
-                 for factor in found["factors"] for one in sorted(factor.get("contrasts") or (), key=_surest)]
+                  figure_value(one["difference"], one["low"], one["high"]), one["p"], one["p_holm"])
+                 for factor in found["factors"] for one in sorted(factor.get("contrasts") or (), key=lambda one: (
+                     1.0 if one["p_holm"] is None else one["p_holm"], -abs(one["difference"])))]
     untested = [f"There are too few questions to test {one['factor']}." for one in found["factors"] if one["p"] is None]
     if contrasts:
         views.append(View("effects:levels", f"Level against level, by {metric}", (
@@ -119,43 +115,18 @@ def _interaction(one: Mapping[str, Any], names: Mapping[str, str], metric: str) 
     real = p is not None and p < ALPHA
     said = "there are too few questions to test it" if p is None else f"{'real' if real else 'not seen'}, p (Holm) " \
         f"{probability(p)}"
-    rows = [(*(names.get(level, level) for level in row["levels"]), *_figures(row), *(_p(one) if first else _NO_P))
-            for first, row in _marked(one["cells"])]
+    rows = [(*(names.get(level, level) for level in row["levels"]), *_figures(row, one if place == 0 else {}))
+            for place, row in enumerate(one["cells"])]
     return View(f"effects:{first}:{second}", f"Interaction {first} × {second} on {metric}: {said}", (
         first, second, "answers", "mean", "effect", "p", "p (Holm)"), tuple(rows), 2, signed=("effect",),
         p=("p", "p (Holm)"), section="Factors", folded=not real or len(rows) > _LONGEST)
 
 
-def _marked(rows: Sequence[Mapping[str, Any]]) -> list[tuple[bool, Mapping[str, Any]]]:
+def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ...]:
     """The test of a factor stands beside its first level."""
-    return [(place == 0, row) for place, row in enumerate(rows)]
-
-
-def _figures(row: Mapping[str, Any]) -> tuple[Value, ...]:
-    return row["n"], _figure(row, "mean", "low", "high"), _figure(row, "effect", "effect_low", "effect_high")
-
-
-def _figure(row: Mapping[str, Any], *names: str) -> Value:
-    mean, low, high = (row[name] for name in names)
-    return None if mean is None else {"mean": mean, "low": low, "high": high, "n": row.get("n")}
-
-
-def _p(one: Mapping[str, Any]) -> tuple[Value, ...]:
-    return one["p"], one["p_holm"]
-
-
-def _surest(one: Mapping[str, Any]) -> tuple[float, float]:
-    return 1.0 if one["p_holm"] is None else one["p_holm"], -abs(one["difference"])
-
-
-def _made(metric: str, crossed: bool, factors: list[dict[str, Any]], interactions: list[dict[str, Any]],
-          notes: list[str]) -> dict[str, Any]:
-    """`crossed` says whether every combination of the levels was asked."""
-    return {"metric": metric, "crossed": crossed, "factors": factors, "interactions": interactions, "notes": notes}
-
-
-def _has(variant: Variant, metric: str) -> bool:
-    return any(row.scores.get(metric) is not None for row in variant.answers.values())
+    return (row["n"], figure_value(row["mean"], row["low"], row["high"], row["n"]),
+            figure_value(row["effect"], row["effect_low"], row["effect_high"], row["n"]),
+            test.get("p"), test.get("p_holm"))
 
 
 def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str, scoring: Scoring) -> _Scores:
@@ -179,10 +150,6 @@ def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str, scorin
     return _Scores(tuple(variants), tuple(questions), table, split, groups, len(every) - len(questions))
 
 
-def _named(term: Term) -> dict[str, Any]:
-    return {"factor": term[0]} if len(term) == 1 else {"factors": list(term)}
-
-
 def _levels(design: Design, fitted: Fit, scores: _Scores, term: Term) -> Iterator[dict[str, Any]]:
     """n counts answers: of all questions in all cells that have the level."""
     means = fitted.estimates(design.means(term), apart=False)
@@ -190,10 +157,10 @@ def _levels(design: Design, fitted: Fit, scores: _Scores, term: Term) -> Iterato
     for at, (mean, between), (effect, about) in zip(design.combinations(term), means, effects, strict=True):
         cells = sum(variant.cells for variant in scores.variants
                     if all(variant.levels[name] == level for name, level in zip(term, at, strict=True)))
-        (low, high), (effect_low, effect_high) = _bounds(between), _bounds(about)
         name = {"level": at[0]} if len(term) == 1 else {"levels": list(at)}
-        yield {**name, "mean": _rounded(mean), "low": low, "high": high, "effect": _rounded(effect),
-               "effect_low": effect_low, "effect_high": effect_high, "n": cells * len(scores.questions)}
+        yield {**name, "mean": _rounded(mean), "low": _rounded(between.low), "high": _rounded(between.high),
+               "effect": _rounded(effect), "effect_low": _rounded(about.low), "effect_high": _rounded(about.high),
+               "n": cells * len(scores.questions)}
 
 
 def _contrasts(design: Design, fitted: Fit, term: Term) -> list[dict[str, Any]]:
@@ -203,15 +170,10 @@ def _contrasts(design: Design, fitted: Fit, term: Term) -> list[dict[str, Any]]:
     lines = [means[second] - means[first] for first, second in pairs]
     tests = [fitted.test(line[None]) for line in lines]
     names = [name for name, in design.combinations(term)]
-    return [{"first": names[first], "second": names[second], "difference": _rounded(difference), "low": low,
-             "high": high, "p": _rounded(p), "p_holm": _rounded(corrected)}
-            for (first, second), (difference, between), p, corrected in zip(
-                pairs, fitted.estimates(lines, apart=True), tests, holm(tests), strict=True)
-            for low, high in [_bounds(between)]]
-
-
-def _bounds(interval: Interval) -> tuple[float | None, float | None]:
-    return _rounded(interval.low), _rounded(interval.high)
+    return [{"first": names[first], "second": names[second], "difference": _rounded(difference),
+             "low": _rounded(low), "high": _rounded(high), "p": _rounded(p), "p_holm": _rounded(corrected)}
+            for (first, second), (difference, (low, high)), p, corrected in zip(
+                pairs, fitted.estimates(lines, apart=True), tests, holm(tests), strict=True)]
 
 
 def _rounded(value: float | None) -> float | None:

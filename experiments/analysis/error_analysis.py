@@ -3,102 +3,62 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from agents.types import Outcome
 from experiments.analysis.cases import Cases, Grouped, cases_of, gold_alone, share, siblings_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
 from experiments.analysis.tradeoff import Sweeps, tradeoff_of
 from experiments.analysis.view import Chart, Point, Value, View
 from experiments.cells import Cell
-from experiments.metrics import Estimate, Scoring, aggregate, share_among
+from experiments.metrics import Estimate, ScoredQuestion, Scoring, aggregate, share_among
 from experiments.question import Question
 from experiments.record import Result
 from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 from experiments.words import metric_words
 
+_DIGITS = 10
 
-def notes_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> list[str]:
-    """Return what the run lacks for a cause to be told, and how answers were counted."""
+
+def _on_answers(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> Iterator[str]:
+    """What the run lacks for a cause to be told, and how answers were counted."""
     every = [case for of_cell in cases.values() for case in of_cell.values()]
-    return [*_on_partial(every), *_on_lacking(cells, every), *_on_gold(cells, cases, questions), *_on_coarse(every)]
-
-
-def _on_partial(every: Sequence[Case]) -> Iterator[str]:
-    partial = sum(case.score is not None and 0 < case.score < 1 for case in every)
-    if partial:
+    conditions, names = {cell.condition for cell in cells}, [cause_of(case).name for case in every]
+    if partial := sum(case.score is not None and 0 < case.score < 1 for case in every):
         yield f"{partial} of {len(every)} answers are partially correct: they count as wrong here, each with its cause."
-
-
-def _on_lacking(cells: Sequence[Cell], every: Sequence[Case]) -> Iterator[str]:
-    """Which condition would tell what is left open."""
-    conditions = {cell.condition for cell in cells}
-    names = [cause_of(case).name for case in every]
     if (untold := names.count("wrong_in_view")) and "gold" not in conditions:
         yield (f"{untold} answers are wrong with the gold in view. Whether other passages distracted or the reasoning "
                "failed cannot be told without the gold alone: add `gold` to the conditions.")
     if (guessed := names.count("unsupported")) and "closed-book" not in conditions:
         yield (f"{guessed} answers are right without gold in view. Whether from memory cannot be told without "
                "asking closed-book: add `closed-book` to the conditions.")
-
-
-def _on_gold(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> Iterator[str]:
-    """Whose gold is not named, and whose is nowhere to be found."""
-    unnamed = sum(question.answerable and not question.gold for question in questions.values())
-    if unnamed:
+    if unnamed := sum(question.answerable and not question.gold for question in questions.values()):
         yield (f"{unnamed} of {len(questions)} questions are answerable and name no gold evidence: what is wrong there "
                "is neither retrieval's nor reasoning's for certain.")
-    alone = [case for cell in cells for case in cases[cell.id].values() if case.gold_alone and case.answerable]
-    short = sum(case.gold is not None and not case.in_view for case in alone)
-    if short:
+    alone = [case for case in every if case.gold_alone and case.answerable]
+    if short := sum(case.gold is not None and not case.in_view for case in alone):
         yield (f"Under `gold` {short} of {len(alone)} answers were given without all of the gold that is named, "
                "since not all of it is where evidence is taken from: wrong ones count as retrieval misses there too.")
+    if coarse := sum(case.coarse for case in every):
+        yield (f"For {coarse} of the {sum(case.found > 0 for case in every)} answers with gold in view it was matched "
+               "by document or page alone: a passage counts as gold there whether or not it states the answer.")
 
 
-def _on_coarse(every: Sequence[Case]) -> Iterator[str]:
-    coarse, found = sum(case.coarse for case in every), sum(case.found > 0 for case in every)
-    if coarse:
-        yield (f"For {coarse} of the {found} answers with gold in view it was matched by document or page alone: a "
-               "passage counts as gold there whether or not it states the answer.")
-
-
-def on_mended(joint: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return that retrieval misses which are right over the gold alone may be so by chance.
+def _on_pairs(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """That a model which is right now and then, whatever it is shown, looks distracted, or better retrieval a cure.
 
     Args:
-        joint: rows of `experiments.analysis.error_analysis`.
-    """
-    some = any(row["mended"]["mean"] for row in joint)
-    return ["Retrieval misses that are right over the gold alone show what better retrieval could mend at most: a "
-            "model that is right now and then, whatever it is shown, is right there as often. So it may be with what "
-            "stays right. `ragbed diagnose` shows beside them how often the cells' other questions are right over the "
-            "gold alone."] if some else []
-
-
-def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return that a model which is right now and then, whatever it is shown, looks distracted.
-
-    Args:
-        joint: rows of `experiments.analysis.error_analysis`.
+        joint: rows of `joint_of`.
     """
     told = [row for row in joint if any(cause_of(case).name == "distracted" for case in cases[row["cell"]].values())]
-    chance = sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told)
-    return [f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
-            "alone: questions that are right over the gold alone only are not clearly more there than those that are "
-            "right in the cell only (`ragbed diagnose` shows the pairs)."] if chance else []
-
-
-_DIGITS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _RightAnswer:
-    """Whether it is right, as pairs are made of it."""
-
-    scores: Mapping[str, float | None]
-    answerable: bool = True
-    outcome: Outcome = "answered"
+    if chance := sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told):
+        yield (f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
+               "alone: questions that are right over the gold alone only are not clearly more there than those that "
+               "are right in the cell only (`ragbed diagnose` shows the pairs).")
+    if any(row["mended"]["mean"] for row in joint):
+        yield ("Retrieval misses that are right over the gold alone show what better retrieval could mend at most: a "
+               "model that is right now and then, whatever it is shown, is right there as often. So it may be with "
+               "what stays right. `ragbed diagnose` shows beside them how often the cells' other questions are right "
+               "over the gold alone.")
 
 
 def joint_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -> list[dict[str, Any]]:
@@ -130,7 +90,8 @@ def _paired(cells: Sequence[Cell]) -> list[tuple[str, str]]:
 
 def _joint_row(cell: str, gold: str, cases: Cases, grouped: Grouped, seed: int) -> dict[str, Any]:
     pairs = {question: (case, other) for question, case in cases[cell].items()
-             if (other := cases[gold].get(question)) is not None and _comparable(case) and _comparable(other)}
+             if (other := cases[gold].get(question)) is not None and all(
+                 one.answerable and one.score is not None and not one.unjudged for one in (case, other))}
     counts = Counter((case.right, other.right) for case, other in pairs.values())
     both, lost, gained = counts[True, True], counts[False, True], counts[True, False]
     kept = {question: case.right for question, (case, other) in pairs.items() if other.right}
@@ -143,32 +104,19 @@ def _joint_row(cell: str, gold: str, cases: Cases, grouped: Grouped, seed: int) 
             "p": _rounded(_p(pairs, lost, gained, grouped, seed))}
 
 
-def _comparable(case: Case) -> bool:
-    return case.answerable and case.score is not None and not case.unjudged
-
-
 def _p(pairs: Mapping[str, tuple[Case, Case]], lost: int, gained: int, grouped: Grouped,
        seed: int) -> float | None:
     if not pairs:
         return None
     if len({grouped.get(question, question) for question in pairs}) == len(pairs):
         return mcnemar(gained, lost)
-    first, second = ({question: _RightAnswer({"right": float(pair[side].right)}) for question, pair in pairs.items()}
-                     for side in (1, 0))
+    first, second = ({question: ScoredQuestion(True, "answered", {"right": float(pair[side].right)})
+                      for question, pair in pairs.items()} for side in (1, 0))
     return permutation(pairs_of("right", first, second, grouped), seed)
 
 
 def _rounded(p: float | None) -> float | None:
     return None if p is None else round(p, _DIGITS)
-
-
-@dataclass(frozen=True, slots=True)
-class _GoldFound:
-    """The recall of all that was shown, for averaging."""
-
-    scores: Mapping[str, float | None]
-    answerable: bool = True
-    outcome: Outcome = "answered"
 
 
 def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
@@ -200,7 +148,7 @@ def error_analysis_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[st
             "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
             "cells": [_cell_row(cell, cases[cell.id], grouped, seed) for cell in cells],
             "joint": joint,
-            "notes": [*notes_of(cells, cases, questions), *on_chance(cases, joint), *on_mended(joint)]}
+            "notes": [*_on_answers(cells, cases, questions), *_on_pairs(cases, joint)]}
 
 
 def _cell_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> dict[str, Any]:
@@ -218,7 +166,8 @@ def _cell_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int
 
 
 def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
-    rows = [_GoldFound({"recall": case.found / case.gold}) for case in cases.values() if case.gold]
+    rows = [ScoredQuestion(True, "answered", {"recall": case.found / case.gold})
+            for case in cases.values() if case.gold]
     together = [grouped.get(question, question) for question in cases]
     return aggregate(rows, seed=seed, clusters=together)["recall"] if rows else share({}, grouped)
 

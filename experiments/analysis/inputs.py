@@ -51,6 +51,10 @@ class AnalysisInput:
         scored = {name for results in self.results.values() for result in results for name in result.scores}
         return [column for column in self.columns if column in scored]
 
+    def tags(self, result: Result, name: str) -> tuple[str, ...]:
+        """Return the values of a tag that the result's question has."""
+        return self.questions[result.question].tags.get(name, ())
+
     def clusters_of(self, results: Iterable[Result]) -> list[str]:
         """Return the cluster of each result's question."""
         return [self.clusters.get(result.question, result.question) for result in results]

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.variants import (
+    Answers,
+    CellRows,
     Variant,
+    compared,
     differing,
     labels_of,
     own_figures,
@@ -14,10 +17,10 @@ from experiments.analysis.variants import (
     variants_of,
     with_own_intervals,
 )
-from experiments.analysis.view import Value, View
+from experiments.analysis.view import Value, View, figure_value
 from experiments.cells import PART, short_names
-from experiments.metrics import ScoredRow, Scoring, may_refuse
-from experiments.statistics import Clusters, Comparison, compare, pairs_of
+from experiments.metrics import Scoring
+from experiments.statistics import Clusters, Comparison
 from experiments.words import ON_INTERVALS, effect, is_alone, metric_words, verdict
 
 MOST = 400  # pairs: each takes tens of milliseconds
@@ -27,44 +30,34 @@ _ON_TABLES = ("Compared are every two cells that differ in one factor, over the 
               "first. Up and down count the questions that score higher and lower after the change.")
 
 
-def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
-                metric: str, scoring: Scoring, seed: int = 0,
-                repeated: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any] | None:
+def comparisons(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, scoring: Scoring, seed: int = 0,
+                repeated: CellRows = ()) -> dict[str, Any] | None:
     """Return the paired comparisons by the metric, p corrected over all of them; None where the run has one cell.
 
     Repeats and seeds are no comparison: a question's score is its mean over them.
 
     Args:
-        rows: the cells of the summary.
-        answers: by cell's id, then by question.
         repeated: the summary's, whose intervals are those of what was asked several times.
     """
     if len(rows) < 2:
         return None
     variants, together = variants_of(rows, answers), together_of(repeated)
     chosen, notes = tested_pairs(variants)
-    made = [pairs_of(metric, first.answers, second.answers, clusters.of, scoring,
-                     may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])) for _, first, second in chosen]
-    shown = [place for place, pairs in enumerate(made) if pairs.n]
-    found = [with_own_intervals(one, *(own_figures(side, together) for side in chosen[place][1:]))
-             for place, one in zip(shown, compare([made[place] for place in shown], seed), strict=True)]
-    return {"metric": metric,
-            "pairs": [row_of(*chosen[place][1:], one) for place, one in zip(shown, found, strict=True)],
+    tests = compared(metric, [(first, second) for _, first, second in chosen], clusters.of, scoring, seed)
+    made = [row_of(first, second, with_own_intervals(one, own_figures(first, together), own_figures(second, together)))
+            for (_, first, second), one in zip(chosen, tests, strict=True) if one]
+    return {"metric": metric, "pairs": made,
             "notes": [*on_replicates(variants), *notes,
-                      *([f"Pairs of cells of which no question has {metric} in both: {len(chosen) - len(shown)}."]
-                        if len(shown) < len(chosen) else []),
-                      *([clusters.note] if clusters.note else []), *([ON_INTERVALS] if shown else []),
-                      *([f"p (Holm) is corrected for {len(shown)} comparisons: all cells that differ in exactly one "
-                         "factor."] if len(shown) > 1 else [])]}
+                      *([f"Pairs of cells of which no question has {metric} in both: {len(chosen) - len(made)}."]
+                        if len(made) < len(chosen) else []),
+                      *([clusters.note] if clusters.note else []), *([ON_INTERVALS] if made else []),
+                      *([f"p (Holm) is corrected for {len(made)} comparisons: all cells that differ in exactly one "
+                         "factor."] if len(made) > 1 else [])]}
 
 
-def comparison_views(found: Mapping[str, Any] | None, rows: Sequence[Mapping[str, Any]]) -> list[View]:
-    """Return a view of the comparisons for each factor: reasoning first, then the condition.
-
-    Args:
-        found: as `comparisons` makes them.
-        rows: the cells of the summary.
-    """
+def comparison_views(found: Mapping[str, Any] | None, rows: CellRows) -> list[View]:
+    """Return a view of the comparisons for each factor, as `comparisons` makes them: reasoning first, then the
+    condition."""
     if not found or not found["pairs"]:
         return []
     variants = {one.row["id"]: one for one in variants_of(rows, {})}
@@ -114,7 +107,7 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
     yield one.n
     if lonely:
         yield one.unpaired
-    yield from (None if mean is None else {"mean": mean, "low": low, "high": high, "n": one.n} for mean, low, high in (
+    yield from (figure_value(mean, low, high, one.n) for mean, low, high in (
         (one.before, one.before_low, one.before_high), (one.after, one.after_low, one.after_high),
         (one.difference, one.low, one.high)))
     for count, places in ((one.gained, (1, 0)), (one.lost, (0, 1))):
@@ -141,31 +134,28 @@ def change_of(factor: str | None, first: Variant, second: Variant, before: str, 
     return f"{PART.join([levels[0], *lacking])} → {levels[1]}" + (f", {PART.join(rest)}" if rest else "")
 
 
-def planned_pairs(rows: Sequence[Mapping[str, Any]]) -> int:
+def planned_pairs(rows: CellRows) -> int:
     """Return how many pairs of these cells a run will compare, as far as that is known before it."""
     return len(tested_pairs(variants_of(rows, {}))[0])
 
 
 def tested_pairs(variants: Sequence[Variant]) -> tuple[list[_Pair], list[str]]:
     """Return the pairs that differ in exactly one factor, with the factor; and that they are not all, where they are
-    not."""
+    not: of too many, those with a cell of which the factor has its first value; of too many of these, those with the
+    first cell."""
     every = list(pairs_by_factor(variants))
-    chosen = _bounded(every, variants)
-    return chosen, _on_bound(len(every), len(chosen))
-
-
-def _bounded(pairs: Sequence[_Pair], variants: Sequence[Variant]) -> list[_Pair]:
-    """Where there are too many, those with a cell of which the factor has its first value; where that is too many,
-    those with the first cell."""
-    if len(pairs) <= MOST:
-        return list(pairs)
+    if len(every) <= MOST:
+        return every, []
     first: dict[str, str] = {}
-    for variant in variants:
-        for name, level in variant.levels.items():
-            if level is not None:
-                first.setdefault(name, level)
-    against = [pair for pair in pairs if pair[1].levels[pair[0]] == first[pair[0]]]
-    return against if len(against) <= MOST else [pair for pair in pairs if pair[1] is variants[0]][:MOST]
+    for name, level in (pair for variant in variants for pair in variant.levels.items()):
+        if level is not None:
+            first.setdefault(name, level)
+    chosen = [pair for pair in every if pair[1].levels[pair[0]] == first[pair[0]]]
+    if len(chosen) > MOST:
+        chosen = [pair for pair in every if pair[1] is variants[0]][:MOST]
+    return chosen, [] if len(chosen) == len(every) else [
+        f"{len(every)} pairs of cells differ in one factor, more than are tested at once; tested are {len(chosen)}, "
+        "against the first value of each factor or the first cell. `ragbed compare --baseline` tests others."]
 
 
 def row_of(first: Variant, second: Variant, found: Comparison) -> dict[str, Any]:
@@ -180,9 +170,3 @@ def on_replicates(variants: Iterable[Variant]) -> list[str]:
     """Return what stands under a cell's id where it was asked several times."""
     return ["A question's score is its mean over repeats and seeds; the id of the first of these cells stands for "
             "all."] if any(variant.cells > 1 for variant in variants) else []
-
-
-def _on_bound(every: int, chosen: int) -> list[str]:
-    return [] if every == chosen else [
-        f"{every} pairs of cells differ in one factor, more than are tested at once; tested are {chosen}, against the "
-        "first value of each factor or the first cell. `ragbed compare --baseline` tests others."]

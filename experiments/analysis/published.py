@@ -128,7 +128,11 @@ def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequenc
             continue
         chosen = [result for result in results if _has(questions.get(result.question), tags)]
         if column.pattern:
-            found.append(_share(column.pattern, chosen, grouped))
+            chains = [(chain == tuple(one == "c" for one in column.pattern.split()), of)
+                      for chain, of in zip((chain_pattern(result.scores) for result in chosen), (
+                          grouped.get(result.question, result.question) for result in chosen), strict=True)
+                      if len(chain) == len(column.pattern.split())]  # those of that length
+            found.append(share_among(*zip(*chains, strict=True)) if chains else None)
             continue
         key = tuple(sorted(tags.items()))
         if key not in known:
@@ -143,21 +147,13 @@ def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
     return all(cell.get(name) in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
 
 
-def _share(pattern: str, results: Sequence[Result], grouped: Mapping[str, str]) -> Estimate | None:
-    """The share of the chains of that length that end so; None where there is none."""
-    chains = [(chain, grouped.get(result.question, result.question)) for result in results
-              if len(chain := chain_pattern(result.scores)) == len(pattern.split())]
-    wanted = tuple(one == "c" for one in pattern.split())
-    return share_among([chain == wanted for chain, _ in chains], [of for _, of in chains]) if chains else None
-
-
 def _has(question: Question | None, tags: Mapping[str, str]) -> bool:
     return question is not None and all(value in question.tags.get(name, ()) for name, value in tags.items())
 
 
 def paper_views(material: AnalysisInput) -> list[View]:
     """Return the papers' tables, the run's rows first, where any figure corresponds, in the unit of each column."""
-    return [_paper(table, material) for table in map(published, material.published)]
+    return [_paper(published(name), material) for name in material.published]
 
 
 def _paper(table: PublishedTable, material: AnalysisInput) -> View:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -34,7 +34,7 @@ def flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
     scores = finding.pairs.scores
     if scores is None:
         return []
-    before, after = findings.answers(finding.match)
+    before, after = (cell.answers for cell in findings.cells(finding.match))
     found = [Flip(name, float(first), float(second), before[name].outcome, after[name].outcome)
              for name, (first, second) in zip(finding.pairs.questions, scores, strict=True) if first != second]
     places = {name: place for place, name in enumerate(findings.second.questions)}
@@ -71,18 +71,9 @@ class Bar:
     down: int
 
 
-@dataclass(frozen=True, slots=True)
-class _TracedStep:
-    """What is compared of a step: its name, and each part of it in the order in which they come about."""
-
-    name: str
-    parts: tuple[tuple[str, object], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _TracedAnswer:
-    steps: tuple[_TracedStep, ...]
-    read: tuple[str, str]
+# What is compared of a step: its name, and each part of it in the order in which they come about.
+_TracedStep = tuple[str, tuple[tuple[str, object], ...]]
+_TracedAnswer = tuple[list[_TracedStep], tuple[str, str]]  # with its outcome and text
 
 
 def divergences(first: tuple[Path, str], second: tuple[Path, str], questions: Sequence[str]) -> list[Divergence]:
@@ -109,48 +100,44 @@ def histogram(found: Sequence[Divergence], up: set[str], down: set[str]) -> list
 
 
 def _parted(question: str, first: _TracedAnswer, second: _TracedAnswer) -> Divergence:
-    for number, (one, other) in enumerate(zip_longest(first.steps, second.steps), 1):
+    for number, (one, other) in enumerate(zip_longest(first[0], second[0]), 1):
         if what := _difference(one, other):
             return Divergence(question, number, f"{number} {what}")
-    return Divergence(question, None, NOWHERE if first.read == second.read else "how the last reply was read")
+    return Divergence(question, None, NOWHERE if first[1] == second[1] else "how the last reply was read")
 
 
 def _difference(one: _TracedStep | None, other: _TracedStep | None) -> str:
     """What differs between two steps of one number; empty where nothing does."""
     if one is None or other is None:
-        return f"{one.name if one else other.name if other else ''}: one of the two ends before it"
-    if one.name != other.name:
-        return " against ".join(sorted((one.name, other.name)))
-    different = [name for (name, here), (_, there) in zip(one.parts, other.parts, strict=True) if here != there]
-    return f"{one.name}: {different[0]}" if different else ""
+        return f"{(one or other or ('',))[0]}: one of the two ends before it"
+    if one[0] != other[0]:
+        return " against ".join(sorted((one[0], other[0])))
+    different = [name for (name, here), (_, there) in zip(one[1], other[1], strict=True) if here != there]
+    return f"{one[0]}: {different[0]}" if different else ""
 
 
 def _answers(path: Path, cell: str) -> dict[str, _TracedAnswer]:
     folder = RunFolder.existing(path)
     try:
-        return {question: _answer(*json.loads(stored)) for question, stored in folder.database.read(_TRACES, (cell,))}
+        found = {}
+        for question, stored in folder.database.read(_TRACES, (cell,)):
+            trace, evidence, outcome, text = json.loads(stored)
+            chunks = {passage["number"]: passage["chunk"] for passage in evidence}
+            found[question] = [_step(step, chunks) for step in trace], (outcome, text)
+        return found
     finally:
         folder.close()
 
 
-def _answer(trace: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any]], outcome: str,
-            text: str) -> _TracedAnswer:
-    chunks = {passage["number"]: passage["chunk"] for passage in evidence}
-    return _TracedAnswer(tuple(_steps(trace, chunks)), (outcome, text))
-
-
-def _steps(trace: Sequence[Mapping[str, Any]], chunks: Mapping[int, str]) -> Iterator[_TracedStep]:
-    for step in trace:
-        failed = step["failure"] and step["failure"]["kind"]
-        if step["kind"] == "search":
-            yield _TracedStep("search", (("the query", step["query"]), ("whether it failed", failed),
-                                   ("what was found", [chunks[number] for number in step["found"]])))
-        elif step["kind"] == "decision":
-            yield _TracedStep("decision", (("what was decided", (step["purpose"], step["text"])),))
-        else:
-            said = step["text"], step["reasoning"], step.get("tool_calls")
-            yield _TracedStep(str(step["purpose"]), (("the prompt", step["messages"]), ("whether it failed", failed),
-                                               ("the reply", said)))
+def _step(step: Mapping[str, Any], chunks: Mapping[int, str]) -> _TracedStep:
+    failed = step["failure"] and step["failure"]["kind"]
+    if step["kind"] == "search":
+        return "search", (("the query", step["query"]), ("whether it failed", failed),
+                          ("what was found", [chunks[number] for number in step["found"]]))
+    if step["kind"] == "decision":
+        return "decision", (("what was decided", (step["purpose"], step["text"])),)
+    said = step["text"], step["reasoning"], step.get("tool_calls")
+    return str(step["purpose"]), (("the prompt", step["messages"]), ("whether it failed", failed), ("the reply", said))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +156,8 @@ class Parting:
 
 def partings_of(findings: RunComparison) -> list[Parting]:
     """Return one for each cell that is compared, whatever by how many metrics; of repeats and seeds, the first's."""
-    first_of = {one.match: one for one in reversed(findings.found)}
-    return [_parting(findings, one) for one in reversed(first_of.values())]
+    firsts = {one.match: one for one in reversed(findings.found)}
+    return [_parting(findings, one) for one in reversed(firsts.values())]
 
 
 def _parting(findings: RunComparison, one: CellComparison) -> Parting:
@@ -186,7 +173,7 @@ def _parting(findings: RunComparison, one: CellComparison) -> Parting:
 def findings_json(findings: RunComparison, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
     """Return the comparisons, each with the names of its cells and the metric."""
     rows = [{"metric": one.comparison.metric, **row_of(*findings.cells(one.match), one.comparison),
-             **_names(one.match), "verdict": verdict(one.comparison),
+             **_cells(findings, one.match), "verdict": verdict(one.comparison),
              **({"flips": [asdict(flip) for flip in flips(findings, one)]} if with_flips else {})}
             for one in findings.found]
     return {"first": str(findings.first.path), "second": str(findings.second.path), "scoring": findings.first.scoring,
@@ -202,12 +189,8 @@ def partings_json(findings: RunComparison, partings: Sequence[Parting]) -> list[
 
 def _cells(findings: RunComparison, match: Match) -> dict[str, str]:
     first, second = findings.cells(match)
-    return {"first": first.row["id"], "second": second.row["id"], **_names(match)}
-
-
-def _names(match: Match) -> dict[str, str]:
-    return {"first_name": match.baseline, "second_name": match.cell}
-
+    return {"first": first.row["id"], "second": second.row["id"], "first_name": match.baseline,
+            "second_name": match.cell}
 
 def flip_view(findings: RunComparison, metric: str) -> View | None:
     """Return the questions whose score by the metric differs; None without any."""

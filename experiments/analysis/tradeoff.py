@@ -34,28 +34,23 @@ def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
     that differ from it in the threshold alone; and `rightly` and `needlessly` refused, the shares refused of the
     unanswerable questions and of the answerable.
     """
-    rows = [{**_tradeoff_row(cell, cases[cell.id], grouped), **_swept(cell, cases[cell.id], grouped, sweeps)}
-            for cell in cells if may_refuse(cell.rules)] if cases else []
-    return rows or None
+    if not cases:
+        return None
+    return [_tradeoff_row(cell, cases[cell.id], grouped, sweeps) for cell in cells if may_refuse(cell.rules)] or None
 
 
-def _swept(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Sweeps) -> dict[str, Any]:
-    swept = sweeps.get(cell.reasoning)
-    if swept is None:
-        return {}
-    refused = {answerable: {question: case.refused for question, case in cases.items() if case.answerable is answerable}
-               for answerable in (False, True)}
-    return {"sweep": replace(cell, reasoning=swept[0]).id, "threshold": swept[1],
-            "rightly": share(refused[False], grouped), "needlessly": share(refused[True], grouped)}
-
-
-def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped) -> dict[str, Any]:
+def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Sweeps) -> dict[str, Any]:
     told = {question: not case.right for question, case in cases.items()
             if case.answered and case.score is not None and not case.unjudged}
-    return {"cell": cell.id,
-            "answered": share({question: case.answered for question, case in cases.items()}, grouped),
-            "refused": share({question: case.refused for question, case in cases.items()}, grouped),
-            "risk": share(told, grouped)}
+    refused = {question: case.refused for question, case in cases.items()}
+    row = {"cell": cell.id, "answered": share({question: case.answered for question, case in cases.items()}, grouped),
+           "refused": share(refused, grouped), "risk": share(told, grouped)}
+    if (swept := sweeps.get(cell.reasoning)) is None:
+        return row
+    needlessly, rightly = ({question: hit for question, hit in refused.items() if cases[question].answerable is one}
+                           for one in (True, False))
+    return {**row, "sweep": replace(cell, reasoning=swept[0]).id, "threshold": swept[1],
+            "rightly": share(rightly, grouped), "needlessly": share(needlessly, grouped)}
 
 
 def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Mapping[str, Any]],

@@ -7,22 +7,16 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from agents.types import Outcome
 from experiments.cells import FACTORS, REPLICATED, labels
-from experiments.metrics import ScoredRow, Scoring, aggregate, may_refuse
-from experiments.statistics import Clusters, Comparison
+from experiments.metrics import Estimate, ScoredQuestion, ScoredRow, Scoring, aggregate, may_refuse
+from experiments.statistics import Clusters, Comparison, compare, pairs_of
+
+Answers = Mapping[str, Mapping[str, ScoredRow]]  # by cell's id, then by question
+CellRows = Sequence[Mapping[str, Any]]  # the cells of a summary
+Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
 _GO_WITH_CONDITION = ("rules", "perturbation")  # which mean nothing closed-book, though the cell names them
-
-
-@dataclass(frozen=True, slots=True)
-class Averaged:
-    """A question with the means of its scores over the cells of a variant."""
-
-    answerable: bool
-    outcome: Outcome
-    scores: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +39,16 @@ class Variant:
         closed = self.row["condition"] == "closed-book"
         return {name: None if closed and name in _GO_WITH_CONDITION else _level(name, self.row) for name in VARIED}
 
+    @property
+    def refusing(self) -> bool:
+        """Tell whether its rules offer a refusal."""
+        return may_refuse(self.row["rules"])
+
+    @property
+    def row_without(self) -> dict[str, Any]:
+        """Its row without the repeat and the seed, which are of one of its cells alone."""
+        return {**self.row, **dict.fromkeys(REPLICATED)}
+
 
 def _level(name: str, row: Mapping[str, Any]) -> str | None:
     """No perturbation is a perturbation among others."""
@@ -52,23 +56,18 @@ def _level(name: str, row: Mapping[str, Any]) -> str | None:
     return "none" if value is None and name == "perturbation" else None if value is None else str(value)
 
 
-def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]]) -> list[Variant]:
-    """Return the variants, in the order of the cells.
-
-    Args:
-        rows: of a run's summary.
-        answers: by cell's id, then by question.
-    """
+def variants_of(rows: CellRows, answers: Answers) -> list[Variant]:
+    """Return the variants, in the order of the cells."""
     return [Variant(cells[0], _averaged([answers.get(row["id"], {}) for row in cells]), len(cells))
             for cells in replicates(rows)]
 
 
 def labels_of(variants: Iterable[Variant]) -> list[str]:
     """Return what each variant is called: as its first cell, without the repeat and the seed."""
-    return labels([{**one.row, **dict.fromkeys(REPLICATED)} for one in variants])
+    return labels([one.row_without for one in variants])
 
 
-def replicates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+def replicates(rows: CellRows) -> list[list[Mapping[str, Any]]]:
     """Return the cells of each variant, in their order."""
     alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -84,7 +83,7 @@ def _averaged(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRo
     for question, first in cells[0].items():
         rows = [cell[question] for cell in cells if question in cell]
         names = dict.fromkeys(name for row in rows for name in row.scores)
-        found[question] = Averaged(first.answerable, first.outcome, {name: _mean(rows, name) for name in names})
+        found[question] = ScoredQuestion(first.answerable, first.outcome, {name: _mean(rows, name) for name in names})
     return found
 
 
@@ -110,27 +109,38 @@ def pairs_by_factor(variants: Sequence[Variant]) -> Iterator[tuple[str, Variant,
     yield from sorted(found, key=lambda pair: VARIED.index(pair[0]))
 
 
-def repeated(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
-             scoring: Scoring, seed: int = 0) -> list[dict[str, Any]]:
+def averages_of(variant: Variant, grouped: Mapping[str, str], scoring: Scoring, seed: int) -> dict[str, Estimate]:
+    """Return every metric over the questions of a variant.
+
+    Args:
+        grouped: by question, its cluster; one that is not named is by itself.
+    """
+    return aggregate(list(variant.answers.values()), scoring, seed, refusing=variant.refusing,
+                     clusters=[grouped.get(question, question) for question in variant.answers])
+
+
+def compared(metric: str, couples: Iterable[tuple[Variant, Variant]], grouped: Mapping[str, str], scoring: Scoring,
+             seed: int) -> list[Comparison | None]:
+    """Compare the second of each couple with its first, p corrected over all; None where no question of both has the
+    metric."""
+    made = [pairs_of(metric, first.answers, second.answers, grouped, scoring, first.refusing and second.refusing)
+            for first, second in couples]
+    found = iter(compare([pairs for pairs in made if pairs.n], seed))
+    return [next(found) if pairs.n else None for pairs in made]
+
+
+def repeated(rows: CellRows, answers: Answers, clusters: Clusters, scoring: Scoring,
+             seed: int = 0) -> list[dict[str, Any]]:
     """Return the figures of every way of answering that was asked several times, over its repeats and seeds.
 
     A question's score is its mean over them, so that the intervals, which are of questions, shrink as far as its
     answers vary, and count no question twice.
 
-    Args:
-        rows: the cells of the summary.
-        answers: by cell's id, then by question.
-
     Returns:
         rows of `cell`, the id of the first of its cells, `cells`, how many they are, and `metrics`.
     """
-    return [{"cell": one.row["id"], "cells": one.cells,
-             "metrics": aggregate(list(one.answers.values()), scoring, seed, refusing=may_refuse(one.row["rules"]),
-                                  clusters=[clusters.of.get(question, question) for question in one.answers])}
+    return [{"cell": one.row["id"], "cells": one.cells, "metrics": averages_of(one, clusters.of, scoring, seed)}
             for one in variants_of(rows, answers) if one.cells > 1]
-
-
-Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
 
 
 def together_of(repeated: Iterable[Mapping[str, Any]]) -> dict[str, Figures]:

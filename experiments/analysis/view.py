@@ -160,6 +160,11 @@ def text_of(view: View, column: str, value: Value) -> str:
     return "-" if value is None else str(value)
 
 
+def figure_value(mean: float | None, low: float | None, high: float | None, n: int | None = None) -> Value:
+    """Return a figure as a value of a view; None where it has no mean."""
+    return None if mean is None else {"mean": mean, "low": low, "high": high, "n": n}
+
+
 def amount(value: float) -> str:
     """Return a number with as many digits as tell it from others of its size."""
     return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
-from agents.types import OUTCOMES
+from agents.types import OUTCOMES, Outcome
 from experiments.metrics.intervals import Interval, effective, wilson
 from experiments.metrics.sample import RESAMPLES, Sample, Totals, resampled, totals_of
 from experiments.metrics.scored import ScoredRow, Scoring
@@ -26,6 +27,15 @@ class Estimate(TypedDict):
     low: float | None
     high: float | None
     n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredQuestion:
+    """A question with scores that are no record: stored ones, means over repeats, those of another program."""
+
+    answerable: bool
+    outcome: Outcome
+    scores: Mapping[str, float | None]
 
 
 def outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
@@ -113,18 +123,14 @@ def share_of(count: int, n: int) -> Estimate:
 
 
 def share_among(hits: Sequence[bool], clusters: Sequence[str]) -> Estimate:
-    """Compute the share of those that are hits, with its 95 % interval, by cluster where any two share one.
-
-    Args:
-        clusters: of each.
-    """
+    """Compute the share of those that are hits, with its 95 % interval, by the cluster of each where any two share
+    one."""
     totals = Counter(clusters)
     if len(totals) == len(hits):
         return share_of(sum(hits), len(hits))
     import numpy as np
 
     right = Counter(cluster for cluster, hit in zip(clusters, hits, strict=True) if hit)
-    worth = effective(np.array([right[name] for name in totals], dtype=np.float64),
-                      np.array([*totals.values()], dtype=np.float64))
+    worth = effective(*(np.array([counts[name] for name in totals], dtype=np.float64) for counts in (right, totals)))
     share = sum(hits) / len(hits)
     return estimate(share, wilson(share, worth), len(hits))

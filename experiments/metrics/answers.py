@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from itertools import count, takewhile
 from typing import TYPE_CHECKING
 
-from experiments.metrics.corrected import cited_overlap
+from experiments.metrics.crest import cited_overlap
 from experiments.metrics.matching import Overlap, compared, exact_match, holds_words, shared_tokens
 from experiments.metrics.metric import ANSWERABLE, Metric, MetricGroup, SetFigure, Sizes
 from experiments.metrics.scored import Scored, Scores, Scoring

@@ -120,8 +120,7 @@ def error_of(spread: Floats, units: float) -> float:
     return float(finite.std(ddof=1)) * _widening(units) if units > 1 and len(finite) > 1 else 0.0
 
 
-def _widening(units: float) -> float:
-    """A resample's variance is over n, not over n - 1."""
+def _widening(units: float) -> float:  # a resample's variance is over n, not over n - 1
     return math.sqrt(units / (units - 1))
 
 
@@ -170,7 +169,7 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
 
 
 def _left(value: float, n: float, least: float, most: float) -> tuple[float, float]:
-    """Return the room of a mean of n values that are all this one."""
+    """The room of a mean of n values that are all this one."""
     if math.isinf(least):  # a difference of counts
         return (max(_of_counts(abs(value), n)),) * 2
     if math.isinf(most):
@@ -179,7 +178,7 @@ def _left(value: float, n: float, least: float, most: float) -> tuple[float, flo
 
 
 def _of_counts(value: float, n: float) -> tuple[float, float]:
-    """Return the room of a mean of counts, by its rate (Garwood, Biometrika 28, 1936)."""
+    """The room of a mean of counts, by its rate (Garwood, Biometrika 28, 1936)."""
     from scipy.special import gammaincinv
 
     least = float(gammaincinv(value * n, TAIL)) / n if value > 0 else 0.0
@@ -202,7 +201,7 @@ def widened(value: float, interval: Interval, corners: Sequence[float] | Floats,
     pairs = [sorted((float(low), float(high))) for low, high in zip(corners[:2], corners[2:4], strict=True)]
     below = [value - least for least, _ in pairs if least < value - _EQUAL]
     above = [most - value for _, most in pairs if most > value + _EQUAL]
-    join = math.fsum if together else _root
+    join = math.fsum if together else lambda distances: math.hypot(*distances)
     low = value - join([max(value - interval.low, 0.0), *below]) if below else interval.low
     high = value + join([max(interval.high - value, 0.0), *above]) if above else interval.high
     return within(corners[4:], Interval(low, high))
@@ -215,7 +214,3 @@ def within(ends: Sequence[float] | Floats, interval: Interval) -> Interval:
     if low is None or high is None or math.isnan(least) or math.isnan(most):
         return interval
     return Interval(max(low, least), min(high, most))
-
-
-def _root(distances: Sequence[float]) -> float:
-    return math.hypot(*distances)

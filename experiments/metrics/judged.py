@@ -1,6 +1,6 @@
 """Metrics of graded answers, refusals and citations, of reference steps, of chosen options, and of what is measured.
 
-The group `answers`: CReSt's metrics, in both scorings; see `corrected` and `as_published`.
+The group `answers`: CReSt's metrics, in both scorings; see `crest`.
 
 The group `points`: a judge's grade from 0 to 10 (MDBench). As published, accuracy is the grade over 10, "EM" is a grade
 above 8, and a grade that is not an integer breaks the scoring of the whole set. Ours goes on: as published such an
@@ -24,7 +24,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from experiments.metrics import as_published, corrected
+from experiments.metrics import crest
 from experiments.metrics.metric import ANSWERABLE, UNJUDGED, Metric, MetricGroup, SetFigure, Sizes, joint
 from experiments.metrics.scored import Scored, Scores, Scoring
 from strategies.choice import read_choice
@@ -40,7 +40,7 @@ _MEASURED = "questions whose strategy measured it"
 
 def answers(item: Scored, scoring: Scoring = "corrected") -> Scores:
     """Score graded answers, refusals and citations."""
-    return as_published.score(item) if scoring == "as-published" else corrected.score(item)
+    return crest.as_published(item) if scoring == "as-published" else crest.corrected(item)
 
 
 def _of_answers(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:

@@ -46,11 +46,8 @@ def tokens(text: str, bigrams: bool = False) -> list[str]:
 def exact_match(text: str, answers: Sequence[str]) -> float:
     """Return 1.0 where the normalised text equals a normalised answer, else 0.0; text that normalises to nothing counts
     as it stands."""
-    return float(_comparable(text) in map(_comparable, answers))
-
-
-def _comparable(text: str) -> str:
-    return normalize_answer(text) or unicodedata.normalize("NFKC", text).strip()
+    own, *others = (normalize_answer(one) or unicodedata.normalize("NFKC", one).strip() for one in (text, *answers))
+    return float(own in others)
 
 
 class Overlap(NamedTuple):
@@ -100,6 +97,11 @@ def compared(outcome: Outcome, text: str, answers: Sequence[str]) -> tuple[float
         return 0.0, Overlap(0.0, 0.0)
     bare = strip_citations(text)
     return exact_match(bare, answers), best_overlap(bare, answers)
+
+
+def refused_as_published(text: str) -> bool:
+    """Tell by CReSt's published rule: the lower-cased text contains `unanswerable`."""
+    return "unanswerable" in text.lower()
 
 
 def holds_words(text: str, words: str) -> bool:

@@ -106,11 +106,6 @@ def joint(name: str, names: Sequence[str]) -> str:
     return "&".join([name, *(other for other in names if other != name)])
 
 
-def nothing_derived(sizes: Sizes, scoring: Scoring, refusing: bool) -> Mapping[str, SetFigure]:
-    """Return no figure: the figures of a set are the means of the group's metrics."""
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class MetricGroup:
     """The metrics of one subject.
@@ -118,13 +113,13 @@ class MetricGroup:
     Attributes:
         score: the values of one question by printed name, without the `of_set` metrics; None where one does not apply.
         derive: the figures of a set that are not the pooled means of their metric, given which scores there are, the
-            scoring, and whether the rules offer a refusal.
+        derive: the figures of a set that are not the pooled means of their metric, given which scores there are, the
         together: metrics whose means `derive` takes over the questions that have all of them (`joint`).
         at: the value of one question by a printed name with a cut that `score` does not have.
     """
 
     metrics: tuple[Metric, ...]
     score: Callable[[Scored, Scoring], Scores]
-    derive: Callable[[Sizes, Scoring, bool], Mapping[str, SetFigure]] = nothing_derived
+    derive: Callable[[Sizes, Scoring, bool], Mapping[str, SetFigure]] = lambda sizes, scoring, refusing: {}
     together: tuple[str, ...] = ()
     at: Callable[[Scored, str], float | None] | None = None

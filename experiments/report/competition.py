@@ -1,13 +1,15 @@
-"""What cells cost, which of them nothing beats, and how they stand against each other by the tests."""
+"""What cells cost, drawn against quality, which of them nothing beats, and how they stand by the tests."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from experiments.analysis.view import Chart, Mark, Point
 from experiments.report.cells import Figure, ReportCell, Table
+from experiments.report.entrants import contenders
 from experiments.statistics import Comparison
-from experiments.words import is_alone, money, probability
+from experiments.words import column_words, cut, interval, is_alone, metric_words, money, plural, probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,32 +91,19 @@ class CellPair:
                 -abs(self.tested.difference or 0.0))
 
     @property
-    def p(self) -> str:
-        return probability(self.tested.p)
-
-    @property
-    def p_holm(self) -> str:
-        return probability(self.tested.p_holm)
-
-    @property
     def both_p(self) -> str:
         """The test's p, and after the correction."""
-        return f"p {self.p}" if self.tested.p == self.tested.p_holm else f"p {self.p}, corrected {self.p_holm}"
+        p, p_holm = probability(self.tested.p), probability(self.tested.p_holm)
+        return f"p {p}" if self.tested.p == self.tested.p_holm else f"p {p}, corrected {p_holm}"
 
-    def other(self, cell: ReportCell) -> ReportCell:
-        return self.second if self.first.id == cell.id else self.first
-
-    def beyond(self, cell: ReportCell) -> float | None:
-        """By how much the cell is above the other one; None where there is no figure."""
-        found = self.tested.difference
-        return found if found is None or self.second.id == cell.id else 0.0 - found
-
-    def bounds(self, cell: ReportCell) -> tuple[float, float] | None:
-        """Return the interval of `beyond`."""
-        low, high = self.tested.low, self.tested.high
-        if low is None or high is None:
-            return None
-        return (low, high) if self.second.id == cell.id else (0.0 - high, 0.0 - low)
+    def seen_from(self, cell: ReportCell) -> CellPair:
+        """Return the pair with this cell as the second, so that the difference is by how much it is above the other."""
+        if self.second.id == cell.id:
+            return self
+        difference, high, low = (None if one is None else 0.0 - one for one in (
+            self.tested.difference, self.tested.low, self.tested.high))
+        return replace(self, first=self.second, second=self.first,
+                       tested=replace(self.tested, difference=difference, low=low, high=high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +134,6 @@ class CellPairs:
     def alone(self) -> int:
         return sum(pair.alone for pair in self.pairs)
 
-    def with_cell(self, cell: ReportCell) -> list[CellPair]:
-        """Return the pairs that the cell is one of."""
-        return [pair for pair in self.pairs if cell.id in (pair.first.id, pair.second.id)]
-
     def among(self, table: Table) -> CellPairs:
         """Return those of the table's cells alone, called as they are there."""
         cells = {cell.id: cell for cell in table.cells}
@@ -161,7 +146,7 @@ _CHEAPER = 0.9  # of the cell's cost, from which on less is worth a word
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A cell against each that it was tested against, over the questions that both have.
+    """A cell against each that it was tested against, which is the first of its pairs, over the questions of both.
 
     Attributes:
         below: those that it is really better than; `above`, those that are really better.
@@ -182,10 +167,7 @@ class Standing:
     @property
     def unsettled(self) -> list[CellPair]:
         """Those that are not really different, the least far below first."""
-        return sorted((*self.alone, *self.level), key=lambda pair: pair.beyond(self.cell) or 0.0)
-
-    def others(self, pairs: Sequence[CellPair]) -> list[ReportCell]:
-        return [pair.other(self.cell) for pair in pairs]
+        return sorted((*self.alone, *self.level), key=lambda pair: pair.tested.difference or 0.0)
 
 
 def figures(table: Table) -> dict[str, Figure]:
@@ -206,16 +188,71 @@ def leaders(table: Table, among: Sequence[ReportCell] | None = None) -> list[Rep
 
 def standing(cell: ReportCell, tested: CellPairs | None, factor: str | None = None) -> Standing:
     """Of the pairs that have a figure, by one factor alone where it is named."""
-    pairs = [pair for pair in (tested.with_cell(cell) if tested else ())
-             if pair.tested.difference is not None and factor in (None, pair.factor)]
+    pairs = [pair.seen_from(cell) for pair in (tested.pairs if tested else ())
+             if cell.id in (pair.first.id, pair.second.id) and pair.tested.difference is not None
+             and factor in (None, pair.factor)]
     real = [pair for pair in pairs if pair.tested.real]
-    return Standing(cell, tuple(pair for pair in real if (pair.beyond(cell) or 0.0) > 0),
+    return Standing(cell, tuple(pair for pair in real if (pair.tested.difference or 0.0) > 0),
                     tuple(pair for pair in pairs if pair.alone),
                     tuple(pair for pair in pairs if not pair.tested.real and not pair.alone),
-                    tuple(pair for pair in real if (pair.beyond(cell) or 0.0) <= 0))
+                    tuple(pair for pair in real if (pair.tested.difference or 0.0) <= 0))
 
 
 def cheapest(found: Standing, cost: CellCosts) -> CellPair | None:
     """With the cheapest cell that is not really different, where that costs clearly less."""
-    pair = min(found.unsettled, key=lambda pair: cost.share(pair.other(found.cell), found.cell), default=None)
-    return pair if pair and cost.share(pair.other(found.cell), found.cell) <= _CHEAPER else None
+    pair = min(found.unsettled, key=lambda pair: cost.share(pair.first, found.cell), default=None)
+    return pair if pair and cost.share(pair.first, found.cell) <= _CHEAPER else None
+
+
+_LEAST = {"unified": -0.5}  # of metrics that go below 0
+
+
+def plot(table: Table, cost: CellCosts) -> Chart | None:
+    """Return the chart; None where no cell has both the first column's figure and a cost.
+
+    Args:
+        table: of entrants, so that repeats of a cell do not compete with each other.
+    """
+    rivals = contenders(table)
+    best, competing = ({cell.id for cell in cells} for cells in (front(rivals, cost), rivals.cells))
+    points = []
+    for cell in table.cells:
+        found = cell.of(table.quality)
+        if cell.id not in cost.of or found is None or found[1].mean is None:
+            continue
+        column, figure = found
+        said = f"{column_words(column)} {found[1].mean:z.2f} {interval(figure.low, figure.high)}"
+        words = cut(cell.label), f"{said}, {plural(figure.n, 'question')}", cost.full(cost.of[cell.id])
+        mark: Mark = "front" if cell.id in best else "" if cell.id in competing else "faded"
+        points.append(Point(cell.label, cost.of[cell.id], found[1].mean, figure.low, figure.high, cell=cell.id,
+                            words=words, mark=mark))
+    if not points:
+        return None
+    one = len(table.judges) == 1
+    quality = column_words(table.judges[0]) if one else metric_words(table.quality)
+    y = f"mean {quality}" if one else f"mean {quality} (judges differ: see the table)"
+    merged = any(len(cell.ids) > 1 for cell in table.cells)
+    title = f"Mean {quality} with its interval against {cost.unit}, " + (
+        "one point for all repeats of a cell." if merged else
+        "one point a cell. The table of all figures has the same.")
+    return Chart("scatter", title, cost.unit, y, tuple(points), _LEAST.get(table.quality, 0.0),
+                 costs="dollars" if cost.priced else "tokens",
+                 caption=_caption(merged, bool(best), len(competing) < len(table.cells), cost))
+
+
+def _caption(merged: bool, drawn: bool, rivals: bool, cost: CellCosts) -> str:
+    said = ["Upright bars are 95 % intervals of the mean; higher is better, further left is cheaper."]
+    if merged:
+        said.append("Repeats of a cell are one point, with their mean, under the number of the first.")
+    if drawn:
+        of = " of the cells that could be put to use" if rivals else ""
+        said.append(f"The stepped line is the Pareto front{of}: of those on it, which are ringed, none has another "
+                    "with a higher mean for as little. It goes by means; which differences are real, the tests say.")
+    if rivals:
+        said.append("Faded cells do not compete: they are asked under other conditions, such as over the gold alone "
+                    "(gold) or without any document (closed-book), or their evidence is changed.")
+    what = "the price" if cost.priced else "prompt and completion tokens"
+    why = "" if cost.priced else ", as not every cell has a price above 0"
+    said.append(f"Cost is {what} per question{why}. Points of nearly the same cost are moved sideways a little so that "
+                "they do not hide each other.")
+    return " ".join(said)

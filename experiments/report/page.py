@@ -16,11 +16,10 @@ from experiments.analysis.cases import causes_of
 from experiments.record import Result
 from experiments.report.cells import Table, table
 from experiments.report.charts import drawn
-from experiments.report.competition import CellPairs, cost_of, front
+from experiments.report.competition import CellPairs, cost_of, front, plot
 from experiments.report.entrants import contenders, entrants
 from experiments.report.layout import sections
 from experiments.report.packing import BUDGET
-from experiments.report.plot import plot
 from experiments.report.questions import browse
 from experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
 from experiments.report.sentences_more import on_causes, on_cost, on_effects, on_failures, on_refusals, without_reply
@@ -100,40 +99,38 @@ class Takeaway:
     lines: tuple[str, ...]
 
 
+def _takeaways(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Takeaway]:
+    """What a reader takes home first, then quality, factors, cost, causes, refusals and failures: each a sentence."""
+    if not whole.cells:
+        return []
+    best, cost, tested = contenders(whole), cost_of(whole.cells), CellPairs.of(summary.get("comparisons"), whole)
+    among, silent = tested.among(best) if tested else None, without_reply(whole)
+    first = [*([silent.said] if silent.all or silent.many else []),
+             *([] if silent.all else [headline(best, among, cost)])]
+    parts = (("", first), ("Ceiling and floor", on_bounds(whole, best)), ("Differences", on_differences(tested)),
+             ("What it beats", on_quality(best, among)), (_APART, on_parts(whole, tested)),
+             ("Factors", on_effects(summary.get("effects"))), ("Cost", on_cost(best, cost, among)),
+             ("Causes", on_causes(best, summary.get("error_analysis"))),
+             ("Refusals", on_refusals(whole)), ("Failures", on_failures(whole, results)))
+    return [Takeaway(about, tuple(said)) for about, said in parts if said]
+
+
 def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Takeaway]:
-    """Return what a reader takes home first, then quality, factors, cost, causes, refusals and failures.
+    """Return what a reader takes home, a paragraph for each matter.
 
     Args:
         whole: the ways of answering.
         results: of all records, for the reasons of failures.
     """
-    if not whole.cells:
-        return []
-    best, cost, tested = contenders(whole), cost_of(whole.cells), CellPairs.of(summary.get("comparisons"), whole)
-    among = tested.among(best) if tested else None
-    silent = without_reply(whole)
-    first = silent.said if silent.all else " ".join([silent.said, headline(best, among, cost)]) if silent.many else \
-        headline(best, among, cost)
-    parts = (("", [first]), ("Ceiling and floor", on_bounds(whole, best)),
-             ("Differences", on_differences(tested)), ("What it beats", on_quality(best, among)),
-             (_APART, on_parts(whole, tested)), ("Factors", on_effects(summary.get("effects"))),
-             ("Cost", on_cost(best, cost, among)), ("Causes", on_causes(best, summary.get("error_analysis"))),
-             ("Refusals", on_refusals(whole)), ("Failures", on_failures(whole, results)))
-    return [Takeaway(about, tuple(said) if about == _APART else (" ".join(said),)) for about, said in parts if said]
+    return [one if one.about == _APART else Takeaway(one.about, (" ".join(one.lines),))
+            for one in _takeaways(summary, whole, results)]
 
 
 def headlines(summary: Mapping[str, Any]) -> list[str]:
     """Return the sentences that say which cell is best, by the summary alone."""
     whole = entrants(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
-    if not whole.cells:
-        return []
-    best, cost, tested = contenders(whole), cost_of(whole.cells), CellPairs.of(summary.get("comparisons"), whole)
-    silent = without_reply(whole)
-    if silent.all:
-        return [silent.said]
-    said = [headline(best, tested.among(best) if tested else None, cost), *on_bounds(whole, best),
-            *on_differences(tested), *on_parts(whole, tested)]
-    return [silent.said, *said] if silent.many else said
+    shown = ("",) if whole.cells and without_reply(whole).all else ("", "Ceiling and floor", "Differences", _APART)
+    return [line for one in _takeaways(summary, whole) if one.about in shown for line in one.lines]
 
 
 def _context(view: ReportInput, budget: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from experiments.report.competition import (
 )
 from experiments.report.entrants import in_words, rank, setting_of
 from experiments.statistics import ALPHA, POWER
-from experiments.words import column_words, interval, listed, metric_words, plural, portion
+from experiments.words import UNKNOWN, column_words, difference, interval, listed, metric_words, plural, portion
 
 _MOST = 6  # sentences
 
@@ -54,7 +54,7 @@ def _best(cells: Sequence[ReportCell], factor: str, table: Table, tested: CellPa
     if len(best) > 1:
         return f"{listed([level_of(cell, factor) for cell in best])} alike, {mean}"
     found = standing(best[0], tested, factor)
-    parts = [(words, [level_of(cell, factor) for cell in found.others(pairs)]) for words, pairs in
+    parts = [(words, [level_of(pair.first, factor) for pair in pairs]) for words, pairs in
              (("really better than", found.below), ("different on its own from", found.alone),
               ("no difference seen from", found.level),
               ("really below, over the questions that both have,", found.above))]
@@ -98,14 +98,14 @@ def on_quality(table: Table, tested: CellPairs | None) -> list[str]:
     if len(best) != 1 or len(table.cells) == 1 or tested is None:
         return []
     found = standing(best[0], tested)
-    said = [f"Really better than {_by(found, found.below)}."] if found.below else []
+    said = [f"Really better than {_by(found.below)}."] if found.below else []
     if found.alone:
         said.append(f"Different on its own, but not after the correction for {tested.many}, from "
-                    f"{_by(found, found.alone, tests=True)}.")
+                    f"{_by(found.alone, tests=True)}.")
     if found.level:
-        said += [f"No difference is seen from {_by(found, found.level)}.", _detectable(found.level)]
+        said += [f"No difference is seen from {_by(found.level)}.", _detectable(found.level)]
     if found.above:
-        said.append(f"Over the questions that both have, {_by(found, found.above)} is really better.")
+        said.append(f"Over the questions that both have, {_by(found.above)} is really better.")
     untested = len(figures(table)) - 1 - found.tested
     if found.tested and untested:
         said.append(f"{plural(untested, 'further cell')} {'was' if untested == 1 else 'were'} not tested against it, "
@@ -141,15 +141,15 @@ def _against(found: Standing, tested: CellPairs | None, cost: CellCosts) -> str:
         return ". No cell was tested against it: none differs from it in one factor alone."
     beaten = f", better by paired tests than {_beaten(found)}" if found.below else ""
     if found.above:
-        return f"{beaten}; over the questions that both have, {found.others(found.above)[0].label} is better."
+        return f"{beaten}; over the questions that both have, {found.above[0].first.label} is better."
     return f"{beaten}{_beside(found, cost)}."
 
 
 def _beaten(found: Standing) -> str:
-    named = [cell.label for cell in found.others(found.below)]
-    if len(named) == found.tested:
-        return named[0] if len(named) == 1 else f"each of the other {len(named)}"
-    return f"{len(named)} of the other {found.tested}"
+    many = len(found.below)
+    if many == found.tested:
+        return found.below[0].first.label if many == 1 else f"each of the other {many}"
+    return f"{many} of the other {found.tested}"
 
 
 def _beside(found: Standing, cost: CellCosts) -> str:
@@ -158,25 +158,19 @@ def _beside(found: Standing, cost: CellCosts) -> str:
     pair = cheaper or next(iter(found.unsettled), None)
     if pair is None:
         return ""
-    price = f", at {portion(cost.share(pair.other(found.cell), found.cell), f'its {cost.what}')}," if cheaper else ""
-    lower = pair.beyond(found.cell) or 0.0
+    price = f", at {portion(cost.share(pair.first, found.cell), f'its {cost.what}')}," if cheaper else ""
+    lower = pair.tested.difference or 0.0
     way = f"{abs(lower):z.2f} {'lower' if lower > 0 else 'higher over the questions that both have'}"
     open_ = "which {} cannot settle" if pair.alone else "a difference that chance may make over {}"
-    return f"; {pair.other(found.cell).label}{price} is {way}, {open_.format(plural(pair.tested.n, 'question'))}"
+    return f"; {pair.first.label}{price} is {way}, {open_.format(plural(pair.tested.n, 'question'))}"
 
 
-def _by(found: Standing, pairs: Sequence[CellPair], tests: bool = False) -> str:
+def _by(pairs: Sequence[CellPair], tests: bool = False) -> str:
     """The other cells of the pairs, each with the difference and its interval, and with p where asked."""
-    named = [f"{pair.other(found.cell).label} ({_beyond(found, pair)}{f', {pair.both_p}' if tests else ''})"
-             for pair in pairs[:_NAMED]]
+    named = [f"{pair.first.label} ({difference(pair.tested).removesuffix(f' {UNKNOWN}')}"
+             f"{f', {pair.both_p}' if tests else ''})" for pair in pairs[:_NAMED]]
     more = len(pairs) - _NAMED
     return listed(named, _NAMED) if more <= 0 else f"{', '.join(named)} and {more} more, in the table of comparisons"
-
-
-def _beyond(found: Standing, pair: CellPair) -> str:
-    bounds = pair.bounds(found.cell)
-    between = f" [{bounds[0]:+z.2f}, {bounds[1]:+z.2f}]" if bounds else ""
-    return f"{pair.beyond(found.cell) or 0.0:+z.2f}{between}"
 
 
 def _detectable(pairs: Sequence[CellPair]) -> str:

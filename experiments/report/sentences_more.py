@@ -143,7 +143,7 @@ def _for_less(table: Table, cost: CellCosts, tested: CellPairs | None) -> str:
     least = cheapest(standing(best, tested), cost)
     if least is None:
         return ""
-    cell, lower = least.other(best), least.beyond(best) or 0.0
+    cell, lower = least.first, least.tested.difference or 0.0
     kind = "different on its own, not after the correction" if least.alone else "no difference is seen"
     return (f"For {portion(cost.share(cell, best), f'the {cost.what}')}, {cost.words(cost.of[cell.id])} against "
             f"{cost.full(cost.of[best.id])}, {cell.label} is {abs(lower):z.2f} {'lower' if lower >= 0 else 'higher'} "

@@ -20,7 +20,7 @@ from agents.search import SearchFunction, instant
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from documents.errors import RunError
 from experiments.benchmarks.fields import with_references
-from experiments.metrics import refused_as_published
+from experiments.metrics.matching import refused_as_published
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from strategies.answering import read_sub_answers
 from strategies.prompting import fill

@@ -1,0 +1,109 @@
+"""CReSt's metrics, as ragbed corrects them and as its published code computes them.
+
+Corrected, every expected question counts: an outcome other than `answered` and `refused` is no answer, 0 in `unified`,
+`correct`, `partial` and every citation metric. An unreadable verdict is `unjudged` and 0 likewise.
+
+The published code (github.com/UpstageAI/CReSt, `evaluation/crest.py`) differs:
+
+- Refused means that the lower-cased answer contains `unanswerable`, wherever, in both splits.
+- A judge is asked of refusals too. The -1 applies only where it says Wrong; a Correct or Partially Correct answer with
+  that word keeps its points.
+- A judge is shown the answer without the citations that end it; others stay. It is asked once, without a repair.
+- The last turn of least-to-most asks for no tags, in the layout `as_published`: the whole reply is the answer.
+- An empty answer is dropped: every metric is None, so n shrinks.
+- An unread verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
+- Only `[n]` is a citation; every number so written counts in P, shown or not. Refusals count in the averages.
+- Repeated gold labels count repeatedly in |G|; an answerable question without gold labels scores 0.
+- No F1 of citations is computed; ours is the paper's (Table 4), of the published precision and recall.
+
+What is ours all the same:
+
+- The judge's prompt is in our words and shows several accepted answers; a reply that states two grades is unread,
+  where the published code takes the first. The lexical judge removes citations everywhere.
+- A refusal that no judge was asked of, in a run that was made with the other scoring, is Wrong.
+- Thinking in tags is removed from a reply without answer tags; the published code takes the whole reply.
+- Least-to-most asks at most six different sub-questions, less the question itself, and its turns are in our words;
+  where the model names none it answers in one call with tags, and the published code has no answer.
+- Documents are shown by number and content; the published prompts hold whole records, gold marks among them.
+- Under rules that offer no refusal, which the paper does not have, no refusal is scored.
+"""
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from experiments.metrics.matching import refused_as_published
+
+if TYPE_CHECKING:
+    from experiments.metrics.scored import Scored, Scores
+
+_CITATION = re.compile(r"\[(\d+)\]")
+_POINTS = {"Correct": 1.0, "Partially Correct": 0.5, "Wrong": 0.0}
+_SHARES = {"correct": "Correct", "partial": "Partially Correct", "wrong": "Wrong"}
+_NAMES = ("unified", *_SHARES, "unjudged", "refusal_accuracy", "refused_answerable", "citation_precision",
+          "citation_recall", "citation_recall_in_view", "invalid_citations")
+
+
+def corrected(item: Scored) -> Scores:
+    """Score one question.
+
+    `unified` is Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
+    refused 1, else 0. None for an answerable question without a gold answer. A refusal is graded Wrong; under rules
+    that offer none, no refusal is scored.
+
+    Of citations P are the cited chunks that were shown, G all gold items, shown or not; a chunk is in G if it holds a
+    gold item. Precision |P∩G|/|P|, recall (gold items that a cited chunk holds)/|G|, 0 where nothing is cited. Recall
+    in view takes the gold items that were shown, None where none was. None for a question without gold labels.
+    """
+    scores = _refusals(item, item.outcome == "refused")
+    if item.answerable and item.answers:
+        grade = "Wrong" if item.outcome == "refused" else item.grade
+        scores |= {"unified": -1.0 if item.outcome == "refused" else _POINTS.get(grade or "", 0.0),
+                   **{name: float(grade == of) for name, of in _SHARES.items()},
+                   "unjudged": float(item.outcome == "answered" and grade is None)}
+    if item.cites and item.answerable and item.gold_total:
+        precision, recall = cited_overlap(item)
+        in_view = len(frozenset[int]().union(*item.hits.values()))
+        scores |= {"citation_precision": precision, "citation_recall": recall,
+                   "citation_recall_in_view": len(_found(item)) / in_view if in_view else None}
+    return scores | {"invalid_citations": float(len(item.invalid)) if item.cites else None}
+
+
+def as_published(item: Scored) -> Scores:
+    """Score one question as the published code does; metrics that the paper does not have are None."""
+    if not item.text:
+        return dict.fromkeys(_NAMES)
+    refused = refused_as_published(item.text)
+    scores = _refusals(item, refused)
+    if item.answerable:
+        shares: Scores = {name: float(item.grade == of) for name, of in _SHARES.items()} if item.grade else {}
+        scores |= {"unified": -1.0 if refused and item.grade == "Wrong" else _POINTS.get(item.grade or "", 0.0),
+                   **shares, "unjudged": float(item.grade is None)}
+    if item.answerable and item.cites:
+        cited = set(_CITATION.findall(item.text))
+        found = len(cited & {str(number) for number, held in item.hits.items() if held})
+        labels = item.gold_total + item.gold_repeats
+        scores |= {"citation_precision": found / len(cited) if cited else 0.0,
+                   "citation_recall": min(found / labels, 1.0) if labels else 0.0}
+    return scores
+
+
+def _refusals(item: Scored, refused: bool) -> Scores:
+    """All names, with what follows from the refusal alone."""
+    scores: Scores = dict.fromkeys(_NAMES)
+    if not item.may_refuse:
+        return scores
+    if item.answerable:
+        return scores | {"refused_answerable": float(refused)}
+    return scores | {"refusal_accuracy": float(refused), "unified": float(refused)}
+
+
+def cited_overlap(item: Scored) -> tuple[float, float]:
+    """Return the share of the cited chunks that hold gold, 0 where none is cited, and that of the gold that a cited
+    chunk holds, of a question with gold labels."""
+    held = [bool(item.hits.get(number)) for number in dict.fromkeys(item.cited)]
+    return sum(held) / len(held) if held else 0.0, len(_found(item)) / item.gold_total
+
+
+def _found(item: Scored) -> frozenset[int]:
+    return frozenset[int]().union(*(item.hits.get(number, ()) for number in item.cited))
