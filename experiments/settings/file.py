@@ -225,10 +225,13 @@ def runs_of(content: dict[str, Any], where: str) -> list[RunSettings]:
         return [check_settings(content, where)]
     if not benchmarks:
         raise SettingsError(f"{where}: benchmark: an empty list; name at least one")
-    kinds, runs = [one.get("kind") if isinstance(one, dict) else None for one in benchmarks], []
-    if (at := next((place for place, kind in enumerate(kinds) if not isinstance(kind, str)), None)) is not None:
-        raise SettingsError(f"{where}: benchmark.{at}: give the settings of a benchmark with its kind, as in "
-                            "{kind: crest, path: FOLDER}")
+    kinds: list[str] = []
+    for place, one in enumerate(benchmarks):
+        if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
+            raise SettingsError(f"{where}: benchmark.{place}: give the settings of a benchmark with its kind, as in "
+                                "{kind: crest, path: FOLDER}")
+        kinds.append(one["kind"])
+    runs = []
     for place, (kind, benchmark) in enumerate(zip(kinds, benchmarks, strict=True)):
         count = kinds[:place + 1].count(kind)
         name = f"{content['name']}-{kind}" + (f"-{count}" if count > 1 else "")

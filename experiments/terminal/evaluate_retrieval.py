@@ -224,8 +224,8 @@ def _show(evaluation: Evaluation, found: Found, name: str) -> None:
         ("first search, s", ["-" if one.first is None else f"{one.first:.2f}" for one in searching]),
         ("queries/s", [_number(one.rate) for one in searching])) if set(shown) != {"-"}]
     rows = [[line.name, str(len(line.answers)), *(
-        "-" if (found := line.metrics.get(column)) is None else
-        figure(found["mean"], found["low"], found["high"], "z.3f") for column in evaluation.columns),
+        "-" if (one := line.metrics.get(column)) is None else
+        figure(one["mean"], one["low"], one["high"], "z.3f") for column in evaluation.columns),
         *(shown[place] for _, shown in extra)] for place, line in enumerate(evaluation.lines)]
     print_table(["retriever", "n", *(column.replace("_", " ") for column in evaluation.columns),
                  *(title for title, _ in extra)], rows, title=f"{name}: what was found")
