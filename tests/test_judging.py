@@ -1,6 +1,4 @@
 """What a judge is given of a finished answer, by rubric, and when it is asked at all."""
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

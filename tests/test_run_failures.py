@@ -1,6 +1,4 @@
 """What can go wrong in a run: a failing server is counted and named, a mistake of the user's is one line."""
-from __future__ import annotations
-
 import json
 import re
 import signal
