@@ -10,8 +10,8 @@ import pytest
 
 from documents import RunError, SettingsError
 from experiments.analysis.compare import find
+from experiments.analysis.compared_run import read_compared
 from experiments.analysis.gates import Gate
-from experiments.analysis.variants import read_compared
 from experiments.words import ON_INTERVALS
 
 

@@ -8,8 +8,9 @@ from itertools import groupby
 from operator import attrgetter
 
 from documents.errors import RunError, SettingsError
+from experiments.analysis.compared_run import ComparedRun
 from experiments.analysis.pairs import change_of, difference_view, on_replicates, tested_pairs
-from experiments.analysis.variants import VARIED, ComparedRun, Variant, with_own_intervals
+from experiments.analysis.variants import VARIED, Variant, with_own_intervals
 from experiments.analysis.view import View
 from experiments.cells import FACTORS
 from experiments.metrics import METRICS, family_of, metric_named, shown_name

@@ -18,8 +18,8 @@ from typing import Any
 
 from documents.errors import BenchmarkError, SettingsError
 from documents.places import local
+from experiments.analysis.compared_run import read_compared
 from experiments.analysis.pairs import tested_pairs
-from experiments.analysis.variants import read_compared
 from experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
 from experiments.question import Question, distinct
 from experiments.record import Result

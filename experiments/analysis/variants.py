@@ -1,22 +1,14 @@
-"""Variants: the cells of a run that are one way of answering, asked once or several times, and in what two differ;
-and ComparedRun, a run by them."""
+"""Variants: the cells of a run that are one way of answering, asked once or several times, and in what two differ."""
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
-from pydantic_core import from_json
-
-from agents.types import Outcome
 from experiments.cells import FACTORS, REPLICATED, labels
 from experiments.metrics import Estimate, ScoredQuestion, ScoredRow, Scoring, aggregate, may_refuse
-from experiments.question import Question
-from experiments.runs.finished import fitting, no_cell, open_finished
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
 
 Answers = Mapping[str, Mapping[str, ScoredRow]]  # by cell's id, then by question
@@ -177,87 +169,3 @@ def with_own_intervals(found: Comparison, first: Figures, second: Figures) -> Co
 def _same(own: Mapping[str, Any], mean: float | None, n: int) -> bool:
     return mean is not None and own.get("n") == n and own["mean"] is not None and math.isclose(
         own["mean"], mean, abs_tol=1e-9)
-
-
-# Of a record that may hold a long trace only what is compared is read.
-_SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
-           " ORDER BY cell, question")
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """A finished run.
-
-    Attributes:
-        rows: the cells of its summary.
-        answers: by cell's id, then by question.
-        cells: what is compared, by what it is called: cells that differ in repeats and seeds alone are one.
-        replicates: each of those by itself, by what it is called.
-        together: the figures of those cells, by the id of the first.
-        columns: the metrics of its benchmark's table, in order.
-        results: the hash over all its results.
-    """
-
-    path: Path
-    name: str
-    rows: Sequence[Mapping[str, Any]]
-    answers: Mapping[str, Mapping[str, ScoredQuestion]]
-    cells: Mapping[str, Variant]
-    replicates: Mapping[str, Variant]
-    together: Mapping[str, Figures]
-    questions: Mapping[str, Question]
-    columns: tuple[str, ...]
-    scoring: Scoring
-    judge: str | None
-    seed: int
-    results: str
-
-    @property
-    def metrics(self) -> list[str]:
-        """Every metric that a cell has."""
-        return list(dict.fromkeys(name for row in self.rows for name in row["metrics"]))
-
-    def cell(self, label: str) -> Variant:
-        """Return the cell of a label."""
-        return self.cells[label] if label in self.cells else self.replicates[label]
-
-    def figures(self, label: str) -> Figures:
-        """Of the cell of a label."""
-        return own_figures(self.cell(label), self.together)
-
-    def named(self, name: str) -> list[str]:
-        """Return the labels of the cells that a name fits. Of several repeats and seeds the first one's id means all;
-        a single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where
-        it is not the first.
-
-        Raises:
-            RunError: there is none.
-        """
-        found = (fitting({label: cell.row_without for label, cell in self.cells.items()}, name)
-                 or fitting({label: cell.row for label, cell in self.replicates.items()}, name))
-        if not found:
-            raise no_cell(name, self.cells)
-        return found
-
-
-def read_compared(path: Path) -> ComparedRun:
-    """Return the run of a folder; RunError where there is none, it has not finished, or its summary is unusable."""
-    with open_finished(path) as run:
-        first, answers = run.rows[0], _answers(run.folder.database.read(_SCORES))
-        cells = variants_of(run.rows, answers)
-        alone = {cell.row["id"] for cell in cells if cell.cells == 1}
-        return ComparedRun(
-            run.path, run.name, run.rows, answers, dict(zip(labels_of(cells), cells, strict=True)),
-            {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
-             if row["id"] not in alone},
-            together_of(run.summary.get("repeated") or ()), run.questions, tuple(run.summary["columns"]),
-            first["scoring"], first["judge"], run.summary["seed"], run.summary["results"])
-
-
-def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:
-    """By cell, then by question."""
-    answers: dict[str, dict[str, ScoredQuestion]] = defaultdict(dict)
-    stored = from_json(f"[{','.join(row[2] for row in rows)}]")  # at once: thirty thousand calls take a third longer
-    for (cell, question, _), (answerable, outcome, scores) in zip(rows, stored, strict=True):
-        answers[cell][question] = ScoredQuestion(bool(answerable), cast(Outcome, outcome), scores)
-    return answers

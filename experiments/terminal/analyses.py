@@ -12,13 +12,13 @@ from experiments.analysis.budgets import budget_views, budgets_of_run
 from experiments.analysis.cases import case_view, cases_of
 from experiments.analysis.catalogue import labels_of_variants
 from experiments.analysis.causes import BY_NAME, CAUSES, Cause, cause_of
+from experiments.analysis.compared_run import read_compared
 from experiments.analysis.dose import dose_of_run
 from experiments.analysis.dose_views import dose_views
 from experiments.analysis.effects import effect_views, effects
 from experiments.analysis.error_analysis import cause_views, error_analysis_of
 from experiments.analysis.notes import ON_MINERS
 from experiments.analysis.tradeoff import refusal_views, tradeoff_of
-from experiments.analysis.variants import read_compared
 from experiments.analysis.view import View
 from experiments.metrics import metric_named
 from experiments.record import UNITS

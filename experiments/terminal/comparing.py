@@ -10,9 +10,9 @@ import typer
 
 from documents.errors import RunError, SettingsError
 from experiments.analysis.compare import RunComparison, compare_views, find
+from experiments.analysis.compared_run import read_compared
 from experiments.analysis.gates import Gate, Passed
 from experiments.analysis.steps import findings_json, flip_view, parting_views, partings_json, partings_of
-from experiments.analysis.variants import read_compared
 from experiments.runs.finished import no_collections
 from experiments.terminal.display import note, print_json
 from experiments.terminal.tables import print_views
