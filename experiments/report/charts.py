@@ -115,11 +115,7 @@ def _points(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
         quality_axis(xs)
     y = percent_axis([0.0, *bounds]) if chart.percent else quality_axis(bounds, chart.least)
     series = list(chart.series or dict.fromkeys(one.series for one in chart.points))
-    if chart.kind == "lines":
-        of = {name: (at % COLOURS + 1, at % SHAPES + 1) for at, name in enumerate(series)}
-        looks, keys = (lambda point: of[point.series]), (("", tuple((*of[name], visible(name)) for name in series)),)
-    else:
-        looks, keys = _cell_looks(table, chart, numbers)
+    looks, keys = _lines_looks(series) if chart.kind == "lines" else _cell_looks(table, chart, numbers)
     heights = [y.down(one.y) for one in chart.points]
     places = [x.at(value) for value in xs]
     if chart.kind == "lines":
@@ -141,6 +137,11 @@ def _ends(low: float | None, high: float | None, at: Callable[[float], float]) -
 
 
 Looks = tuple[Callable[[Point], tuple[int, int]], tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...]]
+
+
+def _lines_looks(series: Sequence[str]) -> Looks:
+    places = {name: (at % COLOURS + 1, at % SHAPES + 1) for at, name in enumerate(series)}
+    return lambda point: places[point.series], (("", tuple((*places[name], visible(name)) for name in series)),)
 
 
 def _cell_looks(table: Table, chart: Chart, numbers: Mapping[str, int]) -> Looks:
