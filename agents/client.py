@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One call that succeeded.
-
-    Attributes:
-        attempts: requests sent, failed ones included.
-        seconds: from the first request to the end.
-        timings: what llama.cpp's server says about its own speed; empty elsewhere.
-    """
+    """One call that succeeded: requests sent, seconds from the first to the end, and what llama.cpp's server says about
+    its own speed."""
 
     reply: Reply
     attempts: int
@@ -39,15 +34,10 @@ class Completion:
 
 @dataclass(slots=True)
 class _Progress:
-    """Attempts of a call so far, for the message of whatever ends it.
-
-    Attributes:
-        attempts: requests sent.
-        failed: those that failed, not counting the ones refused for their number.
-    """
+    """Attempts of a call so far, for the message of whatever ends it."""
 
     attempts: int = 0
-    failed: int = 0
+    failed: int = 0  # without those that were refused for their number
     last: str = ""
 
 
@@ -64,7 +54,7 @@ class ModelClient:
         context: what cannot fit into it is not sent; None where it is unknown.
     """
 
-    def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint, price: Pricer,
+    def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint | Address, price: Pricer,
                  limits: CallLimits, temperature: float | None = 0.0, effort: str | None = None,
                  context: Context | None = None) -> None:
         self.name = name
@@ -128,11 +118,8 @@ class ModelClient:
         return sent
 
     async def ready(self) -> None:
-        """Load and start what has to be, so that the first question's clock does not pay for it.
-
-        Raises:
-            ModelError: a local server does not start.
-        """
+        """Load and start what has to be, so that the first question's clock does not pay for it; raise ModelError where
+        a local server does not start."""
         await self._connected()
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,
@@ -170,7 +157,8 @@ class ModelClient:
         if self._chat is not None:
             await self._chat.aclose()
             self._chat = self._at = None
-        await self._endpoint.aclose()
+        if not isinstance(self._endpoint, Address):
+            await self._endpoint.aclose()
 
     async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: CallSlot,
                        progress: _Progress, tell: Tell | None) -> Completion:
@@ -187,13 +175,15 @@ class ModelClient:
             progress.attempts += 1
             if tell is not None and progress.last:
                 tell("retry", progress.last)
-            wait, way = None, IN_ONE if tell is None else self._ways.next()
+            wait, way, body = None, IN_ONE if tell is None else self._ways.next(), chat.body(messages, parameters)
             try:
-                answer = await self._sent(chat, chat.body(messages, parameters), at, way, tell)
+                answer = await (chat.post_streamed(way.body(body), tell, at.key) if tell and way.pieces else
+                                chat.post(body))
                 if answer.status == 200:
                     self._accepted = True
                     self._places.succeeded()
-                    return self._read(answer, at, action, progress.attempts, started, way)
+                    reply, speed = self._read(answer, at, action, way)
+                    return Completion(reply, progress.attempts, time.monotonic() - started, speed)
                 if self._ways.refuses(way, answer.status, answer.body):
                     continue
                 failure = refusal(answer.status, answer.body, at, self.name, progress.attempts, self._accepted)
@@ -212,17 +202,12 @@ class ModelClient:
                 failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
             await self._pause(failure, wait, clock, progress)
 
-    async def _sent(self, chat: Chat, body: Mapping[str, Any], at: Address, way: Way, tell: Tell | None) -> Response:
-        if tell is None or not way.pieces:
-            return await chat.post(body)
-        return await chat.post_streamed(way.body(body), tell, at.key)
-
-    def _read(self, answer: Response, at: Address, action: Generate, attempts: int, started: float,
-              way: Way) -> Completion:
+    def _read(self, answer: Response, at: Address, action: Generate, way: Way) -> tuple[Reply, Mapping[str, Any]]:
         data = loads(answer.body, mend=True)
         reply = without_key(read_reply(data, action.schema is not None, self._price), at.key)
-        self._ways.came(way, counted=reply.usage.prompt_tokens > 0)
-        return Completion(reply, attempts, time.monotonic() - started, timings(data))
+        if not reply.usage.prompt_tokens:
+            self._ways.came_uncounted(way)
+        return reply, timings(data)
 
     def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: CallSlot,
                     progress: _Progress) -> None:
@@ -244,7 +229,7 @@ class ModelClient:
         await asyncio.sleep(wait)
 
     async def _connected(self) -> tuple[Chat, Address]:
-        at = await self._endpoint.address()
+        at = self._endpoint if isinstance(self._endpoint, Address) else await self._endpoint.address()
         if self._chat is None or at != self._at:
             async with self._connecting:
                 if self._chat is None or at != self._at:

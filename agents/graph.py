@@ -53,15 +53,10 @@ Event = dict[str, Any]
 
 
 class Teller:
-    """Tells of one call as it goes on.
-
-    Args:
-        number: of the call in its question, from 1.
-    """
+    """Tells of one call, which has this number in its question, as it goes on."""
 
     def __init__(self, writer: StreamWriter, number: int, call: Generate) -> None:
-        self.call = call
-        self._writer = writer
+        self.call, self._writer = call, writer
         self._of = {"call": number, "purpose": call.purpose}
         self._told: set[str] = set()
         writer({"event": "asking", **self._of, "shown": list(call.shown)})
@@ -83,12 +78,6 @@ class Teller:
                       "completion_tokens": reply.usage.completion_tokens,
                       "failure": one.outcome.message if isinstance(one.outcome, Failure) else None})
         return one
-
-
-def begin_searches(play: Playback, writer: StreamWriter) -> None:
-    """Tell that the pending searches begin."""
-    for search in play.searches() if play.watched else ():
-        writer({"event": "searching", "query": search.query})
 
 
 def tell_steps(play: Playback, writer: StreamWriter) -> None:
@@ -141,7 +130,8 @@ def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
-        begin_searches(play, writer)
+        for begun in play.searches() if play.watched else ():
+            writer({"event": "searching", "query": begun.query})
         return go_on(state, play, await _searched(play), writer)
 
     async def generate(state: State, writer: StreamWriter) -> Command[Node]:

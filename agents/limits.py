@@ -37,23 +37,15 @@ class CallClock:
         return self._left if self._question is None else min(self._left, self._question - now)
 
     def run(self) -> None:
-        """Let the call's time run: it has a place.
-
-        Raises:
-            TimeoutError: there is no time left. A timeout that is over would let one more request out.
-        """
+        """Let the call's time run: it has a place; raise TimeoutError where there is no time left."""
         left = self.left
         if left <= 0 or self._timeout.expired():
-            raise TimeoutError
+            raise TimeoutError  # a timeout that is over would let one more request out
         self._until = asyncio.get_running_loop().time() + left
         self._timeout.reschedule(self._until)
 
     def stand_still(self, asked: float = 0.0) -> None:
-        """Stop the call's time: it queues for a place.
-
-        Args:
-            asked: seconds that count nevertheless.
-        """
+        """Stop the call's time, but for the seconds `asked`, which count: it queues for a place."""
         self._left = self._left if self._until is None else self.left
         self._left -= asked
         self._until = None
@@ -64,21 +56,15 @@ class CallClock:
 
 @dataclass(slots=True)
 class CallSlot:
-    """One call's claim to be sent; for one call alone.
+    """One call's claim to be sent; for one call alone."""
 
-    Attributes:
-        age: how many calls claimed before it, which decides who is next.
-        taken: whether the call has a place now.
-        round: the number of decreases before it was last given a place.
-    """
-
-    age: int
-    taken: bool = False
-    round: int = 0
+    age: int  # how many calls claimed before it, which decides who is next
+    taken: bool = False  # whether the call has a place now
+    round: int = 0  # the number of decreases before it was last given a place
 
 
 class CallSlots:
-    """CallSlots for the calls to one model, given to the oldest call first.
+    """Places for the calls to one model, given to the oldest call first.
 
     Additive increase, multiplicative decrease (D.-M. Chiu and R. Jain, "Analysis of the Increase and Decrease
     Algorithms for Congestion Avoidance in Computer Networks", 1989): each success adds 1 / places, so that a whole
@@ -159,14 +145,8 @@ class CallSlots:
         self._size = min(self._size + 1 / self._size, float(self._ceiling))
 
     def refused(self, place: CallSlot, asked: float | None) -> float:
-        """Tell that a call's request was refused for the number of requests; its place goes back.
-
-        Args:
-            asked: seconds that the server asks to wait; None where it does not say.
-
-        Returns:
-            Seconds that this call has to wait for it.
-        """
+        """Take back the place of a call whose request was refused for the number of requests, and return the seconds
+        that it has to wait; `asked` are those that the server names."""
         self.refusals += 1
         first = place.round == self._round
         if first:
@@ -182,7 +162,7 @@ class CallSlots:
         return wait
 
     def _decrease(self) -> None:
-        # CallSlots that nobody used say nothing about what the server takes.
+        # Places that nobody used say nothing about what the server takes.
         self._size = max(min(self._size, self._peak) / 2, 1.0)
         self._peak = self._in_use
         self._round += 1

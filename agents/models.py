@@ -1,7 +1,4 @@
-"""From the name after `--model` to a client that can be called, with the price of its calls.
-
-Prices are from the settings, or from the table inside genai-prices, which is never updated over the network here.
-"""
+"""From the name after `--model` to a client that can be called."""
 from __future__ import annotations
 
 import asyncio
@@ -19,50 +16,11 @@ from agents.catalogue import HUB, check, found_on_disk, hub_place, sha256_of
 from agents.client import ModelClient
 from agents.journal import Journal, Model
 from agents.relevance import RelevanceJudges
-from agents.replies import Pricer
-from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings, Price, Remote
+from agents.replies import Pricer, free, priced, pricer
+from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
 from documents.errors import MissingExtra, ModelError
 from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
-
-
-def free(prompt: int, completion: int, cached: int) -> float:
-    """Return 0: a local model costs nothing."""
-    return 0.0
-
-
-def priced(given: Price) -> Pricer:
-    """Return a pricer of the price that the settings give."""
-    cached_price = given.prompt if given.cached is None else given.cached
-
-    def price(prompt: int, completion: int, cached: int) -> float:
-        return ((prompt - cached) * given.prompt + cached * cached_price + completion * given.completion) / 1_000_000
-
-    return price
-
-
-def pricer(url: str, model: str) -> Pricer:
-    """Return a pricer of a model as its provider lists them, in US dollars; None where provider or model is unknown.
-
-    Args:
-        url: the base URL, by which the provider is known. A server of one's own has no list price.
-    """
-    known = True
-
-    def price(prompt: int, completion: int, cached: int) -> float | None:
-        nonlocal known
-        if not known:
-            return None
-        from genai_prices import Usage, calc_price
-        try:
-            usage = Usage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
-            return float(calc_price(usage, model, provider_api_url=url).total_price)
-        except LookupError:
-            known = False
-            return None
-
-    return price
-
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
 NO_MODEL = "none"
@@ -107,18 +65,17 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
         address, served = served_at(spec, calls=calls)
         return Target(spec, served, served, address)
     if form == "gguf" and colon:
-        return _local(spec, Path(_named(rest, spec)).expanduser(), known)
+        if not rest.strip():
+            raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
+        return _local(spec, Path(rest).expanduser(), known)
     if spec.startswith(HUB):
         return _local(spec, hub_place(spec) if known else found_on_disk(spec), known)
     return _catalogued(spec, calls)
 
 
 def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
-    """Return what is known of a model before it is opened: its context, None where unknown, and its pricer.
-
-    Raises:
-        ModelError: as `resolve`, but for a missing key or missing weights of the catalogue.
-    """
+    """Return what is known of a model before it is opened: its context, None where unknown, and its pricer; raise as
+    `resolve`, but for a missing key or missing weights of the catalogue."""
     target = resolve(spec, calls=False)
     return _context(target, settings), _price(spec, target, settings)
 
@@ -139,14 +96,18 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
     if spec == NO_MODEL:
-        endpoint: Endpoint = NoCalls("none is no model: it is for reasoning: search_only, which asks nothing")
+        endpoint: Endpoint | Address = NoCalls("none is no model: it is for reasoning: search_only, which asks nothing")
         limits = CallLimits(concurrency=_SEARCHES)
     elif not calls:
         endpoint = NoCalls("this model was opened for a replay, which makes no calls")
     elif target.remote is not None:
-        endpoint = Remote(target.remote)
+        endpoint = target.remote
     else:
-        endpoint = _server(target, settings)
+        from agents.local_server import LocalServer
+        if find_spec("xllamacpp") is None:
+            raise MissingExtra("xllamacpp", "local")
+        assert target.weights is not None
+        endpoint = LocalServer(target.weights, settings.local)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
         # up, and the next question finds it running again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
@@ -160,11 +121,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
 
 @contextlib.asynccontextmanager
 async def open_aids(retriever: BaseModel, settings: ModelSettings, limits: Limits | None = None) -> AsyncIterator[Aids]:
-    """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges.
-
-    Raises:
-        ModelError: a model cannot be opened.
-    """
+    """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges."""
     most = (limits or Limits()).max_tokens
     async with contextlib.AsyncExitStack() as stack:
         models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
@@ -200,14 +157,6 @@ def _context(target: Target, settings: ModelSettings) -> Context | None:
     return Context(settings.context) if settings.context is not None else None
 
 
-def _server(target: Target, settings: ModelSettings) -> Endpoint:
-    from agents.local_server import LocalServer
-    if find_spec("xllamacpp") is None:
-        raise MissingExtra("xllamacpp", "local")
-    assert target.weights is not None
-    return LocalServer(target.weights, settings.local)
-
-
 def _catalogued(spec: str, calls: bool) -> Target:
     entry = catalogue.entry_named(spec)
     if entry is None or entry.kind != "chat":
@@ -234,9 +183,3 @@ def _local(spec: str, path: Path, known: str | None) -> Target:
     if magic != b"GGUF":
         raise ModelError(f"{spec}: is not a GGUF file")
     return Target(spec, f"sha256:{sha256_of(path)}", path.name, weights=path)
-
-
-def _named(name: str, spec: str) -> str:
-    if not name.strip():
-        raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
-    return name

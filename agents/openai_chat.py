@@ -52,12 +52,8 @@ class Chat(ChatOpenAI):
         return payload
 
     async def post(self, body: Mapping[str, Any]) -> Response:
-        """Send one body once.
-
-        Raises:
-            ConnectionError: no whole reply came back.
-            BadReply: it is larger than any reply may be, or compressed though that was not asked for.
-        """
+        """Send one body once; raise ConnectionError where no whole reply comes back, BadReply where it is larger than
+        any may be, or compressed though that was not asked for."""
         with _named_errors():
             try:
                 got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body)
@@ -69,10 +65,7 @@ class Chat(ChatOpenAI):
         """Send one body that asks for the reply in pieces: `tell` is told each, and they come back as one.
 
         An error that is sent in the middle comes back as the status that it names, else 500. What is told does not
-        hold the server's key.
-
-        Raises:
-            ValueError: a piece is not JSON.
+        hold the server's key. Raises as `post`, and ValueError where a piece is not JSON.
         """
         with _named_errors():
             try:
@@ -124,15 +117,10 @@ def _named_errors() -> Iterator[None]:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A reply's bytes, as long as they are not too many.
-
-    Attributes:
-        most: how many they may be.
-    """
+    """A reply's bytes, as long as they are no more than `most`."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self.most = MOST_BYTES
-        self._stream = stream
+        self.most, self._stream = MOST_BYTES, stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
@@ -155,14 +143,11 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 def connect(address: Address, served: str, connections: int) -> Chat:
-    """Make a chat client for one address. Deadlines and retries are the caller's: here there are none.
+    """Make a chat client for one address and a model's served name, without deadlines and retries, which are the
+    caller's; raise ModelError where the environment's proxy or certificates cannot be used.
 
     Args:
-        served: the model's name as the server knows it.
         connections: how many may be open at once.
-
-    Raises:
-        ModelError: the environment's proxy or certificates cannot be used.
     """
     limits = httpx2.Limits(max_connections=connections + 4, max_keepalive_connections=connections + 4)
     # Redirects are not followed: they would take the prompts to a host that nobody named.

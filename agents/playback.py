@@ -17,20 +17,7 @@ from strategies.answering import without_sub_answers
 from strategies.choice import read_choice
 from strategies.protocol import MOST_DECISIONS, actions_of, draft_of
 from strategies.reading import is_only_citations, read_citations
-from strategies.types import (
-    Action,
-    Decision,
-    Draft,
-    Evidence,
-    Failure,
-    Generate,
-    Passage,
-    Reasoning,
-    Reply,
-    Search,
-    Task,
-    Usage,
-)
+from strategies.types import Action, Decision, Draft, Failure, Generate, Passage, Reasoning, Reply, Search, Task, Usage
 
 Node = Literal["search", "generate", "finish"]
 _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_long", "budget": "budget"}
@@ -116,9 +103,6 @@ class Playback:
         """Return the number of calls so far."""
         return sum(isinstance(step, GenerateStep) for step in self.trace)
 
-    def _too_many_tokens(self) -> Failure:
-        return Failure("budget", f"the question may use {self.runtime.limits.tokens} tokens")
-
     def stop_over_budget(self) -> bool:
         """End the question where the pending actions would break its budget."""
         limits = self.runtime.limits
@@ -128,7 +112,7 @@ class Playback:
         elif self.calls() and self.made + len(self.pending) > limits.calls:
             self._stop(Failure("budget", f"the question may make {limits.calls} calls"))
         elif self.calls() and self.usage.tokens >= limits.tokens:
-            self._stop(self._too_many_tokens())
+            self._stop(Failure("budget", f"the question may use {limits.tokens} tokens"))
         return self.failure is not None
 
     def take_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:
@@ -163,7 +147,7 @@ class Playback:
             if isinstance(one.outcome, Failure) and not call.see_failure:
                 ended = ended or one.outcome
         if self.usage.tokens > self.runtime.limits.tokens:
-            ended = self._too_many_tokens()
+            ended = Failure("budget", f"the question may use {self.runtime.limits.tokens} tokens")
         if ended:
             self._stop(ended)
         else:
@@ -196,11 +180,8 @@ class Playback:
                       figures=draft.figures, **common)
 
     def _shown(self) -> tuple[int, ...]:
-        """The numbers that prompts of the reasoning strategy showed, in the order of the last prompt of an answer; else
-        what was gathered.
-
-        Where the question ended before any such prompt showed evidence, it is all that was found.
-        """
+        """What was gathered, else what prompts of the reasoning strategy showed, in the order of the last one for an
+        answer; where the question ended before one showed anything, all that was found."""
         calls = self._reasoned()
         last = next((call.shown for call in reversed(calls) if call.purpose == "answer"), ())
         order = [*last, *(number for call in calls for number in call.shown)]
@@ -225,18 +206,16 @@ class Playback:
         return round(taken, 3)
 
     def _send(self, value: Any) -> None:
-        """Run the recipe up to what it asks for next. A failure of a strategy that is none of ragbed's ends the
-        question, and so does any that breaks the protocol of recipes, or decides without end."""
+        """Run the recipe up to what it asks for next. What fails in a strategy of others, breaks the protocol of
+        recipes or decides without end, ends the question."""
         try:
             try:
                 asked = self._next(value)
+                self._listed, self.pending = isinstance(asked, list), actions_of(asked)
             except StopIteration as end:
                 draft = draft_of(end.value)
                 self.draft = without_sub_answers(draft) if self.task.with_sub_answers else draft
                 self.pending = []
-                return
-            self._listed = isinstance(asked, list)
-            self.pending = actions_of(asked)
         except RecipeFailed as error:
             self._stop(Failure("strategy", hide_keys(str(error))))
 
@@ -270,7 +249,7 @@ def search_hash(search: Search) -> str:
     return digest("search", search.query, str(search.k))
 
 
-def evidence_of(answer: Answer) -> Evidence:
+def evidence_of(answer: Answer) -> tuple[Passage, ...]:
     """Return the passages that the answer cites, in order of first mention."""
     by_number = {passage.number: passage for passage in answer.evidence}
     return tuple(by_number[number] for number in answer.cited)

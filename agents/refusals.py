@@ -23,11 +23,8 @@ _SAID_OF_STREAMS = 2_000  # bytes of a refusal
 
 
 def is_overload(status: int, body: bytes, asked: float | None) -> bool:
-    """Say whether a request that may succeed later was refused for the number of requests, so that others would be too.
-
-    Args:
-        asked: seconds that the server asks to wait; None where it does not say.
-    """
+    """Say whether a request that may succeed later was refused for the number of requests, so that others would be too;
+    `asked` are the seconds that the server asks to wait, None where it does not say."""
     if status in {429, 529}:  # 529 is Anthropic's for an overloaded service
         return True
     if status != 503:
@@ -39,14 +36,11 @@ def is_overload(status: int, body: bytes, asked: float | None) -> bool:
 
 def refusal(status: int, body: bytes, address: Address, model: str, attempts: int,
             accepted: bool = False) -> RagbedError:
-    """Return the error that a status other than 200 stands for.
+    """Return the error that a status other than 200 stands for: ModelError where the user has to mend something and
+    every other call would fail alike; CallTooLong where the prompt does not fit; else CallError, `http_<status>`.
 
     Args:
         accepted: whether a call to this model succeeded before, so that a 403 is about this prompt and not the key.
-
-    Returns:
-        ModelError where the user has to mend something and every other call would fail alike; CallTooLong where
-        the prompt does not fit; else CallError of kind `http_<status>`.
     """
     error = error_of(body)
     said = server_message(error, address.key)
@@ -102,16 +96,15 @@ class Way:
     counted: bool = False
 
     def body(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the request's body with these wishes."""
-        return {**body, **({"stream": True} if self.pieces else {}),
-                **({"stream_options": {"include_usage": True}} if self.counted else {})}
+        """Return the request's body with these wishes, for pieces."""
+        return {**body, "stream": True, **({"stream_options": {"include_usage": True}} if self.counted else {})}
 
 
 IN_ONE = Way()
 
 
 class Ways:
-    """Knows how a server is best asked for replies in pieces; learns from what it refuses, and from what it leaves out.
+    """Learns how a server is best asked for replies in pieces from what it refuses, and from what it leaves out.
 
     Many requests are under way at once, so each is judged by the way in which it was itself asked.
     """
@@ -136,12 +129,10 @@ class Ways:
             self._refused = True
         return True
 
-    def came(self, way: Way, counted: bool) -> None:
-        """Learn whether a reply came with its tokens, which a question's budget counts.
+    def came_uncounted(self, way: Way) -> None:
+        """Learn that a reply came without its tokens, which a question's budget counts.
 
-        After one in pieces that has none the next is asked for in one; where that has none either, nothing is gained.
+        After one in pieces the next is asked for in one; where that has none either, nothing is gained.
         """
-        if not counted and way.pieces:
-            self._uncounted = not self._never_counted
-        elif not counted:
-            self._uncounted, self._never_counted = False, True
+        self._uncounted = way.pieces and not self._never_counted
+        self._never_counted = self._never_counted or not way.pieces

@@ -28,14 +28,9 @@ _LOOKS = 0.5
 
 @dataclass(slots=True)
 class JudgeTally:
-    """Passages, tokens and money that judging took.
+    """Passages, tokens and money that judging took."""
 
-    Attributes:
-        graded: passages, those with an unreadable reply included.
-        unreadable: passages that got the lowest grade because both replies about them could not be read.
-    """
-
-    graded: int = 0
+    graded: int = 0  # those that got the lowest grade because both replies about them were unreadable included
     unreadable: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
@@ -64,16 +59,14 @@ class RelevanceJudge:
 
     def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop, seconds: float = 900.0,
                  at_once: int = 16) -> None:
-        self.model = model
-        self.tally = JudgeTally()
+        self.model, self.tally = model, JudgeTally()
         self._settings, self._loop, self._seconds, self._at_once = settings, loop, seconds, at_once
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
         """Return the grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread.
 
         Raises:
-            CallError: a call failed for good.
-            ModelError: every call would fail.
+            CallError, ModelError: a call failed for good, or every one would.
         """
         pairs = [[(query, text) for text in own] for query, own in zip(queries, texts, strict=True)]
         grades = self._wait(self._graded(list(dict.fromkeys(pair for own in pairs for pair in own))))
@@ -110,13 +103,16 @@ class RelevanceJudge:
         return grades
 
     async def _grade(self, query: str, passage: str) -> Grade:
-        messages: tuple[Message, ...] = (Message("user", self._prompt(query, passage)),)
+        # All prompts share the instructions, so they are a part of their own.
+        text = template("relevance")
+        first = text.index("<query>")
+        asked = fill_framed(text[first:], "relevance", {"query": query, "passage": passage})
+        messages: tuple[Message, ...] = (Message("user", (text[:first], asked)),)
         deadline = time.monotonic() + self._seconds
         self.tally.graded += 1
         for purpose in ("relevance", "relevance_repair"):
             reply = await self._ask(Generate(messages, purpose, max_tokens=self._settings.max_tokens), deadline)
-            cut = reply.finish_reason == "length"
-            grade = None if cut else read_grade(outside_think(reply.text))
+            grade = None if reply.finish_reason == "length" else read_grade(outside_think(reply.text))
             if grade is not None:
                 return grade
             messages += (Message("assistant", (reply.text or "(empty)",)),
@@ -133,22 +129,10 @@ class RelevanceJudge:
         self.tally.usage += asked.outcome.usage
         return asked.outcome
 
-    def _prompt(self, query: str, passage: str) -> tuple[str, str]:
-        # All prompts share the instructions, so they are a part of their own.
-        text, name = template("relevance"), "relevance"
-        first = text.index("<query>")
-        return text[:first], fill_framed(text[first:], name, {"query": query, "passage": passage})
-
 
 class RelevanceJudges:
-    """Makes one judge of each settings, however many retrievers it serves; created on the loop that runs the calls.
-
-    Args:
-        model: a model by its name, with the journal that keeps its calls.
-
-    Attributes:
-        opened: those that were asked for.
-    """
+    """Makes one judge of each settings, however many retrievers it serves, of models by their names, with the journal
+    that keeps their calls; created on the loop that runs the calls."""
 
     def __init__(self, model: Callable[[str], Model], limits: Limits | None = None) -> None:
         self.opened: dict[JudgeReranker, RelevanceJudge] = {}

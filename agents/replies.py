@@ -1,10 +1,14 @@
-"""Chat completions as a server sends them, whole or in pieces, and the reply that each holds."""
+"""Chat completions as a server sends them, whole or in pieces, the reply that each holds, and its price.
+
+Prices are from the settings, or from the table inside genai-prices, which is never updated over the network here.
+"""
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agents.settings import Price
 from documents.json import loads
 from retrieval.servers import hide, is_secret
 from strategies.types import Reply, Usage
@@ -25,14 +29,8 @@ class BadReply(ValueError):
 
 
 def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
-    """Return the reply that a parsed body holds; its text may be empty.
-
-    Args:
-        wants_object: whether a schema was asked for, so that the text is parsed.
-
-    Raises:
-        BadReply: there is no message in it.
-    """
+    """Return the reply that a parsed body holds, its text parsed where a schema was asked for; raise BadReply where
+    there is no message in it."""
     choices = data.get("choices") if isinstance(data, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -40,12 +38,8 @@ def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
         raise BadReply("the reply holds no message")
     text = _text_of(message.get("content")) or _text_of(message.get("refusal"))
     reasoning = _text_of(message.get("reasoning_content")) or _text_of(message.get("reasoning"))
-    return Reply(
-        text, reasoning,
-        tool_calls=_tool_calls(message.get("tool_calls")),
-        parsed=parse_object(text) if wants_object else None,
-        usage=_usage(data, price),
-        finish_reason=_text_of(choice.get("finish_reason")) or "unknown")
+    return Reply(text, reasoning, _tool_calls(message.get("tool_calls")), parse_object(text) if wants_object else None,
+                 _usage(data, price), _text_of(choice.get("finish_reason")) or "unknown")
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
@@ -107,6 +101,41 @@ def _count(value: Any) -> int:
     return value if type(value) is int and 0 < value <= _MOST_TOKENS else 0
 
 
+def free(prompt: int, completion: int, cached: int) -> float:
+    """Return 0: a local model costs nothing."""
+    return 0.0
+
+
+def priced(given: Price) -> Pricer:
+    """Return a pricer of the price that the settings give."""
+    cached_price = given.prompt if given.cached is None else given.cached
+
+    def price(prompt: int, completion: int, cached: int) -> float:
+        return ((prompt - cached) * given.prompt + cached * cached_price + completion * given.completion) / 1_000_000
+
+    return price
+
+
+def pricer(url: str, model: str) -> Pricer:
+    """Return a pricer of a model as the provider at this base URL lists it, in US dollars; its price is None where
+    either is unknown, as with a server of one's own."""
+    known = True
+
+    def price(prompt: int, completion: int, cached: int) -> float | None:
+        nonlocal known
+        if not known:
+            return None
+        from genai_prices import Usage, calc_price
+        try:
+            usage = Usage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
+            return float(calc_price(usage, model, provider_api_url=url).total_price)
+        except LookupError:
+            known = False
+            return None
+
+    return price
+
+
 class Assembly:
     """Takes the chunks of a streamed chat completion, and tells their texts as they come.
 
@@ -132,11 +161,7 @@ class Assembly:
         return self._finish is not None
 
     def add(self, chunk: Any) -> None:
-        """Take one chunk.
-
-        Raises:
-            BadReply: it is none, or the reply becomes larger than any may be.
-        """
+        """Take one chunk; raise BadReply where it is none, or the reply becomes larger than any may be."""
         if not isinstance(chunk, dict):
             raise BadReply("the stream holds something other than chunks of a reply")
         self._rest |= {name: chunk[name] for name in ("usage", "timings") if isinstance(chunk.get(name), dict)}

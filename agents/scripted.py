@@ -88,14 +88,11 @@ class Scripted:
 
     def play(self, reasoning: str | Mapping[str, Any] | Reasoning, question: str = "Where was it built?",
              retrieval: str | Mapping[str, Any] | Retrieval = "once", **changes: Any) -> Answer:
-        """Play a question to its end.
+        """Play a question to its end; raise ScriptEnded where a call is made that no line is left for.
 
         Args:
             reasoning, retrieval: a strategy, or its name or settings.
             changes: of the task, such as `rules="open"`.
-
-        Raises:
-            ScriptEnded: a call was made that no line is left for.
         """
         gather = retrieval if callable(retrieval) else choosing.retrieval(retrieval)
         task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
@@ -112,19 +109,14 @@ class Scripted:
         return [call.messages[-1].content for call in self.calls if call.purpose == purpose]
 
     def _reply(self, call: Generate) -> Reply | Failure:
-        number = len(self.calls)
         self.calls.append(call)
         lines = self.replies
-        if callable(lines):
-            line: ScriptedLine = lines(call)
-        else:
-            mine = lines if isinstance(lines, list) else lines.get(call.purpose, [])
-            if isinstance(mine, list):
-                place = number if mine is lines else sum(one.purpose == call.purpose for one in self.calls) - 1
-                if place >= len(mine):
-                    raise ScriptEnded(f"the script has no line for call {number + 1}, of purpose {call.purpose!r}")
-                mine = mine[place]
-            line = mine
+        line = lines(call) if callable(lines) else lines if isinstance(lines, list) else lines.get(call.purpose, [])
+        if isinstance(line, list):
+            place = sum(line is lines or one.purpose == call.purpose for one in self.calls)
+            if place > len(line):
+                raise ScriptEnded(f"the script has no line for call {len(self.calls)}, of purpose {call.purpose!r}")
+            line = line[place - 1]
         if not isinstance(line, str):
             return line
         return Reply(line, parsed=None if call.schema is None else parse_object(line), usage=Usage(calls=1))
@@ -173,8 +165,8 @@ _LINES, _LONGEST, _TOOL_CALLS = 8, 900, 8
 
 
 def never_content(call: Generate, tokens: int = 0, lists: bool = False, tools: bool = True) -> Reply:
-    """Reply in doubt, and never twice the same: the lowest of every grade, no to every question, and always something
-    more to search for; and a quote of the first document. A strategy that ends for it, or for its limits alone, ends.
+    """Reply in doubt, and never twice the same: the lowest of every grade, no to every question, always something more
+    to search for, and a quote of the first document. A strategy that ends for it, or for its limits alone, ends.
 
     Args:
         tokens: of about this length, filled with a list of questions.
@@ -188,16 +180,14 @@ def never_content(call: Generate, tokens: int = 0, lists: bool = False, tools: b
         quote = f'{shown["number"]} "{shown["line"]}"\n' if shown else ""
         text = _NEVER_CONTENT.format(number=number) + quote + text
     if call.tools and call.tool_choice == "auto" and tools:
-        return calling([(call.tools[0]["function"]["name"], _arguments(call.tools[0], f"part {number} {place}"))
-                        for place in range(_TOOL_CALLS)], text, f"call_{number}_")
+        function = call.tools[0]["function"]
+        given = [instance(function.get("parameters", {"type": "object"}), f"part {number} {place}", True, _LINES)
+                 for place in range(_TOOL_CALLS)]
+        return calling([(function["name"], one) for one in given], text, f"call_{number}_")
     if call.schema is None:
         return Reply(text, usage=Usage(calls=1))
     fields = instance(call.schema, f"What do the documents say of part {number}?", lists, _LINES * lists)
     return Reply(json.dumps(fields), parsed=fields, usage=Usage(calls=1))
-
-
-def _arguments(tool: Mapping[str, Any], text: str) -> Any:
-    return instance(tool["function"].get("parameters", {"type": "object"}), text, most=True, items=_LINES)
 
 
 def calling(calls: Sequence[tuple[str, Any]], text: str = "", id: str = "call_") -> Reply:
@@ -218,12 +208,11 @@ def questions(tokens: int) -> str:
 
 
 def instance(schema: Mapping[str, Any], text: str, most: bool, items: int) -> Any:
-    """Return a value that fits a JSON Schema.
+    """Return a value that fits a JSON Schema, its free strings this text, its arrays of so many items where they may
+    be.
 
     Args:
-        text: of every string that may be any.
         most: whether to take the last choice, the largest number and true; else the first, the smallest and false.
-        items: of an array, where the schema allows so many.
     """
     if "const" in schema:
         return schema["const"]

@@ -63,11 +63,8 @@ def request_json(request: Request) -> str:
 
 
 class Searches:
-    """Reads and keeps what was found in a database's table `searches`; before `begin` it keeps nothing.
-
-    Args:
-        source_of: the source path of a document that an index knows, else its id.
-    """
+    """Reads and keeps what was found in a database's table `searches`; before `begin` it keeps nothing. `source_of`
+    gives the source path of a document that an index knows, else its id."""
 
     def __init__(self, source_of: Callable[[str], str] | None = None) -> None:
         self.sources: dict[str, str] = {}
@@ -80,15 +77,8 @@ class Searches:
         self._database, self._reads = database, mode != "live"
 
     def taken(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
-        """Return what is kept for the request, else what is made now and kept.
-
-        Args:
-            make: None where nothing is there to make it with.
-            name: what is searched, for the message of a miss.
-
-        Raises:
-            ReplayMiss: nothing is kept, and nothing is there to make it with.
-        """
+        """Return what is kept for the request, else what is made now and kept; raise the ReplayMiss of `miss` where
+        nothing is kept, and nothing is there to make it with."""
         known = self.find(request)
         if known is None:
             if make is None:
@@ -121,11 +111,7 @@ class Searches:
 
 
 def miss(request: Request, name: str) -> ReplayMiss:
-    """Make the error of a replay for which the journal does not hold what a request found.
-
-    Args:
-        name: what is searched.
-    """
+    """Make the error of a replay for which the journal does not hold what a request to search `name` found."""
     said = str(request.get("query") or request.get("question") or request.get("gold"))
     shown = said if len(said) <= _SHOWN else said[:_SHOWN] + "..."
     return ReplayMiss(f"the journal holds nothing that {name} found for {shown!r} ({request_key(request)[:12]})",
@@ -169,28 +155,17 @@ def instant(chunks: Sequence[Chunk]) -> SearchFunction:
 
 @dataclass(frozen=True, slots=True)
 class KeptSearches(Generic[Asked]):
-    """A place where the searches of one retriever are kept.
-
-    Attributes:
-        name: of what is searched, for the message of a miss.
-        request: names a search by the content of what is searched.
-    """
+    """A place where the searches of one retriever are kept."""
 
     searches: Searches
-    name: str
-    request: Callable[[Asked, int], Request]
+    name: str  # of what is searched, for the message of a miss
+    request: Callable[[Asked, int], Request]  # names a search by the content of what is searched
 
 
 @dataclass(slots=True)
 class SearchTimes:
-    """Time that the searches of a retriever took.
-
-    Attributes:
-        first: seconds of the first, which loads and builds what it needs; None before it.
-        alone: queries of the first.
-        queries: of those after it.
-        seconds: of those after it.
-    """
+    """Queries and seconds that a retriever's searches took: the first, which loads and builds what it needs, and those
+    after it."""
 
     first: float | None = None
     alone: int = 0
@@ -213,10 +188,8 @@ class SearchTimes:
 
 
 class Searcher(Generic[Asked]):
-    """Searches one retriever for many questions and cells.
-
-    Queries that arrive while a search is running are put to the retriever together, and a query
-    asked before is not searched again.
+    """Searches one retriever for many questions and cells; what was asked before is not searched again, and queries
+    that arrive while a search is running are put to the retriever together.
 
     Args:
         retriever: None in a replay, which only gives what was kept.
@@ -228,9 +201,7 @@ class Searcher(Generic[Asked]):
     """
 
     def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: KeptSearches[Asked] | None = None) -> None:
-        self.retriever = retriever
-        self.k = k
-        self.times = SearchTimes()
+        self.retriever, self.k, self.times = retriever, k, SearchTimes()
         self._kept = kept
         self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}
         self._found: dict[tuple[Asked, int], list[Hit]] = {}

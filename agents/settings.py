@@ -13,7 +13,11 @@ from retrieval.servers import Address
 from strategies.types import Message
 
 
-class CallLimits(BaseModel):
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CallLimits(_Settings):
     """Limits of one model call.
 
     Attributes:
@@ -25,14 +29,12 @@ class CallLimits(BaseModel):
             a local model, whose server keeps the beginning of one prompt.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     seconds: float = Field(default=120.0, gt=0)
     attempts: int = Field(default=5, ge=1)
     concurrency: int = Field(default=16, ge=1)
 
 
-class LocalSettings(BaseModel):
+class LocalSettings(_Settings):
     """Settings of the server of a local model.
 
     Attributes:
@@ -41,28 +43,24 @@ class LocalSettings(BaseModel):
         start_seconds: how long loading may take.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     context: int = Field(default=8192, ge=256)
     threads: int | None = Field(default=None, ge=1)
     start_seconds: float = Field(default=180.0, gt=0)
 
 
-class Price(BaseModel):
+class Price(_Settings):
     """Price of a model, in US dollars per million tokens.
 
     Attributes:
         cached: of prompt tokens that come from the server's cache; None means that they cost what the others do.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     prompt: float = Field(ge=0, allow_inf_nan=False)
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     completion: float = Field(ge=0, allow_inf_nan=False)
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(_Settings):
     """Settings of every model call, the judge's included.
 
     Attributes:
@@ -74,8 +72,6 @@ class ModelSettings(BaseModel):
         prices: by the model's name as the settings have it; goes before the price that its provider lists.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     reasoning_effort: str | None = Field(default=None, min_length=1)
     context: int | None = Field(default=None, ge=256)
@@ -84,7 +80,7 @@ class ModelSettings(BaseModel):
     local: LocalSettings = LocalSettings()
 
 
-class Limits(BaseModel):
+class Limits(_Settings):
     """Limits of one question. A recipe that asks for more ends with the outcome `budget` or `timeout`.
 
     Attributes:
@@ -94,8 +90,6 @@ class Limits(BaseModel):
         max_tokens: of one reply, where the strategy names no number.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     calls: int = Field(default=40, ge=1)
     tokens: int = Field(default=1_000_000, ge=1)
     searches: int = Field(default=40, ge=0)
@@ -104,32 +98,15 @@ class Limits(BaseModel):
 
 
 class Endpoint(Protocol):
-    """Something that can be reached; a local server may have to start first."""
+    """A server of our own, which may have to start first; one that somebody else runs is an `Address` alone."""
 
     async def address(self) -> Address:
-        """Return where to send the next request.
-
-        Raises:
-            ModelError: the model cannot be reached at all.
-        """
+        """Return where to send the next request; raise ModelError where the model cannot be reached at all."""
         ...
 
     async def aclose(self) -> None:
         """Stop what was started."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """A server that somebody else runs."""
-
-    at: Address
-
-    async def address(self) -> Address:
-        return self.at
-
-    async def aclose(self) -> None:
-        return None
 
 
 _WORD = re.compile(r"[^\W_]\S*")  # what stands between spaces, from its first letter or digit on
@@ -172,12 +149,11 @@ class Context:
         return characters // 2 + 1 <= self.room(reply)
 
     def check(self, messages: Sequence[Message], reply: int) -> None:
-        """Refuse what cannot fit before it is sent.
-
-        Raises:
-            CallTooLong: with both sizes.
-        """
-        contents = [text for message in messages for text in (message.content, *_arguments(message))]
+        """Refuse what cannot fit before it is sent, by CallTooLong with both sizes."""
+        # Names and marks of tool calls are left out: how they are written is the template's.
+        functions = [call.get("function") for message in messages for call in message.tool_calls]
+        contents = [*(message.content for message in messages),
+                    *(str(one.get("arguments", "")) for one in functions if isinstance(one, Mapping))]
         if self.holds(sum(map(len, contents)) + len(contents), reply):
             return
         size = sum(map(least_tokens, contents))
@@ -185,9 +161,3 @@ class Context:
             asked = f" and {reply} for the reply" if self.whole_reply else ""
             raise CallTooLong(f"the prompt has at least {size} tokens{asked}, and the model's context holds "
                               f"{self.tokens}; nothing was sent", "too_long", 0)
-
-
-def _arguments(message: Message) -> list[str]:
-    # Names and marks are left out: how they are written is the template's.
-    functions = (call.get("function") for call in message.tool_calls)
-    return [str(function.get("arguments", "")) for function in functions if isinstance(function, Mapping)]

@@ -26,42 +26,27 @@ from agents.assistant import Assistant, AssistantSettings
 from agents.graph import Graph
 from documents.errors import SettingsError
 
-_AS_THEY_ARE = ("index", "model")
-
 
 @contextlib.asynccontextmanager
 async def open_graph() -> AsyncIterator[Graph]:
-    """Open the assistant's graph over the index and model that the environment names.
-
-    Raises:
-        SettingsError: `RAGBED_INDEX` is not set, or a variable does not fit.
-        UserError: as `Assistant.open`.
-    """
+    """Open the assistant's graph over what the environment names; raise as the settings and `Assistant.open` do."""
     async with Assistant.open(settings_of_environment()) as assistant:
         yield assistant.graph
 
 
 def settings_of_environment() -> AssistantSettings:
     """Return the settings that the environment names; SettingsError names the variable that does not fit."""
-    given = {name: _value(name, os.environ[_variable(name)]) for name in AssistantSettings.model_fields
-             if os.environ.get(_variable(name))}
+    given: dict[str, Any] = {}
+    for name in AssistantSettings.model_fields:
+        text = os.environ.get(f"RAGBED_{name.upper()}")
+        try:
+            given |= {name: text if name in ("index", "model") else yaml.safe_load(text)} if text else {}
+        except yaml.YAMLError:
+            raise SettingsError(f"RAGBED_{name.upper()}: is no YAML") from None
     if "index" not in given:
         raise SettingsError("set RAGBED_INDEX to an index folder made by `ragbed index`")
     try:
         return AssistantSettings(**given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise SettingsError(f"{_variable(str(first['loc'][0]))}: {first['msg']}") from None
-
-
-def _variable(name: str) -> str:
-    return f"RAGBED_{name.upper()}"
-
-
-def _value(name: str, text: str) -> Any:
-    if name in _AS_THEY_ARE:
-        return text
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise SettingsError(f"{_variable(name)}: is no YAML") from None
+        raise SettingsError(f"RAGBED_{str(first['loc'][0]).upper()}: {first['msg']}") from None

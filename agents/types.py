@@ -68,20 +68,13 @@ Step = SearchStep | GenerateStep | DecisionStep
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time, requests and money that a question took this time; differs between a live run and its replay.
-
-    Attributes:
-        attempts: requests sent, retries included.
-        replayed: calls that the journal answered.
-        paid: US dollars spent this time; None where a price is unknown.
-        retried: calls that took more than one attempt.
-    """
+    """Time, requests and money that a question took this time; differs between a live run and its replay."""
 
     seconds: float = 0.0
-    attempts: int = 0
-    replayed: int = 0
-    paid: float | None = 0.0
-    retried: int = 0
+    attempts: int = 0  # requests sent, retries included
+    replayed: int = 0  # calls that the journal answered
+    paid: float | None = 0.0  # US dollars spent this time; None where a price is unknown
+    retried: int = 0  # calls that took more than one attempt
 
     def __add__(self, other: Cost) -> Cost:
         paid = None if self.paid is None or other.paid is None else self.paid + other.paid
@@ -152,18 +145,12 @@ def _line(text: str, longest: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The outcome of one model call.
+    """The outcome of one model call."""
 
-    Attributes:
-        key: its journal key.
-        attempts: requests sent this time, retries included; 0 where the journal answered.
-        replayed: whether the journal answered.
-    """
-
-    key: str
+    key: str  # of the journal
     outcome: Reply | Failure
-    attempts: int = 0
-    replayed: bool = False
+    attempts: int = 0  # requests sent this time, retries included
+    replayed: bool = False  # whether the journal answered
 
     @property
     def cost(self) -> Cost:

@@ -24,8 +24,8 @@ import httpx2
 from agents import Assistant, AssistantSettings, CallLimits, Limits, LocalSettings
 from agents.client import Completion, ModelClient
 from agents.local_server import LocalServer
-from agents.models import free, resolve
-from agents.replies import Tell
+from agents.models import resolve
+from agents.replies import Tell, free
 from experiments.benchmarks.jsonl import load_demo
 from retrieval import Index, IndexSettings, build_index
 from strategies import CRESTS, Generate, Message

@@ -216,4 +216,4 @@ def server_message(error: Mapping[str, Any], key: str) -> str:
 def unusable_environment(error: Exception) -> ModelError:
     """Return the error of a client that cannot be made. Its own message may hold the proxy's password."""
     return ModelError("the proxy or certificates named in the environment cannot be used "
-                      f"({type(error).__name__}); see HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE")
+                      f"({type(error).__name__}); see HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE, PIP_CERT")

@@ -30,21 +30,14 @@ def opening(task: Task, instruction: str, evidence: Evidence, thinks: bool = Tru
 
 
 def inquiry(task: Task, instruction: str, evidence: Evidence, purpose: str, rules: bool = False) -> Generate:
-    """Return a call that begins a conversation like `opening`, and asks for no answer yet.
-
-    Args:
-        rules: whether rules and exemplars are shown.
-    """
+    """Return a call that begins a conversation like `opening`, and asks for no answer yet; `rules` shows rules and
+    exemplars."""
     first = first_message(task, evidence, instruction, rules, form=form_named(task), later=True)
     return Generate((system_message(), first), purpose, numbers(task, evidence))
 
 
 def asking(task: Task, messages: tuple[Message, ...], evidence: Evidence, thinks: bool = True) -> Generate:
-    """Return the call for a final answer with these messages, the last of which ends with `form_of`.
-
-    Args:
-        evidence: what the messages show.
-    """
+    """Return the call for a final answer with these messages, which show the evidence and end with `form_of`."""
     schema = answer_schema(task, thinks) if task.answer_format == "json" else None
     return Generate(messages, "answer", numbers(task, evidence), schema=schema)
 

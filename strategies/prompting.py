@@ -71,11 +71,8 @@ def template(name: str) -> str:
 
 
 def fill(name: str, **fields: str) -> str:
-    """Fill in the fields of a template.
-
-    Raises:
-        KeyError: a field is missing from `fields`, or is given and not in the template.
-    """
+    """Fill in the fields of a template; KeyError where one is missing from `fields`, or given and not in the
+    template."""
     return fill_text(template(name), name, fields)
 
 
@@ -126,11 +123,8 @@ def show_documents(task: Task, evidence: Evidence) -> str:
 
 
 def show_exemplars(task: Task, form: Form, later: bool = False) -> str:
-    """Show the worked examples: with their reasoning and the tags where the strategy asks for them, else the answers.
-
-    Args:
-        later: whether the answer is asked for by another call than the one that shows them first.
-    """
+    """Show the worked examples: with their reasoning and the tags where the strategy asks for them, else the answers;
+    `later` where the answer is asked for by another call than the one that shows them first."""
     if not task.exemplars:
         return ""
     shown = []

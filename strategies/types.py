@@ -21,18 +21,12 @@ End = TypeVar("End")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message.
-
-    Attributes:
-        parts: pieces whose concatenation is the message. Those that prompts share (documents) are stored once.
-        tool_calls: of an assistant's message, as the model sent them.
-        call_id: of a tool's message: the call that it answers.
-    """
+    """One chat message, the concatenation of its parts; those that prompts share (documents) are stored once."""
 
     role: Role
     parts: tuple[str, ...]
-    tool_calls: tuple[Mapping[str, Any], ...] = ()
-    call_id: str = ""
+    tool_calls: tuple[Mapping[str, Any], ...] = ()  # of an assistant's message, as the model sent them
+    call_id: str = ""  # of a tool's message: the call that it answers
 
     @property
     def content(self) -> str:
@@ -122,20 +116,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said.
-
-    Attributes:
-        reasoning: what the server sent apart from the text (`reasoning_content`).
-        parsed: the reply as an object where a schema was asked for and the text is JSON; else None.
-        finish_reason: as the server says: `stop`, `length`, `tool_calls`.
-    """
+    """What the model said."""
 
     text: str
-    reasoning: str = ""
+    reasoning: str = ""  # what the server sent apart from the text (`reasoning_content`)
     tool_calls: tuple[Mapping[str, Any], ...] = ()
-    parsed: Any = None
+    parsed: Any = None  # the reply as an object where a schema was asked for and the text is JSON
     usage: Usage = Usage()
-    finish_reason: str = "stop"
+    finish_reason: str = "stop"  # as the server says: `stop`, `length`, `tool_calls`
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,18 +202,12 @@ class Retrieval(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A worked example that prompts show before the rules.
-
-    Attributes:
-        answer: as a final answer is to look, with its citations where they are asked for.
-        documents: contents, shown with the numbers 1, 2, ... of the example's own.
-        reasoning: what leads to the answer; shown by strategies that ask for reasoning.
-    """
+    """A worked example that prompts show before the rules."""
 
     question: str
-    answer: str
-    documents: tuple[str, ...] = ()
-    reasoning: str = ""
+    answer: str  # as a final answer is to look, with its citations where they are asked for
+    documents: tuple[str, ...] = ()  # contents, shown with the numbers 1, 2, ... of the example's own
+    reasoning: str = ""  # what leads to the answer; shown by strategies that ask for reasoning
 
 
 @dataclass(frozen=True, slots=True)

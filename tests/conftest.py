@@ -1,6 +1,4 @@
 """Fixtures that several files share: a scripted chat server, the command line, and a small run to give it."""
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,6 +1,4 @@
 """The served form of the graph: asks, streams, and keeps its states where a checkpointer is given."""
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path

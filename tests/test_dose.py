@@ -1,6 +1,4 @@
 """Dose and response: curves over the number and the hardness of negatives, and the areas under them."""
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -107,7 +105,8 @@ def test_the_sort_of_negatives_is_a_factor_in_which_curves_differ():
 
 def test_citation_f1_of_areas_is_made_of_those_by_precision_and_recall():
     def cited(precision, recall):
-        return {"q": ScoredQuestion(True, "answered", {"em": 1, "citation_precision": precision, "citation_recall": recall})}
+        scores = {"em": 1, "citation_precision": precision, "citation_recall": recall}
+        return {"q": ScoredQuestion(True, "answered", scores)}
 
     (found,) = dose(TWO[:2], {"d0": cited(1.0, 0.5), "d4": cited(0.5, 0.0)})["curves"]
     assert found["areas"]["citation_f1"]["mean"] == pytest.approx(2 * 0.75 * 0.25 / (0.75 + 0.25))

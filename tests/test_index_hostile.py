@@ -1,6 +1,4 @@
 """What an index is built of may vanish, change or fill the disk; what it was built into may be altered or replaced."""
-from __future__ import annotations
-
 import hashlib
 import json
 import os

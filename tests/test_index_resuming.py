@@ -1,6 +1,4 @@
 """A build that is killed goes on where it stopped, and the index before it can be searched all the while."""
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,6 +1,4 @@
 """Sources are added to an index and taken out of it; documents have metadata."""
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,13 +1,10 @@
 """What a judge is given of a finished answer, by rubric, and when it is asked at all."""
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
 from experiments import Question, Result, Scheme, Step, StoredStep, score
-from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judges.asking import Judged, ask_judge, graded_of
+from experiments.judges import Graded, Judged, Lexical, ModelJudge, ask_judge, graded_of
 from experiments.metrics import scored_of
 from strategies import Usage
 

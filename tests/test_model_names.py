@@ -1,12 +1,11 @@
 """What may be written after `--model`, and what each form needs."""
-from __future__ import annotations
-
 import sys
 
 import pytest
 
 from agents import ModelSettings, catalogue, open_model
-from agents.models import free, pricer, resolve
+from agents.models import resolve
+from agents.replies import free, pricer
 from documents import MissingExtra, ModelError
 from strategies import Generate, Message
 

@@ -1,6 +1,4 @@
 """The page's breakdowns, published tables and question browser for benchmarks of every kind."""
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -43,16 +43,14 @@ def test_several_uncounted_streams_at_once_are_followed_by_a_counted_reply():
     ways = Ways()
     asked = [ways.next() for _ in range(3)]
     for way in asked:
-        ways.came(way, counted=False)
-    assert ways.next() == IN_ONE
-    ways.came(IN_ONE, counted=True)
+        ways.came_uncounted(way)
     assert ways.next() == IN_ONE
 
 
 def test_a_server_that_counts_in_no_way_is_asked_in_pieces():
     ways = Ways()
-    ways.came(ways.next(), counted=False)
-    ways.came(ways.next(), counted=False)
+    ways.came_uncounted(ways.next())
+    ways.came_uncounted(ways.next())
     assert ways.next().pieces
-    ways.came(ways.next(), counted=False)
+    ways.came_uncounted(ways.next())
     assert ways.next().pieces

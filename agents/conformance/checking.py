@@ -3,12 +3,14 @@ what came of it is compared.
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections import Counter
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,9 @@ PROMISES: Mapping[str, str] = {
     "gold": "nothing that may tell what is right or where it stands reaches a prompt or a query",
     "io": "it touches no file, network, process or screen",
     "source": "it reads no clock, no environment and no chance of its own, and nothing of the packages above it"}
+_SECONDS = 600.0  # of a process
+_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play can end too early for
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,6 @@ class PromiseVerdict:
     detail: str
 
 
-_SECONDS = 600.0  # of a process
-_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play can end too early for
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)')
-
-
 def check(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
     """Check that a strategy keeps each of `PROMISES`, and return a verdict on each in their order; where it never comes
     to an end, on that alone. The strategy is executed, in processes of its own.
@@ -66,87 +66,79 @@ def check(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
     Raises:
         SettingsError: there is no such strategy, it cannot be loaded, or a parameter does not fit.
     """
-    return check_all([(_family(said), said)], seconds)[0]
+    kind = said if isinstance(said, str) else said.get("kind")
+    if not isinstance(kind, str):
+        raise SettingsError(f"expected a name, FILE.py:FUNCTION, or settings such as {{kind: NAME}}, not {said!r:.80}")
+    own = next((family for family in FAMILIES if kind in known(family)), None)
+    return check_all([(own or family_of(kind), said)], seconds)[0]
 
 
 def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
     """Check several strategies, as `check` does, in two processes altogether."""
-    with _child(strategies, "1", seconds) as first, _child(strategies, "2", seconds) as second:
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Path(folder) / seed for seed in "12"]
+        children = [_child(strategies, seconds, place) for place in places]
         try:
-            results = [_results(child, strategies) for child in (first, second)]
+            for child in children:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(_SECONDS)
         finally:
-            first.kill()  # both have ended, unless reading what they say was interrupted
-            second.kill()
+            for child in children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)  # with what a strategy may have left running
+                child.wait()
+        results = [_results(place, len(strategies)) for place in places]
     return [_verdicts(one, other) for one, other in zip(*results, strict=True)]
 
 
-def _family(said: Said) -> Family:
-    kind = said if isinstance(said, str) else said.get("kind")
-    if not isinstance(kind, str):
-        raise SettingsError(f"expected a name, FILE.py:FUNCTION, or settings such as {{kind: NAME}}, not {said!r:.80}")
-    return next((family for family in FAMILIES if kind in known(family)), None) or family_of(kind)
+def _child(strategies: Sequence[tuple[Family, Said]], seconds: float, place: Path) -> subprocess.Popen[bytes]:
+    """Begin the process whose hash seed is the name of the place, where it tells what came of its plays."""
+    environment = {**os.environ, "PYTHONHASHSEED": place.name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    order = json.dumps({"strategies": strategies, "again": place.name == "1", "seconds": seconds})
+    # Files, not pipes: these never fill up, and end though a strategy's own process still holds them.
+    with place.with_suffix(".out").open("a+b") as out, place.with_suffix(".err").open("a+b") as err:
+        return subprocess.Popen([sys.executable, "-m", "agents.conformance.child", order, str(place)],
+                                stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment,
+                                start_new_session=True)
 
 
-def _child(strategies: Sequence[tuple[Family, Said]], seed: str, seconds: float) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    child = subprocess.Popen([sys.executable, "-m", "agents.conformance.child"], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, encoding="utf-8")
-    assert child.stdin is not None
-    child.stdin.write(json.dumps({"strategies": strategies, "again": seed == "1", "seconds": seconds}))
-    child.stdin.close()
-    child.stdin = None
-    return child
-
-
-def _results(child: subprocess.Popen[str], strategies: Sequence[tuple[Family, Said]]) -> list[dict[str, Any]]:
-    try:
-        out, err = child.communicate(timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        out, err = child.communicate()
-    found = [json.loads(line) for line in out.splitlines()]
-    if len(found) < len(strategies):
-        found.append({"ended": _stuck(err)})
-        found += [{"ended": "not played: a strategy before it ended the process"}] * (len(strategies) - len(found))
+def _results(place: Path, count: int) -> list[dict[str, Any]]:
+    told = place.read_text(encoding="utf-8").splitlines() if place.exists() else []
+    found = [json.loads(line) for line in told if line.startswith("{")]
+    if len(found) < count:
+        found.append({"ended": _stuck("\n".join(told[len(found):]), place.with_suffix(".err"))})
+        found += [{"ended": "not played: a strategy before it ended the process"}] * (count - len(found))
     return found
 
 
-def _stuck(err: str) -> str:
-    frames = [frame for frame in _FRAME.finditer(err) if "conformance" not in frame["file"]]
-    if "Timeout" in err and frames:
+def _stuck(told: str, errors: Path) -> str:
+    frames = [frame for frame in _FRAME.finditer(told) if "conformance" not in frame["file"]]
+    if frames:
         return (f"asks for nothing and does not end: {Path(frames[0]['file']).name}:{frames[0]['line']}, in "
                 f"{frames[0]['function']}")
-    last = (err.strip().splitlines() or ["without a word"])[-1]
-    return f"ends the process that plays it: {last[:200]}"
+    said = errors.read_text(encoding="utf-8", errors="replace").strip()
+    return f"ends the process that plays it: {said.splitlines()[-1][:200] if said else 'without a word'}"
 
 
 def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[PromiseVerdict]:
     for result in (one, other):
         if "error" in result:
             raise SettingsError(result["error"])
-    ended = one.get("ended") or other.get("ended")
-    if ended:
+    if ended := one.get("ended") or other.get("ended"):
         return [PromiseVerdict("ends", False, ended)]
-    broken: dict[str, list[str]] = {name: [] for name in PROMISES}
-    for result in (one, other):
-        for name, what in result["problems"]:
-            broken[name].append(what)
+    broken: dict[str, dict[str, None]] = {name: {} for name in PROMISES}
+    for name, what in (*one["problems"], *other["problems"]):
+        broken[name][what] = None
     apart = next(((play, said) for play, asked in one["asked"].items()
                   if (said := difference(asked, other["asked"].get(play, [])))), None)
     if apart and not broken["stateless"]:
-        broken["deterministic"].append(f"in another process {apart[1]} ({apart[0]})")
-    unseen = set(_LATE).difference(one["reached"])
-    return [PromiseVerdict(name, False if found else None if name in unseen else True, _detail(name, found, one))
+        broken["deterministic"][f"in another process {apart[1]} ({apart[0]})"] = None
+    unseen, usual = set(_LATE).difference(one["reached"]), Limits()
+    details = dict.fromkeys(("protocol", "deterministic"), f"{one['plays']} plays")
+    details["ends"] = f"made at most {one['calls']} calls and {one['searches']} searches in {one['plays']} plays"
+    if one["calls"] > usual.calls or one["searches"] > usual.searches:
+        details["ends"] += f"; the usual limits are {usual.calls} and {usual.searches}"
+    details |= {name: next(iter(found)) + (f"; and {len(found) - 1} more" if len(found) > 1 else "")
+                for name, found in broken.items() if found}
+    return [PromiseVerdict(name, False if found else None if name in unseen else True, details.get(name, ""))
             for name, found in broken.items()]
-
-
-def _detail(name: str, broken: Sequence[str], result: dict[str, Any]) -> str:
-    if broken:
-        counts = Counter(broken)
-        return broken[0] + (f"; and {len(counts) - 1} more" if len(counts) > 1 else "")
-    if name == "ends":
-        usual = Limits()
-        more = result["calls"] > usual.calls or result["searches"] > usual.searches
-        return (f"made at most {result['calls']} calls and {result['searches']} searches in {result['plays']} plays" + (
-            f"; the usual limits are {usual.calls} and {usual.searches}" if more else ""))
-    return f"{result['plays']} plays" if name in ("protocol", "deterministic") else ""

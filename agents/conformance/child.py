@@ -1,4 +1,5 @@
-"""The process that plays strategies: `python -m agents.conformance.child`, with what to play as JSON on standard input.
+"""The process that plays strategies: `python -m agents.conformance.child ORDER FILE`, with what to play as JSON and the
+file that gets a line for each; what is printed is noted.
 
 An audit hook, which cannot be taken out again, sees what strategies do that reaches beyond the process. What no hook
 sees, and what a strategy has no business with, its source may not name.
@@ -9,12 +10,10 @@ import ast
 import contextlib
 import faulthandler
 import inspect
-import io
 import json
 import os
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
@@ -32,6 +31,13 @@ _WHY = {**dict.fromkeys(("time", "sched", "calendar"), _NO_CLOCK), **dict.fromke
             "asyncio", "ctypes", "http", "httpx", "aiohttp", "multiprocessing", "openai", "requests", "signal",
             "socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "urllib3", "urllib.request", "gc",
             "inspect", "os"), "a recipe asks for what it needs and does nothing itself")}
+_SEEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill",
+         "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate",
+         "os.putenv", "os.startfile", "shutil.", "ctypes.dlopen", "urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.",
+         "tempfile.", "webbrowser.", "builtins.input", "pty.")
+_LOADS = 3.0  # plays that loading it may take as long as: packages that it imports may be large
+_CODE = (".py", ".pyc", ".so", ".pyd", ".zip")
+_SCREENS = (1, 2)
 
 
 def broken_rules(source: str) -> Iterator[tuple[int, str]]:
@@ -57,14 +63,6 @@ def broken_rules(source: str) -> Iterator[tuple[int, str]]:
             break
 
 
-_SEEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill",
-         "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate",
-         "os.putenv", "os.startfile", "shutil.", "ctypes.dlopen", "urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.",
-         "tempfile.", "webbrowser.", "builtins.input", "pty.")
-_LOADS = 3.0  # plays that loading it may take as long as: packages that it imports may be large
-_CODE = (".py", ".pyc", ".so", ".pyd", ".zip")
-
-
 class SideEffects:
     """Notes what reaches beyond the process."""
 
@@ -72,7 +70,6 @@ class SideEffects:
         self.on = False
         self.seen: dict[str, None] = {}
         self._named: frozenset[str] = frozenset()
-        self._screen = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
         self._allowed = (*map(str, places), str(Path(__file__).parents[2]) + os.sep + "strategies")
         sys.addaudithook(self._hook)
@@ -87,6 +84,8 @@ class SideEffects:
                 self.seen[f"{'opens' if reads else 'writes'} {os.fsdecode(path)!r:.80}"] = None
         elif event.startswith(_SEEN):
             self.seen[f"{event} {given!r:.60}"] = None
+            if event == "os.fork":  # else there would be two that play, and tell of it
+                raise PermissionError("a recipe starts no process")
 
     def _is_allowed(self, path: str) -> bool:
         """Code, what installed packages and prompts hold, and the files that the settings name."""
@@ -99,31 +98,19 @@ class SideEffects:
         Args:
             said: the settings of the strategy, which may name files of worked examples.
         """
-        self._named, errors = frozenset(_texts(said)), io.StringIO()
+        self._named = frozenset(_texts(said))
         self.seen.clear()
+        for screen in _SCREENS:
+            os.ftruncate(screen, 0)
         self.on = True
         try:
-            with contextlib.redirect_stderr(errors):
-                yield
+            yield
         finally:
             self.on = False
-            printed = self._printed() + errors.getvalue()
+            sys.stdout.flush()
+            printed = b"".join(os.pread(screen, 160, 0) for screen in _SCREENS).decode(errors="replace")
             if printed:
                 self.seen[f"prints {printed[:40]!r}"] = None
-
-    def take_screen(self) -> TextIO:
-        """Return standard output as it was; what the process writes there from now on is noted instead."""
-        told = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(self._screen.fileno(), 1)
-        return told
-
-    def _printed(self) -> str:
-        sys.stdout.flush()
-        self._screen.seek(0)
-        printed = self._screen.read().decode(errors="replace")
-        self._screen.seek(0)
-        self._screen.truncate()
-        return printed
 
 
 def _texts(said: Any) -> Iterator[str]:
@@ -135,29 +122,29 @@ def _texts(said: Any) -> Iterator[str]:
 
 
 def main() -> None:
-    """Play what standard input says; one line of JSON for each strategy on standard output."""
-    asked = json.load(sys.stdin)
+    """Play what the first argument says; one line of JSON for each strategy goes into the file of the second."""
+    order, watch = json.loads(sys.argv[1]), SideEffects()
     sys.dont_write_bytecode = True
     sys.unraisablehook = lambda unraisable: None  # what a stopped generator raises is told as what breaks a limit
-    watch = SideEffects()
-    out = watch.take_screen()
-    for family, said in asked["strategies"]:
-        out.write(json.dumps(_result(family, said, watch, asked["again"], asked["seconds"])) + "\n")
-        out.flush()
+    with Path(sys.argv[2]).open("w", encoding="utf-8") as told:
+        for family, said in order["strategies"]:
+            told.write(json.dumps(_result(family, said, watch, order["again"], order["seconds"], told)) + "\n")
+            told.flush()
+    os._exit(0)  # a strategy's threads are not waited for
 
 
-def _result(family: Any, said: Any, watch: SideEffects, again: bool, seconds: float) -> dict[str, Any]:
+def _result(family: Any, said: Any, watch: SideEffects, again: bool, seconds: float, told: TextIO) -> dict[str, Any]:
+    stop = partial(faulthandler.dump_traceback_later, exit=True, file=told)
     try:
         with watch.watching(said):
-            faulthandler.dump_traceback_later(_LOADS * seconds, exit=True, file=2)
+            stop(_LOADS * seconds)
             strategy = chosen(family, said)
-            found = examine(strategy, partial(faulthandler.dump_traceback_later, seconds, exit=True, file=2), again)
+            found = examine(strategy, partial(stop, seconds), again)
     except SettingsError as error:
         return {"error": str(error)}
     finally:
         faulthandler.cancel_dump_traceback_later()
-    found.problems += [("io", what) for what in watch.seen]
-    found.problems += _of_source(strategy)
+    found.problems += [("io", what) for what in watch.seen] + _of_source(strategy)
     return {**asdict(found), "plays": len(found.asked)}
 
 

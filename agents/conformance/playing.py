@@ -6,39 +6,20 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, cast
 
-from agents.conformance.situations import (
-    EXEMPLAR,
-    MODELS,
-    SITUATIONS,
-    TELLING,
-    ReplyTo,
-    Situation,
-    answers,
-    mark,
-    refuses,
-    wants,
-)
+from agents.conformance.situations import EXEMPLAR, MODELS, SITUATIONS, TELLING, Situation, answers, mark, refuses
 from agents.scripted import drive
 from agents.settings import Limits
 from agents.types import Answer, Cost, DecisionStep
+from documents.errors import RecipeFailed
 from documents.types import Chunk, digest
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
 from strategies.settings.choosing import Strategy
-from strategies.settings.source import RAISED_BY_CODE, failing_line
-from strategies.types import (
-    Evidence,
-    Failure,
-    Generate,
-    Recipe,
-    Reply,
-    Retrieval,
-    Search,
-    Task,
-    Usage,
-)
+from strategies.settings.source import Foreign
+from strategies.types import Evidence, Failure, Generate, Recipe, Reply, Retrieval, Search, Task, Usage
 
 _WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # what reaches them does not end
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
@@ -69,12 +50,10 @@ def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> Ex
         begins: is called before each play.
         again: whether to play it all a second time, the last first, and compare.
     """
-    found, plays = Examined(), []
-    for situation in SITUATIONS:
-        models = {"a model that answers": answers, "a model that refuses": refuses,
-                  **dict([*MODELS.items()][:situation.models])}
-        plays += [_Play(strategy, situation, name, model) for name, model in models.items()]
-    plays.sort(key=lambda play: play.model not in (answers, refuses))
+    found = Examined()
+    plays = [_Play(strategy, situation, model) for situation in SITUATIONS
+             for model in islice(MODELS, situation.models)]
+    plays.sort(key=lambda play: MODELS[play.model] not in (answers, refuses))
     for play in plays:
         begins()
         outcome = play.run().outcome
@@ -84,46 +63,41 @@ def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> Ex
         found.reached += ["answers", "shown", "gold"] if play.ended_well else []
         if outcome == "budget":
             return found  # and so would many another, each of them for long
-    if again and not _differs_again(found, plays, begins):
+    for play in reversed(plays) if again else ():
+        begins()
+        other = replace(play)
+        other.run()
+        if apart := difference(play.asked, other.asked):
+            found.problems.append(("stateless", f"played again after other questions, {apart} ({play.name})"))
+            break
+    else:
         found.reached.append("stateless")
     if _keeps_limits(found, strategy, begins):
         found.reached.append("limits")
     return found
 
 
-def _differs_again(found: Examined, plays: Sequence[_Play], begins: Callable[[], object]) -> bool:
-    for play in reversed(plays):
-        begins()
-        other = replace(play)
-        other.run()
-        apart = difference(play.asked, other.asked)
-        if apart:
-            found.problems.append(("stateless", f"played again after other questions, {apart} ({play.name})"))
-            return True
-    return False
-
-
 def difference(asked: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> str:
     """Say where two plays first differ; empty where they do not."""
-    for place, (one, two) in enumerate(zip(asked, other, strict=False)):
+    for place, (one, two) in enumerate(zip(asked, other, strict=False), 1):
         if list(one) != list(two):
-            return f"step {place + 1} differs: {one[0]}" + (f", then {two[0]}" if one[0] != two[0] else
-                                                            ", with another content")
+            return f"step {place} differs: {one[0]}, " + (f"then {two[0]}" if one[0] != two[0] else
+                                                         "with another content")
     return "" if len(asked) == len(other) else f"one has {len(asked)} steps, the other {len(other)}"
 
 
 def _keeps_limits(found: Examined, strategy: Strategy, begins: Callable[[], object]) -> bool:
     for limits in _LIMITS:
         begins()
-        play = _Play(strategy, SITUATIONS[0], "a model that wants ever more", wants, limits)
+        play = _Play(strategy, SITUATIONS[0], "a model that wants ever more", limits)
         try:
-            play.run()
-        except RuntimeError as error:
-            found.problems.append(("limits", f"goes on after it was stopped: {error}"))
-            return False
-        except RAISED_BY_CODE as error:
-            if not found.problems:  # else told already, as what breaks the protocol
-                found.problems.append(("limits", f"raises where it is stopped: {failing_line(error)}"))
+            with Foreign(RecipeFailed):
+                play.run()
+        except RecipeFailed as error:
+            goes_on = isinstance(error.__cause__, RuntimeError)
+            if goes_on or not found.problems:  # else told already, as what breaks the protocol
+                what = "goes on after it was" if goes_on else "raises where it is"
+                found.problems.append(("limits", f"{what} stopped: {error}"))
             return False
         if play.problems:
             return False  # told already too
@@ -135,16 +109,11 @@ def _keeps_limits(found: Examined, strategy: Strategy, begins: Callable[[], obje
 
 @dataclass
 class _Play:
-    """One play of a strategy.
-
-    Attributes:
-        asked, problems: as `Examined` has them.
-    """
+    """One play of a strategy; `asked` and `problems` are as `Examined` has them."""
 
     strategy: Strategy
     situation: Situation
-    named: str
-    model: ReplyTo
+    model: str
     limits: Limits = _WIDE
     asked: list[tuple[str, str]] = field(init=False, default_factory=list)
     problems: list[tuple[str, str]] = field(init=False, default_factory=list)
@@ -156,24 +125,23 @@ class _Play:
 
     @property
     def name(self) -> str:
-        return f"{self.situation.name}, with {self.named}"
+        return f"{self.situation.name}, with {self.model}"
 
     def run(self) -> Answer:
         """Play it to its end, and look at what it asks for and comes to."""
         gold = f"the right answer, {TELLING}, which a recipe that looks around finds here"
         function = self.strategy.function if self.limits is _WIDE else _bare(self.strategy.function)
-        rules = self.situation.changes.get("rules", "grounded")
         if self.strategy.family == "retrieval":
             recipe, task = _searches, self.situation.task(function)
         else:
-            recipe = function
-            task = self.situation.task(cast(Retrieval, RETRIEVAL["none" if rules == "closed-book" else "once"]))
+            retrieval = RETRIEVAL["none" if self.situation.rules == "closed-book" else "once"]
+            recipe, task = function, self.situation.task(cast(Retrieval, retrieval))
         ended = drive(recipe, task, lambda calls: [self._replied(task, call) for call in calls],
                       lambda searches: [self._found(search) for search in searches], self.limits)
         self._look_at_end(ended)
         self.ended_well = not self.problems
         if self.ended_well and self.limits is _WIDE:
-            self._judge(ended.outcome, rules)
+            self._judge(ended.outcome)
         del gold
         return ended
 
@@ -190,12 +158,11 @@ class _Play:
         return chunks
 
     def _replied(self, task: Task, call: Generate) -> Reply | Failure:
-        named = f"call {call.purpose!r:.40}"
+        named, answering = f"call {call.purpose!r:.40}", call.purpose == "answer"
         text = "\n".join(message.content for message in call.messages)
         self._keep(named, repr(call))
-        if TELLING in text or TELLING in json.dumps(call.tools) + json.dumps(call.schema):
+        if TELLING in text or TELLING in json.dumps([call.tools, call.schema]):
             self.problems.append(("gold", f"{named} shows an id, or what else tells where the gold is"))
-        answering = call.purpose == "answer"
         undeclared = [number for found, number in self._numbers.items() if number not in call.shown
                       and mark(found) in text and (answering or f"[{number}]" in text)]
         if undeclared:
@@ -206,14 +173,13 @@ class _Play:
         if answering and _in_another_form(call, text):
             self.problems.append(("answers", f"{named} shows worked examples in another form than it asks for"))
         self._fields |= call.schema is not None and "answer" in call.schema.get("properties", {})
-        reply = self.model(task, call, self.calls)
+        reply = MODELS[self.model](task, call, self.calls)
         self.calls += 1
         return replace(reply, usage=Usage(100, 10, calls=1)) if isinstance(reply, Reply) else reply
 
     def _look_at_end(self, ended: Answer) -> None:
-        failure = ended.failure or Failure("", "")
-        if failure.kind == "strategy":
-            self.problems.append(("protocol", failure.message))
+        if ended.failure is not None and ended.failure.kind == "strategy":
+            self.problems.append(("protocol", ended.failure.message))
         for step in ended.trace:
             if isinstance(step, DecisionStep):
                 if TELLING in step.what + step.why:
@@ -221,20 +187,22 @@ class _Play:
                 self._keep(f"decision {step.what!r:.40}", [step.what, step.why])
         self._keep(f"its end, {ended.outcome}", repr(replace(ended, trace=(), cost=Cost())))
 
-    def _judge(self, outcome: str, rules: str) -> None:
+    def _judge(self, outcome: str) -> None:
+        model, rules, wrong = MODELS[self.model], self.situation.rules, ""
         if outcome == "budget":
             self.problems.append(("ends", f"does not end within {_WIDE.calls} calls and {_WIDE.searches} searches"))
         elif outcome == "searched":
             return
-        elif self.model is answers:
+        elif model is answers:
             if outcome != "answered" and (outcome, rules) != ("refused", "grounded"):
-                self.problems.append(("answers", f"a good reply ends as {outcome}"))
-            if self.situation.changes.get("answer_format") == "json" and self.calls and not self._fields:
-                self.problems.append(("answers", "no call asks for the fields of an answer"))
-        elif self.model is refuses and rules == "grounded" and outcome != "refused":
-            self.problems.append(("answers", f"a refusal ends as {outcome}"))
-        elif "server without tools" in self.named and outcome == "error":
-            self.problems.append(("answers", "ends as an error where the server has no tools"))
+                wrong = f"a good reply ends as {outcome}"
+            elif self.situation.changes.get("answer_format") == "json" and self.calls and not self._fields:
+                wrong = "no call asks for the fields of an answer"
+        elif model is refuses and rules == "grounded" and outcome != "refused":
+            wrong = f"a refusal ends as {outcome}"
+        elif "server without tools" in self.model and outcome == "error":
+            wrong = "ends as an error where the server has no tools"
+        self.problems += [("answers", wrong)] if wrong else []
 
     def _keep(self, what: str, content: Any) -> None:
         self.asked.append((what, digest(json.dumps(content))))

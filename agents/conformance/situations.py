@@ -8,15 +8,7 @@ from typing import Any, Literal
 from agents.scripted import answering, calling, never_content
 from documents.types import Chunk, digest
 from strategies.reading import REFUSAL
-from strategies.types import (
-    Exemplar,
-    Failure,
-    Generate,
-    Reply,
-    Retrieval,
-    Search,
-    Task,
-)
+from strategies.types import Exemplar, Failure, Generate, Reply, Retrieval, Search, Task
 
 TELLING = "goldhush"  # stands in whatever may tell where the gold is
 _QUESTION = "Which city is the capital of France, and how many people lived in Paris in 2020?"
@@ -35,13 +27,17 @@ class Situation:
         finds: what searches find: some of five documents, by the query; the same ones always, as where evidence is
             placed beforehand; a new one each time, without end; or nothing.
         changes: of the task.
-        models: the models of `MODELS` that it is played with, beside one that answers and one that refuses.
+        models: how many of `MODELS` it is played with.
     """
 
     name: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     finds: Literal["some", "same", "new", "nothing"] = "some"
-    models: int = 0
+    models: int = 2
+
+    @property
+    def rules(self) -> str:
+        return str(self.changes.get("rules", "grounded"))
 
     def task(self, retrieval: Retrieval) -> Task:
         """Return the question, asked like this."""
@@ -50,12 +46,12 @@ class Situation:
 
     def found(self, search: Search, turn: int) -> list[Chunk]:
         """Return the chunks of a search, before which so many were made."""
-        if self.finds == "nothing" or self.changes.get("rules") == "closed-book":
+        if self.finds == "nothing" or self.rules == "closed-book":
             return []
         if self.finds == "new":
             return [_chunk(turn, f"Report {turn} says that Paris is the capital of France.")]
-        first = int(digest(search.query)[:6], 16) % len(_TEXTS) if self.finds == "some" else 0
-        places = [first, (first + 1) % len(_TEXTS)] if self.finds == "some" else range(len(_TEXTS))
+        first, count = (int(digest(search.query)[:6], 16), 2) if self.finds == "some" else (0, len(_TEXTS))
+        places = [place % len(_TEXTS) for place in range(first, first + count)]
         return [_chunk(place, _TEXTS[place]) for place in places][:search.k]
 
 
@@ -68,7 +64,7 @@ def mark(number: int) -> str:
     return f"zq{number}x"
 
 
-_FEW, _ALL = 5, 99
+_FEW, _ALL = 7, 99
 _JSON = {"answer_format": "json"}
 SITUATIONS = (
     Situation("grounded", models=_ALL),
@@ -126,7 +122,7 @@ def _lacks_at_first(task: Task, call: Generate, turn: int) -> Reply:
     return answers(task, call, turn) if turn else Reply("Missing: the other parts\nSufficiency: 1")
 
 
-def _no_tools(other: ReplyTo) -> ReplyTo:
+def _without_tools(other: ReplyTo) -> ReplyTo:
     return lambda task, call, turn: (Failure("http_400", "this server has no tools") if call.tools else
                                      other(task, call, turn))
 
@@ -137,6 +133,8 @@ def _calls_badly(task: Task, call: Generate, turn: int) -> Reply:
 
 
 MODELS: Mapping[str, ReplyTo] = {
+    "a model that answers": answers,
+    "a model that refuses": refuses,
     "a model that wants ever more": wants,
     "a model that replies nothing of use": lambda task, call, turn: Reply(_MALFORMED[turn % len(_MALFORMED)]),
     "a model whose replies are cut": lambda task, call, turn: Reply("<Thinking>Par", finish_reason="length"),
@@ -145,7 +143,7 @@ MODELS: Mapping[str, ReplyTo] = {
     "a model that always replies a list": lambda task, call, turn: never_content(call, lists=True),
     "a model that lacks something at its first look": _lacks_at_first,
     "a model that calls tools once": lambda task, call, turn: (answers if turn else wants)(task, call, turn),
-    "a server without tools": _no_tools(answers),
-    "a server without tools, whose model wants ever more": _no_tools(wants),
+    "a server without tools": _without_tools(answers),
+    "a server without tools, whose model wants ever more": _without_tools(wants),
     "a model that calls tools wrongly": _calls_badly,
     "a server that fails": lambda task, call, turn: Failure("http_500", "the server failed")}

@@ -206,7 +206,7 @@ def _pairs(first: ComparedRun, second: ComparedRun, match: Match, metric: str, q
            grouped: Mapping[str, str]) -> Pairs:
     cells = first.cell(match.baseline), second.cell(match.cell)
     sides = [{name: answered for name, answered in cell.answers.items() if name in questions} for cell in cells]
-    return pairs_of(metric, *sides, grouped, first.scoring, all(cell.refusing for cell in cells))
+    return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, all(cell.refusing for cell in cells))
 
 
 def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str]) -> Iterator[str]:

@@ -133,9 +133,9 @@ def _over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
             continue
         word, name, level, dose = placed
         shared = _shared(variant, change)
-        levels = {**variant.levels, _CHANGE: shared[0], name: level}
+        own: Levels = {**variant.levels, _CHANGE: shared[0], name: level}
         plain = without.get(shared) if word == "negatives" else None
-        groups.setdefault((word, level, *shared), (word, levels, plain, {}))[-1][dose] = variant
+        groups.setdefault((word, level, *shared), (word, own, plain, {}))[-1][dose] = variant
     for word, levels, plain, found in groups.values():
         if axis == "negatives" and plain is not None:
             found, plain = {0: plain, **found}, None

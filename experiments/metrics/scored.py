@@ -180,4 +180,4 @@ def _besides(step: StoredStep, options: Options) -> str:
     if step.purpose != "answer":
         return step.text.strip()
     besides = outside_answer(step.text)
-    return "" if is_only_choice(besides, options) else besides
+    return "" if options and is_only_choice(besides, options) else besides

@@ -25,8 +25,7 @@ from agents.types import Cost
 from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
 from experiments.analysis.agreement import JudgedAnswer, Rater
-from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judges.asking import ask_judge, graded_of
+from experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
 from experiments.judges.model import numbered, read_grade, read_points, read_steps
 from experiments.question import Rubric
 from experiments.record import Verdict

@@ -15,8 +15,17 @@ import typer
 from agents.search import Searcher
 from documents.errors import SettingsError
 from documents.types import Chunk
-from experiments.analysis.trec import Evaluation, Ranker, evaluated, evaluated_alone, line_name, rankings_of
-from experiments.analysis.trec_files import Rankings, read_run, write_run
+from experiments.analysis.trec import (
+    Evaluation,
+    Ranker,
+    Rankings,
+    evaluated,
+    evaluated_alone,
+    line_name,
+    rankings_of,
+    read_run,
+    write_run,
+)
 from experiments.benchmarks.qrels import read_qrels
 from experiments.cells import Cell
 from experiments.metrics import Extent, precision_omega

@@ -21,10 +21,8 @@ _LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedde
 
 
 def asking_for(name: str, purpose: str, **fields: str) -> Generate:
-    """Return a call that shows no evidence, with the prompt `prompts/<name>.md`.
-
-    The instruction is a piece of its own, so that it is stored once however many queries it is filled with.
-    """
+    """Return a call that shows no evidence, with the prompt `prompts/<name>.md`; its instruction is a piece of its own,
+    so that it is stored once however many queries it is filled with."""
     text = fill_quoting(name, **fields)
     cut = text.index("\n<query>\n")
     return Generate((system_message(), Message("user", (text[:cut], text[cut:]))), purpose)
@@ -49,23 +47,14 @@ _IDLE = 2  # iterations in a row without news, after which there are none more
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the searches of a question have brought so far.
+    """What the searches of a question have brought so far."""
 
-    Attributes:
-        evidence: all of it, each passage once, in the order in which it was found.
-        texts: of each query of the last iteration, what it brought, as the conversation shows it.
-        fresh: how many passages the last iteration brought that were not found before.
-        over: why no further search is made, for a reader; empty where one may bring more.
-        queries: that were asked, folded.
-        idle: how many iterations in a row, the last one among them, brought nothing new.
-    """
-
-    evidence: Evidence = ()
-    texts: tuple[str, ...] = ()
-    fresh: int = 0
-    over: str = ""
-    queries: tuple[str, ...] = ()
-    idle: int = 0
+    evidence: Evidence = ()  # all of it, each passage once, in the order in which it was found
+    texts: tuple[str, ...] = ()  # of each query of the last iteration, what it brought, as the conversation shows it
+    fresh: int = 0  # how many passages the last iteration brought that were not found before
+    over: str = ""  # why no further search is made, for a reader; empty where one may bring more
+    queries: tuple[str, ...] = ()  # that were asked, folded
+    idle: int = 0  # how many iterations in a row, the last one among them, brought nothing new
 
 
 Finding = Generator[Asked, Any, Found]
@@ -74,17 +63,11 @@ Otherwise = Callable[[Found], Generator[Asked, Any, Draft | None]]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a reply comes to.
+    """What a reply comes to."""
 
-    Attributes:
-        said: what of it stays in the conversation.
-        query: what to search for; empty where it asks for nothing.
-        why: where there is no query: why the iterations end, for a reader.
-    """
-
-    said: str
-    query: str = ""
-    why: str = ""
+    said: str  # what of it stays in the conversation
+    query: str = ""  # what to search for; empty where it asks for nothing
+    why: str = ""  # where there is no query: why the iterations end, for a reader
 
 
 def opened(task: Task, found: Found, name: str) -> tuple[Message, ...]:
@@ -181,8 +164,6 @@ def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought
 
 
 def said(text: str, longest: int = _LONGEST_TURN) -> Message:
-    """Return a reply as it stays in the conversation: bounded, without what ends a turn, and never empty.
-
-    Some servers refuse empty messages.
-    """
+    """Return a reply as it stays in the conversation: bounded, without what ends a turn, and never empty, which some
+    servers refuse."""
     return Message("assistant", (without_turns(text.strip()[:longest]) or "(nothing)",))

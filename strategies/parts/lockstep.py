@@ -91,18 +91,13 @@ class Lockstep:
 
 @dataclass(slots=True)
 class _Player(Generic[End]):
-    """One recipe and what it asks for.
-
-    Attributes:
-        listed: whether it asks for a list.
-        ends: what it returned, once it has.
-    """
+    """One recipe and what it asks for."""
 
     place: int
     recipe: Generator[Asked, Any, End]
     pending: list[Action] = field(default_factory=list)
-    listed: bool = False
-    ends: list[End] = field(default_factory=list)
+    listed: bool = False  # whether it asks for a list
+    ends: list[End] = field(default_factory=list)  # what it returned, once it has
 
 
 def _key(action: Action) -> Hashable:

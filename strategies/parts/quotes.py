@@ -83,13 +83,8 @@ def _offered(line: str) -> tuple[Offered, bool]:
 
 
 def found_quotes(offered: Sequence[Offered], evidence: Evidence, shortest: int = SHORTEST) -> list[Quote | None]:
-    """Find where each quote stands: in the document that it names, else in the first that has it; None where in none.
-
-    It takes time linear in the documents and the quotes, once for each quote.
-
-    Args:
-        shortest: how many letters and digits a quote has at least.
-    """
+    """Find where each quote, of so many letters and digits at least, stands: in the document that it names, else in the
+    first that has it; None where in none. It takes time linear in the documents and the quotes, for each quote."""
     texts = {passage.number: _Text(passage) for passage in evidence}
     return [next((quote for number in sorted(texts, key=lambda number: number != one.number)
                   if (quote := texts[number].find(one.text, shortest))), None) for one in offered]
@@ -170,30 +165,22 @@ def _bare(tokens: Iterator[tuple[str, int, int]]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A fact of a table: its cells, of which the last is its value.
-
-    Attributes:
-        number: of the document that it is from; None where the row names none.
-        found: whether its value stands in a document, word for word.
-    """
+    """A fact of a table: its cells, of which the last is its value."""
 
     cells: tuple[str, ...]
-    number: int | None = None
-    found: bool = False
+    number: int | None = None  # of the document that it is from; None where the row names none
+    found: bool = False  # whether its value stands in a document, word for word
 
 
 def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
-    """Read the rows of a table in a reply, lines with cells between `|`, without headings and repeats.
-
-    Args:
-        numbered: whether the last cell of a row is to be the number of its document.
-    """
+    """Read the rows of a table in a reply, lines with cells between `|`, without headings and repeats; `numbered` where
+    the last cell of a row is to be the number of its document."""
     rows: dict[FactRow, None] = {}
     for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines():
         if "|" not in line:
             continue
-        cells = [" ".join(cell.split())[:_LONGEST_CELL] for cell in line[:_LONGEST_ROW].strip().strip("|").split("|")]
-        cells = cells[:_MOST_CELLS]
+        split = line[:_LONGEST_ROW].strip().strip("|").split("|")[:_MOST_CELLS]
+        cells = [" ".join(cell.split())[:_LONGEST_CELL] for cell in split]
         bare = _DOCUMENT.fullmatch(cells[-1].strip(" *."))
         if numbered and bare and (len(cells) > 3 or is_only_citations(cells[-1])):  # its own cell: `[2]` or `2`
             row = FactRow(tuple(cells[:-1]), int(bare[1]))

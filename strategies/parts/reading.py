@@ -50,10 +50,8 @@ NO_ANSWER = "(no answer)"
 
 
 def revised(before: Draft, after: Draft, **figures: float) -> Draft:
-    """Return the later draft with the notes and figures of both, more figures, and the figure `revised`.
-
-    That is 1.0 where the two say different things, else 0.0.
-    """
+    """Return the later draft with the notes and figures of both, more figures, and the figure `revised`: 1.0 where the
+    two say different things, else 0.0."""
     changed = {"revised": float(fold(before.text) != fold(after.text))}
     return replace(after, notes=tuple(dict.fromkeys([*before.notes, *after.notes])),
                    figures={**before.figures, **after.figures, **figures, **changed})
@@ -68,10 +66,8 @@ _LINE = re.compile(_EMPHASIS + _GRADE + _EMPHASIS, re.IGNORECASE)
 
 
 def read_grade(text: str) -> Grade | None:
-    """Read the grade, from 0 to 3 as in the TREC Deep Learning track, of a reply without its thinking.
-
-    It is None where no line says one, or two lines say different ones.
-    """
+    """Read the grade, from 0 to 3 as in the TREC Deep Learning track, of a reply without its thinking; None where no
+    line says one, or two lines say different ones."""
     found = {match[1] for line in text.splitlines() if (match := _LINE.fullmatch(line.strip()))}
     return _GRADES[found.pop()] if len(found) == 1 else None
 
@@ -85,15 +81,10 @@ _QUERY = re.compile(rf"{_MARK}(?:search(?: for)?|query|look (?:for|up)){_COLON}"
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """What a check found; a draft is accepted where there is neither.
+    """What a check found; a draft is accepted where there is neither."""
 
-    Attributes:
-        faults: what is to be mended, each on one line.
-        queries: what is missing, to be searched for.
-    """
-
-    faults: tuple[str, ...] = ()
-    queries: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()  # what is to be mended, each on one line
+    queries: tuple[str, ...] = ()  # what is missing, to be searched for
 
 
 def read_critique(text: str, question: str) -> Critique:

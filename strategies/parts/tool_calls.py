@@ -30,17 +30,12 @@ _QUERY = re.compile(r'"query"\s?:\s?("(?:[^"\\]|\\.)*")')
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the conversation keeps it.
-
-    Attributes:
-        query: of a call of `search`; empty where it could not be read.
-        ends: whether it is a call of `finish`.
-    """
+    """A call as the conversation keeps it."""
 
     id: str
     name: str
-    query: str = ""
-    ends: bool = False
+    query: str = ""  # of a call of `search`; empty where it could not be read
+    ends: bool = False  # whether it is a call of `finish`
 
     @property
     def sent(self) -> dict[str, Any]:
@@ -59,10 +54,7 @@ def search_tools() -> tuple[Mapping[str, Any], ...]:
 
 def calls_of(reply: Reply, iteration: int) -> list[ToolCall]:
     """Return every call of the reply; where the server read none, those that the model wrote out as JSON in its text.
-
-    Args:
-        iteration: from 0, for the ids of calls that have none of their own, or one that another has.
-    """
+    One without an id of its own has one of the iteration."""
     calls: list[ToolCall] = []
     if not reply.tool_calls:
         text = outside_think(reply.text)[:_LONGEST_TEXT]

@@ -17,15 +17,10 @@ _POLAR = re.compile(r"(?:(yes|예|네)|(no|아니요|아니오))(?=\s*(?:[.,;:!�
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """The votes of drafts for answers.
+    """The votes of drafts for answers."""
 
-    Attributes:
-        answers: the drafts of each answer, in the order in which answers came up.
-        malformed: how many drafts hold no answer.
-    """
-
-    answers: tuple[tuple[Draft, ...], ...]
-    malformed: int
+    answers: tuple[tuple[Draft, ...], ...]  # the drafts of each answer, in the order in which answers came up
+    malformed: int  # how many drafts hold no answer
 
     @property
     def best(self) -> tuple[Draft, ...]:
@@ -59,11 +54,7 @@ class Votes:
 
 
 def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
-    """Group the drafts by their answer.
-
-    Args:
-        shown: evidence numbers that any prompt showed.
-    """
+    """Group the drafts by their answer; `shown` are the evidence numbers that any prompt showed."""
     answers: dict[tuple[str, str], list[Draft]] = {}
     for draft in drafts:
         if (key := answer_of(task, draft, shown)) is not None:

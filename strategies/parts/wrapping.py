@@ -6,18 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strategies.reading import fold
-from strategies.types import (
-    Asked,
-    Evidence,
-    Gathering,
-    Generate,
-    Passage,
-    Reasoning,
-    Recipe,
-    Search,
-    Task,
-    driven,
-)
+from strategies.types import Asked, Evidence, Gathering, Generate, Passage, Reasoning, Recipe, Search, Task, driven
 
 
 @dataclass(slots=True)
@@ -84,10 +73,8 @@ def watched(of: Reasoning, task: Task, seen: Seen) -> Recipe:
 
 
 def with_gathered(task: Task, query: str, evidence: Evidence) -> Task:
-    """Return the task with a retrieval that gives this evidence for this query, and searches for all others.
-
-    Queries that differ in case, punctuation and space alone are the same one.
-    """
+    """Return the task with a retrieval that gives this evidence for this query, however it is written, and searches for
+    all others."""
     over, known = task.retrieval, fold(query)
 
     def gathered(task: Task, query: str) -> Gathering:

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 from documents.errors import SettingsError
 from strategies.catalogue import REASONING, RETRIEVAL, SEARCH_ONLY
-from strategies.settings.exemplars import Exemplars, opened, unopened
-from strategies.settings.parameters import Inner, checked, default_of, hints_of, is_strategy, spread
+from strategies.settings.exemplars import Exemplars, opened
+from strategies.settings.parameters import checked, default_of, hints_of, is_strategy, spread
 from strategies.settings.plugins import Family as Family
 from strategies.settings.plugins import file_of, guarded, label_of, plugin
 from strategies.types import Reasoning, Retrieval
@@ -31,8 +31,7 @@ class Strategy:
     """A strategy with its parameters.
 
     Attributes:
-        said: how settings name it; where it was checked, as short as it can be: a name where nothing differs from the
-            defaults.
+        said: how settings name it; where it was checked, as short as it can be.
         label: what tables call it.
         values: its parameters, those that are strategies themselves as such; of a plug-in that was not loaded, as
             `said` has them.
@@ -78,8 +77,8 @@ class Strategy:
 
     @property
     def sources(self) -> dict[str, str]:
-        """Hashes of what it is made of and settings only name, by how they name it: the source of every part that is
-        none of the project's, and what files of worked examples say. Of a strategy that was loaded."""
+        """Hashes of what it is made of and settings only name, by how they name it: the sources of plug-ins, and what
+        files of worked examples say. Of a strategy that was loaded."""
         own = {self.kind: self.content} if self.content else {}
         own |= {one.file: one.content for one in self._exemplars}
         return own | {name: content for part in self.parts for name, content in part.sources.items()}
@@ -127,7 +126,7 @@ def chosen(family: Family, said: Any, execute: bool = True) -> Strategy:
     kind, name, given = _taken(family, said)
     try:
         if execute or kind in known(family):
-            return _opened(family, said, _LOADED if execute else _UNLOADED)
+            return _opened(family, said, execute)
         return Strategy(family, kind, said, name or _label(kind, given), given)
     except RecursionError:
         raise SettingsError(f"{family}: strategies within strategies beyond reason") from None
@@ -150,12 +149,12 @@ def sweep(family: Family, said: Any) -> Iterator[Any]:
     yield from ({"kind": kind, **({"name": name} if name else {}), **row} for row in rows)
 
 
-def _opened(family: Family, said: Any, inner: Inner) -> Strategy:
+def _opened(family: Family, said: Any, execute: bool) -> Strategy:
     kind, name, given = _taken(family, said)
     function, content = _function(family, kind), ""
     if kind not in known(family):
         content = plugin(family, kind, tuple(known(family))).content
-    values = checked(kind, function, given, inner)
+    values = checked(kind, function, given, partial(_value, execute))
     shown = {one: _shown(value, given[one]) for one, value in values.items() if _differs(value, function, one)}
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
     settings: Said = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
@@ -180,16 +179,14 @@ def _files(said: Any) -> Iterator[str]:
             yield from _files(value)
 
 
-def _inner(execute: bool, family: Family, said: Any) -> Strategy:
-    """Return a strategy that is a parameter of another."""
-    found = chosen(family, said, execute)
+def _value(execute: bool, what: str, said: Any) -> Strategy | Exemplars:
+    """Return a strategy or a file of examples that is a parameter of another strategy."""
+    if what == "exemplars":
+        return opened(said, execute)
+    found = chosen(cast(Family, what), said, execute)
     if found.kind == SEARCH_ONLY:
         raise SettingsError(f"reasoning: {SEARCH_ONLY} asks for no answer, and can be no part of another strategy")
     return found
-
-
-_LOADED, _UNLOADED = (Inner(partial(_inner, execute, "reasoning"), partial(_inner, execute, "retrieval"), read)
-                      for execute, read in ((True, opened), (False, unopened)))
 
 
 def _function(family: Family, kind: str) -> Callable[..., Any]:

@@ -22,15 +22,10 @@ _FIELDS = tuple(field.name for field in fields(Exemplar))
 
 @dataclass(frozen=True, slots=True)
 class Exemplars:
-    """The type of a strategy's parameter that settings give a file for, read when they are checked.
+    """The type of a strategy's parameter that settings give a file for, read when they are checked."""
 
-    Attributes:
-        file: as settings name it.
-        examples: in the file's order; none where settings that were checked before are only looked at.
-    """
-
-    file: str
-    examples: tuple[Exemplar, ...] = ()
+    file: str  # as settings name it
+    examples: tuple[Exemplar, ...] = ()  # in its order; none where settings that were checked before are looked at
 
     @property
     def content(self) -> str:
@@ -38,25 +33,15 @@ class Exemplars:
         return exemplars_hash(self.examples) or ""
 
 
-def opened(file: Any) -> Exemplars:
-    """Read the examples of a file that settings name; raise SettingsError where it cannot be read or does not fit."""
-    name = unopened(file).file
-    return Exemplars(name, read_exemplars(name))
-
-
-def unopened(file: Any) -> Exemplars:
-    """Return the file that settings name without reading it."""
+def opened(file: Any, reads: bool = True) -> Exemplars:
+    """Return a file that settings name, with its examples if it `reads` them; SettingsError where it does not fit."""
     if not isinstance(file, str | Path):
         raise SettingsError(f"exemplars: expected the path of a file, not {file!r:.80}")
-    return Exemplars(str(file))
+    return Exemplars(str(file), read_exemplars(file) if reads else ())
 
 
 def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
-    """Read the examples of the file, in its order.
-
-    Raises:
-        SettingsError: the file cannot be read, is empty, or a line does not fit: file, line, field, expected.
-    """
+    """Read the examples of the file, in its order; SettingsError says which line and field does not fit."""
     try:
         found = tuple(map(_exemplar, read_rows(local(path))))
     except BenchmarkError as error:

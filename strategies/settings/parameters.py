@@ -6,12 +6,11 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PlainValidator, TypeAdapter, ValidationError, ValidationInfo, create_model
 from pydantic.errors import PydanticUserError
 
 from documents.errors import SettingsError
@@ -22,22 +21,10 @@ _MOST_SETTINGS = 1_000  # that a sweep stands for; each is a cell of a run
 _TAKEN = ("kind", "name")  # which settings of every strategy have
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """What opens a strategy, or a file of worked examples, that is the value of a parameter."""
-
-    reasoning: Callable[[Any], Any]
-    retrieval: Callable[[Any], Any]
-    exemplars: Callable[[Any], Any]
-
-
 @cache
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotation of every parameter by name: those after the star in the function's signature.
-
-    Raises:
-        SettingsError: a parameter has no annotation, or one that cannot be resolved.
-    """
+    """Return the annotation of every parameter by name, those after the star in the function's signature; SettingsError
+    where one has none, or one that cannot be resolved."""
     try:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
@@ -52,18 +39,20 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: hints[name] for name in named}
 
 
-def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any], inner: Inner) -> dict[str, Any]:
+def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any],
+            opened: Callable[[str, Any], Any]) -> dict[str, Any]:
     """Return the values of the parameters that are given, each as its annotation demands, in the signature's order.
 
     Args:
         kind: what the strategy is called, for messages.
+        opened: returns the value of a `reasoning` or `retrieval` strategy, or of a file of `exemplars`.
 
     Raises:
         SettingsError: one line: an unknown or a missing parameter, or a value that does not fit.
     """
-    model = _model(function, inner)
+    model = _model(function)
     try:
-        values = model(**{str(name): value for name, value in given.items()})
+        values = model.model_validate({str(name): value for name, value in given.items()}, context=opened)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -82,11 +71,8 @@ def default_of(function: Callable[..., Any], name: str) -> Any:
 
 
 def spread(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings of a sweep one by one, where parameters that are no lists are given lists.
-
-    Raises:
-        SettingsError: a list is empty, or they are more than a run could ask.
-    """
+    """Yield the settings of a sweep one by one, where parameters that are no lists are given lists; SettingsError where
+    a list is empty, or they are more than a run could ask."""
     hints = hints_of(function)
     lists = {name: value for name, value in given.items()
              if isinstance(value, list) and name in hints and not _takes_several(hints[name])}
@@ -106,16 +92,20 @@ def is_strategy(hint: Any) -> bool:
 
 
 @cache
-def _model(function: Callable[..., Any], inner: Inner) -> type[BaseModel]:
-    opened = {Reasoning: Annotated[Any, PlainValidator(inner.reasoning)],
-              Retrieval: Annotated[Any, PlainValidator(inner.retrieval)],
-              Exemplars: Annotated[Any, PlainValidator(inner.exemplars)]}
+def _model(function: Callable[..., Any]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, hint in hints_of(function).items():
-        default = default_of(function, name)
-        fields[name] = (opened.get(_bare(hint), hint), ... if default is inspect.Parameter.empty else default)
+        default, bare = default_of(function, name), _bare(hint)
+        if bare in (Reasoning, Retrieval, Exemplars):
+            hint = Annotated[Any, PlainValidator(partial(_open, bare.__name__.lower()))]
+        fields[name] = (hint, ... if default is inspect.Parameter.empty else default)
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     return create_model(function.__name__, __config__=config, **fields)
+
+
+def _open(name: str, value: Any, info: ValidationInfo) -> Any:
+    assert info.context is not None
+    return info.context(name, value)
 
 
 def _bare(hint: Any) -> Any:

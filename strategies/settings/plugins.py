@@ -1,39 +1,30 @@
-"""Strategies that are none of the project's: from a Python file, or from an installed package's entry point.
+"""Strategies that are none of the project's, from a Python file or an installed package's entry point: what a function
+has to look like to be one, and how it is kept to the protocol while it is played.
 
 To take one is to execute its code, with all that the user may do: a file is executed where the user names it, or a file
 of settings that the user runs, and never for reading what a run left behind.
-
-What a function has to look like to be a strategy.
-
-Playing a strategy that is none of the project's: what its code raises or breaks of the protocol is a failure of the
-question, and never the end of the run, in whatever strategy it is a part of.
 """
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal, get_args
 
-from documents.errors import RagbedError, RecipeFailed, SettingsError
+from documents.errors import RecipeFailed, SettingsError
 from documents.types import digest
 from strategies.protocol import check_asked, draft_of
 from strategies.settings.parameters import hints_of
-from strategies.settings.source import (
-    RAISED_BY_CODE,
-    aside,
-    executed,
-    failing_line,
-    leading_parameters,
-    place_of,
-)
+from strategies.settings.source import Foreign, executed, leading_parameters, place_of
 from strategies.types import Passage
 
+Family = Literal["reasoning", "retrieval"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+USUAL = "recipe"
+"""The function of a file that needs no naming in tables."""
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query")}
 
 
@@ -44,43 +35,30 @@ def check_function(family: str, kind: str, function: Callable[..., Any]) -> None
         SettingsError: it is no generator function, is of the other family, or its settings are no annotated
             parameters after a star.
     """
-    where, shape = f"{family} strategy {kind}", f"def {_named(function)}({', '.join(_GIVEN[family])}, *, ...)"
+    named = str(getattr(function, "__name__", USUAL))
+    where, shape = f"{family} strategy {kind}", f"def {named}({', '.join(_GIVEN[family])}, *, ...)"
     if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
         raise SettingsError(f"{where}: it is async; a recipe is a plain generator, which ragbed plays: write {shape}")
     if not inspect.isgeneratorfunction(function):
         what = "is a function without a yield" if callable(function) else f"is no function, but {function!r:.40}"
-        raise SettingsError(f"{where}: {_named(function)} {what}; a recipe yields what it asks for, or ends with "
+        raise SettingsError(f"{where}: {named} {what}; a recipe yields what it asks for, or ends with "
                             "`return (yield from ...)`")
-    given, others = _leading(function), [name for name in _GIVEN if name != family]
-    if len(given) == len(_GIVEN[family]) and not _collects(function):
+    given, collects = _leading(function)
+    if len(given) == len(_GIVEN[family]) and not collects:
         hints_of(function)
         return
-    if tuple(given) == _GIVEN[others[0]]:
-        raise SettingsError(f"{where}: it takes {' and '.join(given)}, as {others[0]} strategies do; name it under "
-                            f"{others[0]}")
+    other = "retrieval" if family == "reasoning" else "reasoning"
+    if given == _GIVEN[other]:
+        raise SettingsError(f"{where}: it takes {' and '.join(given)}, as {other} strategies do; name it under {other}")
     raise SettingsError(f"{where}: expected {shape}, its settings after the star, not ({', '.join(given)}"
-                        f"{', and what it collects with a star' if _collects(function) else ''})")
+                        f"{', and what it collects with a star' if collects else ''})")
 
 
-def fitting_functions(module: ModuleType, family: str) -> list[str]:
-    """Return the names of a module's own functions that have the form of strategies of a family."""
-    return [name for name, value in vars(module).items() if inspect.isgeneratorfunction(value)
-            and value.__module__ == module.__name__ and len(_leading(value)) == len(_GIVEN[family])]
-
-
-def _leading(function: Callable[..., Any]) -> list[str]:
-    """The parameters before the star."""
-    return [one.name for one in inspect.signature(function).parameters.values()
-            if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-
-
-def _collects(function: Callable[..., Any]) -> bool:
-    return any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-               for one in inspect.signature(function).parameters.values())
-
-
-def _named(function: Any) -> str:
-    return str(getattr(function, "__name__", "recipe"))
+def _leading(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
+    """The parameters before the star, and whether it collects others."""
+    known = inspect.signature(function).parameters.values()
+    return (tuple(one.name for one in known if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)),
+            any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in known))
 
 
 def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,45 +69,33 @@ def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
         kind: what settings call it.
     """
 
+    def failed(said: str) -> RecipeFailed:
+        return RecipeFailed(f"{kind}: {said}")
+
+    def checked(check: Callable[[Any], object], value: Any) -> Any:
+        try:
+            with Foreign(failed):  # to show a value is to run its code
+                check(value)
+        except RecipeFailed as error:
+            raise error if error.__cause__ else failed(str(error)) from None
+        return value
+
     @wraps(function)
     def recipe(*given: Any, **values: Any) -> Generator[Any, Any, Any]:
+        inner, result = function(*given, **values), None
         try:
-            returned = yield from _checked(kind, function(*given, **values))
-        except RagbedError:
-            raise
-        except RAISED_BY_CODE as error:
-            raise RecipeFailed(f"{kind}: {failing_line(error)}") from error
-        with _naming(kind):
-            (_check_evidence if len(given) > 1 else _check_answer)(returned)
-        return returned
+            while True:
+                try:
+                    with Foreign(failed, StopIteration):
+                        asked = inner.send(result)
+                except StopIteration as end:
+                    return checked(_check_evidence if len(given) > 1 else _check_answer, end.value)
+                result = yield checked(check_asked, asked)
+        finally:
+            with Foreign(failed):
+                inner.close()
 
     return recipe
-
-
-def _checked(kind: str, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    result: Any = None
-    try:
-        while True:
-            try:
-                with aside():
-                    asked = inner.send(result)
-            except StopIteration as end:
-                return end.value
-            with _naming(kind):
-                check_asked(asked)
-            result = yield asked
-    finally:
-        with aside():
-            inner.close()
-
-
-@contextlib.contextmanager
-def _naming(kind: str) -> Iterator[None]:
-    """Says whose the breach is."""
-    try:
-        yield
-    except RecipeFailed as error:
-        raise RecipeFailed(f"{kind}: {error}") from None
 
 
 def _check_answer(value: Any) -> None:
@@ -143,28 +109,19 @@ def _check_evidence(value: Any) -> None:
                            "searches found")
 
 
-Family = Literal["reasoning", "retrieval"]
-FAMILIES: tuple[Family, ...] = get_args(Family)
-GROUPS: dict[Family, str] = {"reasoning": "ragbed.reasoning", "retrieval": "ragbed.retrieval"}
-"""The groups of entry points under which installed packages offer strategies."""
-USUAL = "recipe"
-"""The function of a file that needs no naming in tables."""
+def _offered(family: Family) -> list[EntryPoint]:
+    """The entry points under which installed packages offer strategies."""
+    return sorted(entry_points(group=f"ragbed.{family}"), key=lambda one: (one.name, one.value))
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A strategy from elsewhere.
+    """A strategy from elsewhere."""
 
-    Attributes:
-        kind: as settings name it: `my_strategy.py:recipe`, or an entry point's name.
-        content: a hash of its source; of a package's, with the package's name and version.
-        package: name and version of the package that offers it; empty for a file.
-    """
-
-    kind: str
+    kind: str  # as settings name it: `my_strategy.py:recipe`, or an entry point's name
     function: Callable[..., Any]
-    content: str
-    package: str = ""
+    content: str  # a hash of its source; of a package's, with the package's name and version
+    package: str = ""  # name and version of the package that offers it; empty for a file
 
 
 def file_of(kind: str) -> tuple[Path, str] | None:
@@ -183,20 +140,13 @@ def label_of(kind: str) -> str:
 
 def plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
     """Return the strategy of a file `FILE.py:FUNCTION`, relative to the current folder, or of an entry point of that
-    name.
-
-    Args:
-        known: the project's own strategies, for those who misspelt one.
-
-    Raises:
-        SettingsError: one line that says what is amiss, and where.
-    """
+    name; SettingsError says what is amiss, and where, and which are `known` to those who misspelt one."""
     place = file_of(kind)
     if place is not None:
         return _of_file(family, kind, *place)
     if kind.endswith(".py"):
         raise SettingsError(f"{family} strategy {kind}: name its function too, as in {kind}:{USUAL}")
-    found = [one for one in entry_points(group=GROUPS[family]) if one.name == kind]
+    found = [one for one in _offered(family) if one.name == kind]
     if not found:
         raise SettingsError(f"unknown {family} strategy {kind!r}; there are: {', '.join(known)}; one of your own is "
                             "FILE.py:FUNCTION")
@@ -208,7 +158,7 @@ def plugin(family: Family, kind: str, known: tuple[str, ...]) -> Plugin:
 
 def installed(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple[str, str, str]]:
     """Yield the strategies that installed packages offer; of one that cannot be used, its name, its package and why."""
-    for one in sorted(entry_points(group=GROUPS[family]), key=lambda one: (one.name, one.value)):
+    for one in _offered(family):
         if one.name in known:
             yield one.name, _package(one), f"not used: {one.name} is ragbed's own; offer it under another name"
             continue
@@ -222,7 +172,7 @@ def family_of(kind: str) -> Family:
     """Return which family the strategy of a file or of an entry point is of, by how it reads: nothing is executed."""
     place = file_of(kind)
     if place is None:
-        return next((family for family, group in GROUPS.items() if entry_points(group=group, name=kind)), "reasoning")
+        return next((family for family in FAMILIES if any(one.name == kind for one in _offered(family))), "reasoning")
     file, name = place
     return "retrieval" if leading_parameters(place_of(file), str(file), name) == 2 else "reasoning"
 
@@ -231,7 +181,8 @@ def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:
     module, content = executed(place_of(file), str(file))
     function = getattr(module, name, None)
     if function is None:
-        there = fitting_functions(module, family)
+        there = [name for name, value in vars(module).items() if inspect.isgeneratorfunction(value)
+                 and value.__module__ == module.__name__ and len(_leading(value)[0]) == len(_GIVEN[family])]
         raise SettingsError(f"{family} strategy {kind}: the file has no function {name!r}; " +
                             (f"of this family it has: {', '.join(there)}" if there else f"it has no {family} strategy"))
     check_function(family, kind, function)
@@ -241,11 +192,8 @@ def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:
 @cache
 def _of_package(family: Family, point: EntryPoint) -> Plugin:
     where = f"{family} strategy {point.name}, of {_package(point)}"
-    try:
-        with aside():
-            function = point.load()
-    except RAISED_BY_CODE as error:
-        raise SettingsError(f"{where}: {point.value}: {failing_line(error)}") from error
+    with Foreign(lambda said: SettingsError(f"{where}: {point.value}: {said}")):
+        function = point.load()
     check_function(family, where.removeprefix(f"{family} strategy "), function)
     return Plugin(point.name, function, digest(_package(point), point.value, _source(function)), _package(point))
 

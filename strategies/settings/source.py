@@ -5,23 +5,21 @@ import ast
 import contextlib
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.abc import ExecutionLoader
 from importlib.util import decode_source, find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
 from sysconfig import get_path
 from threading import RLock
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, TracebackType
 
-from documents.errors import BenchmarkError, SettingsError
+from documents.errors import BenchmarkError, RagbedError, SettingsError
 from documents.places import local
 from documents.types import digest
 
-# Code that others wrote raises what it likes, classes of its own too. What ends a program, an interrupt or the end of a
-# task, is no Exception, and goes on; SystemExit is what such code means to end itself with.
-RAISED_BY_CODE = (Exception, SystemExit)
 _MOST_BYTES = 1_000_000  # of a file; a strategy has a hundred lines
+_LONGEST = 1_000  # characters of an error
 _OURS = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
@@ -62,12 +60,8 @@ def executed(file: Path, named: str) -> tuple[ModuleType, str]:
     spec = spec_from_loader(name, loader)
     assert spec is not None
     module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up by its name
-    try:
-        with aside():
-            loader.exec_module(module)
-    except RAISED_BY_CODE as error:
-        del sys.modules[name]
-        raise SettingsError(f"{named}: {failing_line(error)}") from error
+    with Foreign(lambda said: SettingsError(f"{named}: {said}")):
+        loader.exec_module(module)
     return module, digest(text)
 
 
@@ -80,10 +74,8 @@ def place_of(path: Path) -> Path:
 
 
 def leading_parameters(file: Path, named: str, function: str) -> int:
-    """Count the parameters of a function of a file before the star; the file is read and not executed.
-
-    It is 0 where the file defines no such function. Errors are those of `executed` before it executes.
-    """
+    """Count the parameters of a function of a file before the star, 0 where it has no such function; the file is read
+    and not executed. Errors are those of `executed` before it executes."""
     tree, _ = _parsed(_read(file, named), file, named)
     return next((len(node.args.posonlyargs) + len(node.args.args) for node in ast.walk(tree)
                  if isinstance(node, ast.FunctionDef) and node.name == function), 0)
@@ -121,28 +113,47 @@ def _read(file: Path, named: str) -> str:
         raise SettingsError(f"{named}: no Python source: {error}") from error
 
 
-_ONE = RLock()
+class Foreign:
+    """Runs code of others: what it prints goes to standard error, what it raises is raised as one line.
 
+    Standard output is the command's own, for programs to read. One thread at a time may be inside, since the stream is
+    the whole process's. An interrupt passes, and so does what ragbed raised: it is a line already.
 
-@contextlib.contextmanager
-def aside() -> Iterator[None]:
-    """Send what is printed inside to standard error: standard output is the command's own, for programs to read.
-
-    One thread at a time may be inside, since the stream is the whole process's.
+    Args:
+        fail: makes the error to raise of the line.
+        passing: what passes too.
     """
-    with _ONE, contextlib.redirect_stdout(sys.stderr):
-        yield
+
+    _one = RLock()
+
+    def __init__(self, fail: Callable[[str], RagbedError], *passing: type[BaseException]) -> None:
+        self._fail = fail
+        self._passing: tuple[type[BaseException], ...] = (KeyboardInterrupt, RagbedError, *passing)
+        self._screen = contextlib.redirect_stdout(sys.stderr)
+
+    def __enter__(self) -> None:
+        self._one.acquire()
+        self._screen.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._screen.__exit__(kind, error, trace)
+        self._one.release()
+        if error is not None and not isinstance(error, self._passing):
+            raise self._fail(failing_line(error)) from error
 
 
 def failing_line(error: BaseException) -> str:
     """Describe what code raised in one line, with the last place of it that is no library's."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
+    said = ""
+    with contextlib.suppress(Exception, SystemExit, GeneratorExit):  # its text may be code too
+        said = str(error)[:_LONGEST]
     installed = (get_path("stdlib"), get_path("purelib"), get_path("platlib"), str(Path(__file__).parent.parent), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(installed)]
     at = f"{Path(own[-1].filename).name}:{own[-1].lineno}: " if own else ""
-    return " ".join(f"{at}{said}".split())
+    return " ".join(f"{at}{type(error).__name__}{': ' * bool(said)}{said}".split())
 
 
 def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:

@@ -31,15 +31,10 @@ _MARK = re.compile(r"[\s>]*(?:#{1,6}\s|[-*•–]\s|\(?\d{1,2}[.)]\s)?\s*")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer.
+    """A sentence of an answer."""
 
-    Attributes:
-        text: without its citations.
-        cited: the numbers that it cites itself, or, where it cites none, that the whole answer does.
-    """
-
-    text: str
-    cited: tuple[int, ...]
+    text: str  # without its citations
+    cited: tuple[int, ...]  # the numbers that it cites itself, or, where it cites none, that the whole answer does
 
 
 def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
@@ -118,11 +113,8 @@ _LINE = re.compile(r"^[ \t*_#>`(\[-]{0,8}(?:statement[ \t]?)?(\d{1,3})[*_`)\]]{0
 
 def graded(task: Task, statements: Sequence[Statement], evidence: Evidence) \
         -> Generator[Asked, Any, list[float | None]]:
-    """Ask the model how far the documents say each statement: 1, 0.5 or 0; None where the grade could not be read.
-
-    Args:
-        evidence: what the prompt shows: all documents, so that it begins as the answer's prompt does.
-    """
+    """Ask the model how far the documents say each statement: 1, 0.5 or 0; None where the grade could not be read. The
+    prompt shows all evidence, so that it begins as the answer's prompt does."""
     if not statements:
         return []
     listed = []
@@ -136,10 +128,8 @@ def graded(task: Task, statements: Sequence[Statement], evidence: Evidence) \
 
 
 def read_grades(text: str, count: int) -> list[float | None]:
-    """Read the grades of the statements 1 to `count`, thinking left out; of two lines with one number the last counts.
-
-    For a single statement the grade may be the whole reply.
-    """
+    """Read the grades of the statements 1 to `count`, thinking left out; of two lines with one number the last counts,
+    and for a single statement the grade may be the whole reply."""
     said = read_answer(text)[0][:_LONGEST_REPLY]
     found = {int(number): grade for number, line in _LINE.findall(said) if (grade := read_share(line)) is not None}
     if count == 1 and not found:
@@ -157,15 +147,10 @@ _SHORT = 40  # characters of a reply that is nothing but its grade
 
 @dataclass(frozen=True, slots=True)
 class Sufficiency:
-    """How far the model judged that the documents hold all that an answer needs.
+    """How far the model judged that the documents hold all that an answer needs."""
 
-    Attributes:
-        value: from 0 to 1; None where its reply could not be read.
-        missing: what it would search for; empty where it says nothing is missing, or does not say.
-    """
-
-    value: float | None
-    missing: str = ""
+    value: float | None  # from 0 to 1; None where its reply could not be read
+    missing: str = ""  # what it would search for; empty where it says nothing is missing, or does not say
 
 
 def judged(task: Task, evidence: Evidence) -> Generator[Asked, Any, Sufficiency]:
@@ -177,10 +162,8 @@ def judged(task: Task, evidence: Evidence) -> Generator[Asked, Any, Sufficiency]
 
 
 def read_sufficiency(text: str) -> Sufficiency:
-    """Read the last grade and the last missing thing that lines of a reply name, its thinking left out.
-
-    A reply of a few words without such a line is taken for the grade itself.
-    """
+    """Read the last grade and the last missing thing that lines of a reply name, its thinking left out; a reply of a
+    few words without such a line is taken for the grade itself."""
     said = read_answer(text)[0][:_LONGEST_REPLY]
     grades = [grade for line in _GRADE.findall(said) if (grade := read_share(line)) is not None]
     whole = read_share(said) if not grades and len(said) <= _SHORT else None
@@ -195,16 +178,11 @@ _LONGEST_QUOTE = 300  # characters
 
 @dataclass(frozen=True, slots=True)
 class StatementCheck:
-    """What the check found of one statement.
-
-    Attributes:
-        value: how well it is supported, from 0 to 1; None where that could not be told.
-        flaw: what is wrong with its citations or numbers, in words; empty where nothing in particular is.
-    """
+    """What the check found of one statement."""
 
     statement: Statement
-    value: float | None
-    flaw: str = ""
+    value: float | None  # how well it is supported, from 0 to 1; None where that could not be told
+    flaw: str = ""  # what is wrong with its citations or numbers, in words
 
 
 @dataclass(frozen=True, slots=True)

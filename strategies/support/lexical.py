@@ -114,8 +114,8 @@ _POLAR = re.compile(rf"(?<![{_SYLLABLE}])(?:예|네|아니요|아니오)(?![{_SY
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of its content words, and pairs of neighbouring characters of scripts without word spaces.
 
-    Korean counts among these, since particles join its words; the most common particles and endings are left out.
-    Numbers in digits are no words: they are compared as values.
+    Korean counts among these, its most common particles and endings left out. Numbers in digits are no words: they are
+    compared as values.
     """
     plain = normal(_ENDINGS.sub(" ", _POLAR.sub(" ", text)))
     return frozenset(word for word in _cutter().of(plain) if not word[0].isdecimal())
@@ -138,12 +138,7 @@ _WHOLE, _FIRST = 6, 1
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well a sentence stands in documents.
-
-    Attributes:
-        value: from 0 to 1.
-        absent: numbers and dates that they do not state.
-    """
+    """How well a sentence stands in documents, from 0 to 1, and the numbers and dates that they do not state."""
 
     value: float
     absent: tuple[str, ...] = ()
