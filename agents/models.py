@@ -30,21 +30,13 @@ _SEARCHES = 512  # questions of such a strategy at once: their searches are made
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A named model.
+    """A named model."""
 
-    Attributes:
-        name: as the user wrote it; never holds a secret.
-        identity: what the journal knows it by: its served name, or `sha256:` and the weights' hash.
-        served: the name in the request body.
-        remote: where it is served; None for a local model.
-        weights: the local model's file; None where it is remote, or absent and not needed.
-    """
-
-    name: str
-    identity: str
-    served: str
-    remote: Address | None = None
-    weights: Path | None = None
+    name: str  # as the user wrote it; never holds a secret
+    identity: str  # what the journal knows it by: its served name, or `sha256:` and the weights' hash
+    served: str  # the name in the request body
+    remote: Address | None = None  # where it is served; None for a local model
+    weights: Path | None = None  # the local model's file; None where it is remote, or absent and not needed
 
 
 def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Target:

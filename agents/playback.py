@@ -28,16 +28,13 @@ class Runtime:
     """Searches, calls, chunks and limits that a question is played with.
 
     Attributes:
-        search: the chunks of a search, best first.
         ask: one model call; gets the deadline in `time.monotonic` seconds, and who is told its pieces as they come.
-        key: the journal key of a call, for checking a resumed question.
-        chunk: a chunk by id, for resuming.
     """
 
-    search: Callable[[Search], Awaitable[Sequence[Chunk]]]
+    search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # the chunks of a search, best first
     ask: Callable[[Generate, float, Tell | None], Awaitable[CallOutcome]]
-    key: Callable[[Generate], str]
-    chunk: Callable[[str], Chunk]
+    key: Callable[[Generate], str]  # the journal key of a call, for checking a resumed question
+    chunk: Callable[[str], Chunk]  # a chunk by id, for resuming
     limits: Limits
 
 
@@ -47,8 +44,6 @@ class Playback:
 
     Attributes:
         started: in `time.monotonic` seconds; for one that was resumed as if it had never been interrupted.
-        told: how many steps of the trace those who watch were told of.
-        watched: whether somebody is told of its steps, and of the pieces of replies as they come.
     """
 
     task: Task
@@ -61,8 +56,8 @@ class Playback:
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
     started: float = field(default_factory=time.monotonic)
-    told: int = 0
-    watched: bool = False
+    told: int = 0  # how many steps of the trace those who watch were told of
+    watched: bool = False  # whether somebody is told of its steps, and of the pieces of replies as they come
     _passages: dict[str, Passage] = field(default_factory=dict)
     _recipe: Any = None
     _listed: bool = False

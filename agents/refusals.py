@@ -85,15 +85,10 @@ def _quoted(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of asking for one reply.
+    """A way of asking for one reply."""
 
-    Attributes:
-        pieces: whether in pieces rather than in one.
-        counted: whether with the tokens that the pieces took, which a reply in one says unasked.
-    """
-
-    pieces: bool = False
-    counted: bool = False
+    pieces: bool = False  # whether in pieces rather than in one
+    counted: bool = False  # whether with the tokens that the pieces took, which a reply in one says unasked
 
     def body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the request's body with these wishes, for pieces."""

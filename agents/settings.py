@@ -132,12 +132,11 @@ class Context:
     """A model's context.
 
     Attributes:
-        tokens: that prompt and reply may have together.
         whole_reply: whether a prompt is refused that leaves less than the reply may take, as servers with a stated
             context do; llama.cpp's replies with what is left.
     """
 
-    tokens: int
+    tokens: int  # that prompt and reply may have together
     whole_reply: bool = True
 
     def room(self, reply: int) -> int:

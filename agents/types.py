@@ -41,26 +41,19 @@ class DecisionStep:
 
 @dataclass(frozen=True, slots=True)
 class GenerateStep:
-    """One model call as it was sent and answered.
-
-    Attributes:
-        key: the call's journal key.
-        shown: the evidence numbers that the messages showed.
-        gathering: whether the retrieval strategy made it.
-        tool_calls: that the reply asks for, as the server sent them.
-    """
+    """One model call as it was sent and answered."""
 
     purpose: str
-    key: str
+    key: str  # the call's journal key
     messages: tuple[Message, ...]
-    shown: tuple[int, ...]
+    shown: tuple[int, ...]  # the evidence numbers that the messages showed
     text: str
     reasoning: str
     finish_reason: str
     usage: Usage
     failure: Failure | None = None
-    tool_calls: tuple[Mapping[str, Any], ...] = ()
-    gathering: bool = False
+    tool_calls: tuple[Mapping[str, Any], ...] = ()  # that the reply asks for, as the server sent them
+    gathering: bool = False  # whether the retrieval strategy made it
 
 
 Step = SearchStep | GenerateStep | DecisionStep
@@ -87,32 +80,25 @@ class Answer:
     """The end of one question.
 
     Attributes:
-        text: the final answer with its citations; empty where there is none.
-        cited: evidence numbers cited and shown, in order of first mention.
-        invalid_citations: numbers cited that no prompt of the reasoning strategy showed.
         tagged: whether the answer stood in its tags or fields; None where none were asked for, or no reply to read.
-        notes: short tags, such as `no_sub_questions`, `cut`.
-        evidence: all that was found, in the order in which it was found.
         shown: the evidence numbers that the reasoning strategy's prompts showed, those of the last prompt of an answer
             first and in its order; of what was only gathered, all of it, best first. What was found and dropped, or
             stood in a prompt of the retrieval strategy alone, is not among them.
-        usage: as recorded, whether or not it was paid this time.
-        figures: what the strategy measured on its way, by name.
     """
 
     outcome: Outcome
-    text: str
+    text: str  # the final answer with its citations; empty where there is none
     refused: bool
-    cited: tuple[int, ...]
-    invalid_citations: tuple[int, ...]
-    evidence: Evidence
+    cited: tuple[int, ...]  # evidence numbers cited and shown, in order of first mention
+    invalid_citations: tuple[int, ...]  # numbers cited that no prompt of the reasoning strategy showed
+    evidence: Evidence  # all that was found, in the order in which it was found
     trace: tuple[Step, ...]
-    usage: Usage
+    usage: Usage  # as recorded, whether or not it was paid this time
     tagged: bool | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # short tags, such as `no_sub_questions`, `cut`
     failure: Failure | None = None
     cost: Cost = Cost()
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)  # what the strategy measured on its way, by name
     shown: tuple[int, ...] = ()
 
     @property

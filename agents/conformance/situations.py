@@ -26,14 +26,12 @@ class Situation:
     Attributes:
         finds: what searches find: some of five documents, by the query; the same ones always, as where evidence is
             placed beforehand; a new one each time, without end; or nothing.
-        changes: of the task.
-        models: how many of `MODELS` it is played with.
     """
 
     name: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)  # of the task
     finds: Literal["some", "same", "new", "nothing"] = "some"
-    models: int = 2
+    models: int = 2  # how many of `MODELS` it is played with
 
     @property
     def rules(self) -> str:

@@ -250,17 +250,12 @@ _NAME = re.compile(r"[^\W\d]\w{0,59}(?: \w{1,60}){0,9}")
 
 @dataclass(frozen=True, slots=True)
 class ProgramLine:
-    """One line of a program.
-
-    Attributes:
-        value: None where it cannot be worked out.
-        error: why it cannot; empty where it can.
-    """
+    """One line of a program."""
 
     name: str
     expression: str
-    value: Value | None = None
-    error: str = ""
+    value: Value | None = None  # None where it cannot be worked out
+    error: str = ""  # why it cannot; empty where it can
 
     def __str__(self) -> str:
         """Return the line with its value, as in `growth = (120 - 100) / 100 = 0.2`, or error; `≈` shows rounding."""

@@ -31,21 +31,17 @@ class Strategy:
     """A strategy with its parameters.
 
     Attributes:
-        said: how settings name it; where it was checked, as short as it can be.
-        label: what tables call it.
         values: its parameters, those that are strategies themselves as such; of a plug-in that was not loaded, as
             `said` has them.
-        content: a hash of the source of a plug-in that was loaded; else empty.
-        samples: how many it draws of one question, those that each draws itself counted.
     """
 
     family: Family
     kind: str
-    said: Said
-    label: str
+    said: Said  # how settings name it; where it was checked, as short as it can be
+    label: str  # what tables call it
     values: Mapping[str, Any]
-    content: str = ""
-    samples: int = 1
+    content: str = ""  # a hash of the source of a plug-in that was loaded; else empty
+    samples: int = 1  # how many it draws of one question, those that each draws itself counted
 
     @property
     def function(self) -> Callable[..., Any]:
