@@ -133,11 +133,8 @@ def read_state(path: Path) -> State:
 
 
 def restore(play: Playback, results: Sequence[Mapping[str, Any]]) -> None:
-    """Bring a fresh playback to where the recorded results leave it, with what they used of its budget.
-
-    Raises:
-        RecipeMismatch: the recipe asks for something other than what was recorded, or the index lacks what was found.
-    """
+    """Bring a fresh playback to where the recorded results leave it, with what they used of its budget. Raises
+    RecipeMismatch: the recipe asks for something other than what was recorded, or the index lacks what was found."""
     for entry in results:
         node = "generate" if "asked" in entry else "search"
         wanted = [*map(search_hash, play.searches()), *map(play.runtime.key, play.calls())]

@@ -42,11 +42,8 @@ class LocalServer:
         return self._child.pid if self._child is not None else None
 
     async def address(self) -> Address:
-        """Return where the server listens; it is started where it does not run.
-
-        Raises:
-            ModelError: it does not start; the message ends with the last lines of its log.
-        """
+        """Return where the server listens; it is started where it does not run. Raises ModelError: it does not start;
+        the message ends with the last lines of its log."""
         async with self._starting:
             if self._at is None or self._child is None or self._child.returncode is not None:
                 await self.aclose()
