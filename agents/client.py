@@ -5,7 +5,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from agents.limits import CallClock, CallSlot, CallSlots
 from agents.refusals import IN_ONE, Way, Ways, is_overload, refusal
@@ -148,7 +148,14 @@ class ModelClient:
                 parameters = self.parameters(action, max_tokens, repeat)
                 return await self._persist(action, parameters, clock, place, progress, tell)
         except TimeoutError:
-            _late(question, loop.time(), self.limits.seconds, progress)
+            tries = f" after {progress.attempts} attempts" if progress.attempts > 1 else ""
+            last = f"; before that: {progress.last}" if progress.last else ""
+            if question is not None and loop.time() >= question:
+                when = tries if progress.attempts else " before the call was sent"
+                raise CallTimeout(f"the question's deadline passed{when}{last}", "timeout_question",
+                                  progress.attempts) from None
+            raise CallTimeout(f"no reply within the call's {self.limits.seconds:g} s{tries}{last}", "timeout_call",
+                              progress.attempts) from None
         finally:
             self._places.give_back(place)
 
@@ -191,7 +198,10 @@ class ModelClient:
                     raise failure
                 wait = retry_after(answer.headers)
                 if is_overload(answer.status, answer.body, wait):
-                    self._step_aside(failure, wait, clock, place, progress)
+                    progress.last = str(failure)
+                    stands = self._places.refused(place, wait)
+                    _check_time(failure, wait, stands, clock.left)
+                    clock.stand_still(stands)
                     continue
             except ConnectionError as error:
                 failure = CallError(f"{self.name}: no whole reply: {clean(str(error), at.key)}", "connection",
@@ -208,14 +218,6 @@ class ModelClient:
         if not reply.usage.prompt_tokens:
             self._ways.came_uncounted(way)
         return reply, timings(data)
-
-    def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: CallSlot,
-                    progress: _Progress) -> None:
-        """Let go of the place, as the server asks; raise the failure where it asks for more time than is left."""
-        progress.last = str(failure)
-        wait = self._places.refused(place, asked)
-        _check_time(failure, asked, wait, clock.left)
-        clock.stand_still(wait)
 
     async def _pause(self, failure: CallError, asked: float | None, clock: CallClock, progress: _Progress) -> None:
         """Wait before the next attempt; raise the failure where there is none, or no time for one."""
@@ -250,12 +252,3 @@ def _check_time(failure: CallError, asked: float | None, wait: float, left: floa
     if wait >= left:
         asks = f"; the server asks for {asked:.0f} s more" if asked else ""
         raise CallError(f"{failure}{asks}; {max(left, 0):.0f} s were left", failure.kind, failure.attempts)
-
-
-def _late(question: float | None, now: float, seconds: float, progress: _Progress) -> NoReturn:
-    tries = f" after {progress.attempts} attempts" if progress.attempts > 1 else ""
-    last = f"; before that: {progress.last}" if progress.last else ""
-    if question is not None and now >= question:
-        when = tries if progress.attempts else " before the call was sent"
-        raise CallTimeout(f"the question's deadline passed{when}{last}", "timeout_question", progress.attempts)
-    raise CallTimeout(f"no reply within the call's {seconds:g} s{tries}{last}", "timeout_call", progress.attempts)

@@ -83,7 +83,7 @@ class LocalServer:
         assert child.stdin is not None
         assert child.stdout is not None
         order = {"model": str(self._weights.resolve()), "key": key, "context": self._settings.context,
-                 "threads": self._settings.threads or _threads(), "parent": os.getpid()}
+                 "threads": self._settings.threads or max(processors() - 1, 1), "parent": os.getpid()}
         child.stdin.write(json.dumps(order).encode() + b"\n")
         await child.stdin.drain()
         line = await child.stdout.readline()
@@ -121,7 +121,3 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
     here = str(Path(__file__).resolve().parent.parent)
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))}
-
-
-def _threads() -> int:
-    return max(processors() - 1, 1)

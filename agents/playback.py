@@ -115,7 +115,9 @@ class Playback:
         searches = self.searches()
         entry = {"actions": [search_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
-        results = [tuple(map(self._number, chunks)) for chunks in found]
+        known = self._passages
+        results = [tuple(known.setdefault(chunk.id, Passage(len(known) + 1, chunk)) for chunk in chunks)
+                   for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
         self._send(results if self._listed else results[0])
@@ -225,9 +227,6 @@ class Playback:
                 return asked
             value = [] if asked == [] else None
         raise RecipeFailed(f"the strategy made {MOST_DECISIONS} decisions in a row without asking for anything")
-
-    def _number(self, chunk: Chunk) -> Passage:
-        return self._passages.setdefault(chunk.id, Passage(len(self._passages) + 1, chunk))
 
     def _account(self, action: Generate, one: CallOutcome) -> None:
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("", finish_reason="")

@@ -124,12 +124,9 @@ class Scripted:
         if callable(self.library):
             return list(map(self.library, searches))
         library = self.library if isinstance(self.library, Mapping) else {"": self.library}
-        return [list(map(_chunk, library.get(search.query, library.get("", ()))))[:search.k] for search in searches]
-
-
-def _chunk(text: str) -> Chunk:
-    name = digest(text)[:12]
-    return Chunk(name, name, "plain", 0, len(text), text)
+        found = [library.get(search.query, library.get("", ()))[:search.k] for search in searches]
+        return [[Chunk(digest(text)[:12], digest(text)[:12], "plain", 0, len(text), text) for text in texts]
+                for texts in found]
 
 
 def answering(call: Generate, text: str, refused: bool = False) -> Reply:

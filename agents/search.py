@@ -215,8 +215,12 @@ class Searcher(Generic[Asked]):
         if key in self._found:
             return self._found[key]
         if key not in self._asked:
-            if (known := self._look_up(query, k)) is not None:
-                return self._found.setdefault(key, known)
+            if self._kept:
+                request = self._kept.request(query, k)
+                if (found := self._kept.searches.find(request)) is not None:
+                    return self._found.setdefault(key, list(found.hits))
+                if self.retriever is None:
+                    raise miss(request, self._kept.name)
             self._waiting.append(query)
             self._asked[key] = asyncio.create_task(self._search(query, k))
         return await asyncio.shield(self._asked[key])
@@ -231,13 +235,6 @@ class Searcher(Generic[Asked]):
             return [hit.chunk for hit in await self.hits(Within(scope, action.query), action.k or self.k)]
 
         return search
-
-    def _look_up(self, query: Asked, k: int) -> list[Hit] | None:
-        request = self._kept.request(query, k) if self._kept else {}
-        found = self._kept.searches.find(request) if self._kept else None
-        if found is None and self.retriever is None:
-            raise miss(request, self._kept.name if self._kept else "nothing")
-        return None if found is None else list(found.hits)
 
     async def _search(self, query: Asked, k: int) -> list[Hit]:
         async with self._turn:

@@ -151,20 +151,22 @@ def _opened(family: Family, said: Any, execute: bool) -> Strategy:
     if kind not in known(family):
         content = plugin(family, kind, tuple(known(family))).content
     values = checked(kind, function, given, partial(_value, execute))
-    shown = {one: _shown(value, given[one]) for one, value in values.items() if _differs(value, function, one)}
+    shown = {}
+    for one, value in values.items():
+        default = default_of(function, one)
+        if isinstance(value, Strategy):  # as short as it can be
+            shown |= {one: value.said} if value.said != getattr(default, "__name__", None) else {}
+        elif value != default:  # a number as it was understood
+            shown[one] = value if isinstance(value, bool | int | float | str) else given[one]
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
     settings: Said = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
-    samples = _samples(function, values)
+    own = values.get("samples", (function.__kwdefaults__ or {}).get("samples", 1))
+    parts = [value.samples for value in values.values() if isinstance(value, Strategy)]
+    samples = (own if isinstance(own, int) else 1) * max(parts, default=1)
     if samples > _MOST_SAMPLES:
         raise SettingsError(f"{family} strategy {kind}: it draws {samples:,} samples of one question, one within "
                             f"another; {_MOST_SAMPLES:,} are the most")
     return Strategy(family, kind, settings, label, values, content, samples)
-
-
-def _samples(function: Callable[..., Any], values: Mapping[str, Any]) -> int:
-    own = values.get("samples", (function.__kwdefaults__ or {}).get("samples", 1))
-    parts = [value.samples for value in values.values() if isinstance(value, Strategy)]
-    return (own if isinstance(own, int) else 1) * max(parts, default=1)
 
 
 def _files(said: Any) -> Iterator[str]:
@@ -201,20 +203,6 @@ def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
         raise SettingsError(f"{family}: a name is one line of at most {_LONGEST_NAME} characters that can be printed, "
                             f"not {name!r:.80}")
     return said["kind"], name, {one: value for one, value in said.items() if one not in ("kind", "name")}
-
-
-def _differs(value: Any, function: Callable[..., Any], parameter: str) -> bool:
-    default = default_of(function, parameter)
-    if isinstance(value, Strategy):
-        return value.said != getattr(default, "__name__", None)
-    return bool(value != default)
-
-
-def _shown(value: Any, given: Any) -> Any:
-    """A parameter as settings have it: a strategy as short as it can be, a number as it was understood."""
-    if isinstance(value, Strategy):
-        return value.said
-    return value if isinstance(value, bool | int | float | str) else given
 
 
 def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values: Mapping[str, Any]) -> str:
