@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,13 +59,14 @@ class Strategy:
 
     @property
     def parts(self) -> tuple[Strategy, ...]:
-        """The strategies that it is made of, as far as they are known without loading it."""
-        return tuple(value for value in self.values.values() if isinstance(value, Strategy))
+        """It and all strategies that it is made of, as far as they are known without loading it."""
+        inner = (value.parts for value in self.values.values() if isinstance(value, Strategy))
+        return self, *chain.from_iterable(inner)
 
     @property
     def has_plugins(self) -> bool:
         """Whether a part of it is none of the project's."""
-        return self.is_plugin or any(part.has_plugins for part in self.parts)
+        return any(part.is_plugin for part in self.parts)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -75,24 +77,19 @@ class Strategy:
     def sources(self) -> dict[str, str]:
         """Hashes of what it is made of and settings only name, by how they name it: the sources of plug-ins, and what
         files of worked examples say. Of a strategy that was loaded."""
-        own = {self.kind: self.content} if self.content else {}
-        own |= {one.file: one.content for one in self._exemplars}
-        return own | {name: content for part in self.parts for name, content in part.sources.items()}
+        return {part.kind: part.content for part in self.parts if part.content} | {
+            one.file: one.content for one in self.exemplars}
 
     @property
     def exemplars(self) -> tuple[Exemplars, ...]:
         """The files of worked examples that it and its parts show, of a strategy that was loaded."""
-        return (*self._exemplars, *(one for part in self.parts for one in part.exemplars))
-
-    @property
-    def _exemplars(self) -> tuple[Exemplars, ...]:
-        return tuple(value for value in self.values.values() if isinstance(value, Exemplars))
+        return tuple(value for part in self.parts for value in part.values.values() if isinstance(value, Exemplars))
 
     @property
     def is_loaded(self) -> bool:
         """Whether all that it needs to be played was executed and read."""
-        return ((bool(self.content) or not self.is_plugin) and all(one.examples for one in self._exemplars)
-                and all(part.is_loaded for part in self.parts))
+        return (all(part.content or not part.is_plugin for part in self.parts)
+                and all(one.examples for one in self.exemplars))
 
     def loaded(self) -> Strategy:
         """Return the strategy ready to be played; SettingsError where a plug-in or a file cannot be loaded."""
