@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One call that succeeded: requests sent, seconds from the first to the end, and what llama.cpp's server says about
-    its own speed."""
+    """One call that succeeded: requests sent, seconds from the first to the end, and llama.cpp's own `timings`."""
 
     reply: Reply
     attempts: int
@@ -57,15 +56,9 @@ class ModelClient:
     def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint | Address, price: Pricer,
                  limits: CallLimits, temperature: float | None = 0.0, effort: str | None = None,
                  context: Context | None = None) -> None:
-        self.name = name
-        self.identity = identity
-        self.limits = limits
-        self.context = context
-        self._temperature = temperature
-        self._effort = effort
-        self._served = served
-        self._endpoint = endpoint
-        self._price = price
+        self.name, self.identity, self.limits, self.context = name, identity, limits, context
+        self._temperature, self._effort = temperature, effort
+        self._served, self._endpoint, self._price = served, endpoint, price
         self._places = CallSlots(limits.concurrency, limits.seconds)
         self._connecting = asyncio.Lock()
         self._accepted = False
@@ -98,10 +91,8 @@ class ModelClient:
         sent: dict[str, Any] = {"max_tokens": max_tokens}
         temperature = self._temperature
         if temperature is not None:
-            temperature = temperature if action.temperature is None else action.temperature
-            sent["temperature"] = temperature
-        effort = action.effort or self._effort
-        if effort is not None:
+            temperature = sent["temperature"] = temperature if action.temperature is None else action.temperature
+        if (effort := action.effort or self._effort) is not None:
             sent["reasoning_effort"] = effort
         if action.stop:
             sent["stop"] = list(action.stop)
@@ -118,8 +109,7 @@ class ModelClient:
         return sent
 
     async def ready(self) -> None:
-        """Load and start what has to be, so that the first question's clock does not pay for it; raise ModelError where
-        a local server does not start."""
+        """Load and start what has to be, so that the first question's clock does not pay; ModelError where it fails."""
         await self._connected()
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,

@@ -59,10 +59,8 @@ class Journal:
         self._failed: dict[str, Failure] = {}
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
-        """Hold this while a call is made, so that an equal one of another cell waits and gets the same outcome.
-
-        Else the later of two outcomes would stand in the journal, and a replay would differ from the run.
-        """
+        """Hold this while a call is made, so that an equal one of another cell waits and gets the same outcome. Else
+        the later of two outcomes would stand in the journal, and a replay would differ from the run."""
         if self.database is None or self.mode == "live":
             return nullcontext()
         return self._turns.setdefault(key, asyncio.Lock())

@@ -193,10 +193,8 @@ Item = TypeVar("Item")
 
 
 async def in_window(items: Iterable[Item], window: int, work: Callable[[Item], Awaitable[None]]) -> None:
-    """Work on all items, at most `window` at once; the next begins as soon as one is done.
-
-    What ends one ends them all, with its own error.
-    """
+    """Work on all items, at most `window` at once; the next begins as soon as one is done. What ends one ends them all,
+    with its own error."""
     left = iter(items)
 
     async def drain() -> None:

@@ -23,14 +23,11 @@ _ENOUGH = 5.0  # seconds for a child to end by itself
 
 
 class LocalServer:
-    """Serves one GGUF file on a random loopback port under a random key.
-
-    Starts with the first `address()`, and again whenever it is found dead then.
-    """
+    """Serves one GGUF file on a random loopback port under a random key. Starts with the first `address()`, and again
+    whenever it is found dead then."""
 
     def __init__(self, weights: Path, settings: LocalSettings) -> None:
-        self._weights = weights
-        self._settings = settings
+        self._weights, self._settings = weights, settings
         self._starting = asyncio.Lock()
         self._child: asyncio.subprocess.Process | None = None
         self._log: IO[bytes] | None = None

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agents import catalogue
-from agents.catalogue import HUB, check, found_on_disk, hub_place, sha256_of
+from agents.catalogue import HUB, check, hub_place, sha256_of
 from agents.client import ModelClient
 from agents.journal import Journal, Model
 from agents.relevance import RelevanceJudges
@@ -61,7 +61,7 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
             raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
         return _local(spec, Path(rest).expanduser(), known)
     if spec.startswith(HUB):
-        return _local(spec, hub_place(spec) if known else found_on_disk(spec), known)
+        return _local(spec, hub_place(spec, absent=bool(known)), known)
     return _catalogued(spec, calls)
 
 

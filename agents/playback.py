@@ -132,10 +132,8 @@ class Playback:
                 "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._seconds()}
 
     def take_asked(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
-        """Take the outcomes of the pending calls, go on, and return the entry for the state.
-
-        Where they used more tokens than the question may, it ends, even if these were its last calls.
-        """
+        """Take the outcomes of the pending calls, go on, and return the entry for the state. Where they used more
+        tokens than the question may, it ends, even if these were its last calls."""
         entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked],
                  "seconds": self._seconds()}
         ended: Failure | None = None
@@ -210,9 +208,7 @@ class Playback:
                 asked = self._next(value)
                 self._listed, self.pending = isinstance(asked, list), actions_of(asked)
             except StopIteration as end:
-                draft = draft_of(end.value)
-                self.draft = without_sub_answers(draft) if self.task.with_sub_answers else draft
-                self.pending = []
+                self.draft, self.pending = without_sub_answers(draft_of(end.value), self.task), []
         except RecipeFailed as error:
             self._stop(Failure("strategy", hide_keys(str(error))))
 

@@ -29,8 +29,7 @@ class BadReply(ValueError):
 
 
 def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
-    """Return the reply that a parsed body holds, its text parsed where a schema was asked for; raise BadReply where
-    there is no message in it."""
+    """Return the reply that a parsed body holds, its text parsed if it `wants_object`; BadReply where there is none."""
     choices = data.get("choices") if isinstance(data, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None

@@ -77,8 +77,7 @@ class Searches:
         self._database, self._reads = database, mode != "live"
 
     def taken(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
-        """Return what is kept for the request, else what is made now and kept; raise the ReplayMiss of `miss` where
-        nothing is kept, and nothing is there to make it with."""
+        """Return what is kept for the request, else what is made now and kept; where neither can be, raise a `miss`."""
         known = self.find(request)
         if known is None:
             if make is None:
@@ -164,8 +163,7 @@ class KeptSearches(Generic[Asked]):
 
 @dataclass(slots=True)
 class SearchTimes:
-    """Queries and seconds that a retriever's searches took: the first, which loads and builds what it needs, and those
-    after it."""
+    """Queries and seconds of a retriever's first search, which loads what it needs, and of those after it."""
 
     first: float | None = None
     alone: int = 0

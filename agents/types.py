@@ -183,10 +183,8 @@ def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
 
 
 def wire_message(message: Message) -> dict[str, Any]:
-    """Return a message as chat completions have it; what only tools need stands there only where they are used.
-
-    A message that calls tools and says nothing has no content: some servers refuse an empty one.
-    """
+    """Return a message as chat completions have it; what only tools need stands there only where they are used. A
+    message that calls tools and says nothing has no content: some servers refuse an empty one."""
     sent: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         sent |= {"content": message.content or None, "tool_calls": list(message.tool_calls)}
@@ -208,10 +206,8 @@ def reply_from_json(fields: Mapping[str, Any]) -> Reply:
 
 
 def without_key(reply: Reply, key: str) -> Reply:
-    """Return the reply with `[key]` where the server echoed its key, plainly or escaped as in JSON.
-
-    This is the one place where replies lose it: the parts of each text are joined by now, and nothing is stored yet.
-    """
+    """Return the reply with `[key]` where the server echoed its key, plainly or escaped as in JSON. This is the one
+    place where replies lose it: the parts of each text are joined by now, and nothing is stored yet."""
     text = json.dumps(outcome_to_json(reply), ensure_ascii=False)
     hidden = text
     for shown in (json.dumps(key)[1:-1], key):

@@ -78,10 +78,8 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a recipe decided, for the trace and for those who watch: yielded alone, answered with None.
-
-    `what` is a word or two, such as `searches again`, and `why` a short line for a reader.
-    """
+    """What a recipe decided, for the trace and for those who watch: yielded alone, answered with None. `what` is a word
+    or two, such as `searches again`, and `why` a short line for a reader."""
 
     what: str
     why: str = ""
@@ -148,11 +146,9 @@ class Draft:
 
     @classmethod
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:
-        """Read answer, citations and refusal from the structured reply where there is one, else from the tags.
-
-        The form is what was asked for: answer tags, the fields of a schema, or neither. Fields that did not come, and a
-        reply cut before its answer tag, are not well-formed; a whole reply without tags may be an answer.
-        """
+        """Read answer, citations and refusal from the structured reply where there is one, else from the tags. The form
+        is what was asked for: answer tags, the fields of a schema, or neither. Fields that did not come, and a reply
+        cut before its answer tag, are not well-formed; a whole reply without tags may be an answer."""
         cut = reply.finish_reason == "length"
         notes = (*notes, "cut") if cut else notes
         if isinstance(reply.parsed, Mapping):  # what the answer cites in brackets counts too
@@ -246,10 +242,8 @@ class Task:
 
 def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
            came: Callable[[Any, Any], None] = lambda asked, result: None) -> Generator[Any, Any, End]:
-    """Play a recipe inside another one to its end, and return what it returns.
-
-    Whatever it asks for, each of a list alone, goes out as `rewrite` returns it; `came` is told that and its result.
-    """
+    """Play a recipe inside another one to its end, and return what it returns. Whatever it asks for, each of a list
+    alone, goes out as `rewrite` returns it; `came` is told that and its result."""
     with contextlib.closing(recipe):
         result: Any = None
         while True:

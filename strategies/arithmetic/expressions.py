@@ -267,11 +267,9 @@ class ProgramLine:
 
 
 def run(text: str) -> tuple[ProgramLine, ...]:
-    """Work out the first 40 lines of the program in a reply, each with the names of those before it.
-
-    Lines `name = expression` are read, with or without a list mark, code marks and a comment after `#`. What such a
-    line itself says to come to, after a second `=` or `≈`, is dropped. Every other line is no part of the program.
-    """
+    """Work out the first 40 lines of the program in a reply, each with the names of those before it. Lines `name =
+    expression` are read, with or without a list mark, code marks and a comment after `#`. What such a line itself says
+    to come to, after a second `=` or `≈`, is dropped. Every other line is no part of the program."""
     names: dict[str, Value] = {}
     lines: list[ProgramLine] = []
     for line in text[:_LONGEST_REPLY].splitlines():

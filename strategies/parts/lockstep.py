@@ -26,11 +26,9 @@ class Lockstep:
     _known: dict[Hashable, list[tuple[Action, Any]]] = field(default_factory=dict)
 
     def run(self, recipes: Sequence[Generator[Asked, Any, End]]) -> Generator[Asked, Any, list[End]]:
-        """Play the recipes to their ends, and return what they return, in order.
-
-        Decisions pass through; of several recipes' each begins with the number of the recipe that made it, from 1. A
-        recipe that breaks a limit ends the question as it would alone.
-        """
+        """Play the recipes to their ends, and return what they return, in order. Decisions pass through; of several
+        recipes' each begins with the number of the recipe that made it, from 1. A recipe that breaks a limit ends the
+        question as it would alone."""
         players = [_Player(self._played + place, recipe) for place, recipe in enumerate(recipes)]
         self._played += len(players)
         try:

@@ -11,11 +11,9 @@ _CONSTANT = 60  # of reciprocal ranks: Cormack et al. 2009
 
 
 def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
-    """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first.
-
-    A passage's score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go
-    to what an earlier list, and in it an earlier rank, holds. `bound` says how many are kept.
-    """
+    """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first. A passage's
+    score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go to what an
+    earlier list, and in it an earlier rank, holds. `bound` says how many are kept."""
     places: dict[int, list[int]] = {}
     for one in lists:
         for rank, number in enumerate(dict.fromkeys(passage.number for passage in one), start=1):
@@ -38,10 +36,8 @@ def in_order(lists: Iterable[Sequence[Passage]]) -> Evidence:
 
 
 def bound(lists: Sequence[Evidence], keep: int | None) -> int:
-    """Return how many passages are kept: `keep`, or where that is None as many as the longest list has.
-
-    What many searches found is then compared with what one found over equally much evidence.
-    """
+    """Return how many passages are kept: `keep`, or where that is None as many as the longest list has. What many
+    searches found is then compared with what one found over equally much evidence."""
     return max(map(len, lists), default=0) if keep is None else keep
 
 

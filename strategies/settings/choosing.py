@@ -75,8 +75,7 @@ class Strategy:
 
     @property
     def sources(self) -> dict[str, str]:
-        """Hashes of what it is made of and settings only name, by how they name it: the sources of plug-ins, and what
-        files of worked examples say. Of a strategy that was loaded."""
+        """Hashes of the sources of its plug-ins, and of its files of worked examples, by name, once it was loaded."""
         return {part.kind: part.content for part in self.parts if part.content} | {
             one.file: one.content for one in self.exemplars}
 
@@ -203,8 +202,7 @@ def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """What differs from the defaults; the strategies that it is made of come first, without their parameter's name
-    where no other parameter is a strategy."""
+    """What differs from the defaults: first strategies, without their parameter's name where it is the only one."""
     hints = hints_of(function)
     alone = sum(map(is_strategy, hints.values())) == 1
     inner = [f"{'' if alone else f'{name}='}{values[name].label}" for name in shown if is_strategy(hints[name])]
