@@ -16,7 +16,7 @@ from documents import Chunk, Document, digest
 from experiments import Benchmark, Cell, Gold, Plan, Question, Record, RunFolder, RunSettings, Timing
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.judges.asking import ask_judge, graded_of
+from experiments.judges import ask_judge, graded_of
 from experiments.metrics import scored_result
 from experiments.running.gold import match
 from experiments.running.identity import manifest_for

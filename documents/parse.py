@@ -45,11 +45,7 @@ def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
 
 
 def prepare(source: str) -> Callable[[bytes, str], Parsed]:
-    """Import the parser for that name.
-
-    Raises:
-        DocumentError: the suffix is unknown.
-    """
+    """Import the parser for that name; DocumentError where the suffix is unknown."""
     problem = unknown_type(source)
     if problem is not None:
         raise DocumentError(source, problem)

@@ -26,11 +26,7 @@ class Row:
     within: str = ""
 
     def fail(self, field: str, expected: str, found: object) -> NoReturn:
-        """Refuse the record.
-
-        Raises:
-            BenchmarkError: always, with file, line, field and what was expected.
-        """
+        """Refuse the record by a BenchmarkError, which says file, line, field and what was expected."""
         where = f"{self.file}, line {self.line}, field {self.within}{field}"
         raise BenchmarkError(f"{where}: expected {expected}, found {_short(found)}")
 
@@ -140,17 +136,17 @@ def _json_whole(file: Path) -> Iterator[Row]:
     """The rows of a list, or of one object; `line` counts records, since a record may stand on several lines."""
     content = read_json(file)
     for number, record in enumerate(content if isinstance(content, list) else [content], start=1):
-        if not isinstance(record, dict):
-            raise BenchmarkError(f"{file}, record {number}: expected a JSON object, found {_short(record)}")
-        yield Row(file, number, record)
+        yield _row(file, number, record, f"{file}, record {number}: expected a JSON object")
+
+
+def _row(file: Path, number: int, record: object, expected: str) -> Row:
+    if not isinstance(record, dict):
+        raise BenchmarkError(f"{expected}, found {_short(record)}")
+    return Row(file, number, record)
 
 
 def read_json(file: Path) -> Any:
-    """Return the content of a whole file of JSON.
-
-    Raises:
-        BenchmarkError: it cannot be read as JSON.
-    """
+    """Return the content of a whole file of JSON; BenchmarkError where it cannot be read as JSON."""
     try:
         return loads(read_text(file))
     except ValueError as error:
@@ -175,18 +171,13 @@ def _json_lines(file: Path) -> Iterator[Row]:
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             content = line.removeprefix(b"\xef\xbb\xbf").strip()
-            if content:
-                yield Row(file, number, _object(content, f"{file}, line {number}"))
-
-
-def _object(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        record = loads(line.decode("utf-8"))
-    except ValueError as error:
-        raise BenchmarkError(f"{where}: expected one JSON object in UTF-8: {error}") from error
-    if not isinstance(record, dict):
-        raise BenchmarkError(f"{where}: expected one JSON object, found {_short(record)}")
-    return record
+            if not content:
+                continue
+            expected = f"{file}, line {number}: expected one JSON object"
+            try:
+                yield _row(file, number, loads(content.decode("utf-8")), expected)
+            except ValueError as error:
+                raise BenchmarkError(f"{expected} in UTF-8: {error}") from error
 
 
 def _parquet(file: Path) -> Iterator[Row]:

@@ -91,7 +91,8 @@ def _glob(pattern: Path) -> Iterator[Source]:
     entered = {parent for match in matches for parent in match.parents}
     for match in matches:
         relative = str(match.relative_to(base))
-        linked = _linked_folder(base, match)
+        above = match.parents[:len(match.relative_to(base).parts) - 1]
+        linked = next((parent for parent in reversed(above) if parent.is_symlink()), None)
         if linked is not None:
             yield Source(linked, _portable(str(linked.relative_to(base))), _LINKED_FOLDER)
         elif match.is_symlink():
@@ -100,11 +101,6 @@ def _glob(pattern: Path) -> Iterator[Source]:
             yield _named(match, relative)
         elif match not in entered and match != base:
             yield Source(match, _portable(relative), "a folder; to search it, name it without a pattern")
-
-
-def _linked_folder(base: Path, match: Path) -> Path | None:
-    above = match.parents[:len(match.relative_to(base).parts) - 1]
-    return next((parent for parent in reversed(above) if parent.is_symlink()), None)
 
 
 def _named(path: Path, relative: str) -> Source:

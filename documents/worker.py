@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from documents.errors import DocumentError
 from documents.parse import parse_document, prepare
@@ -23,13 +24,18 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _limit_memory()
+
+    def say(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message).encode() + b"\n")
+        answers.flush()
+
     for line in sys.stdin.buffer:
         request = json.loads(line)
         prepare(request["relative"])
-        _say(answers, {"ready": True})
-        _alarm(request["deadline"])
-        _say(answers, _answer(request))
-        _alarm(None)
+        say({"ready": True})
+        _alarm(int(request["deadline"]) + 10)
+        say(_answer(request))
+        _alarm(0)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -45,11 +51,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(path: Path, largest: int) -> bytes:
-    """Return the bytes of a file.
-
-    Raises:
-        DocumentError: it cannot be read, is empty, or has more than `largest` bytes.
-    """
+    """Return the bytes of a file; DocumentError where it cannot be read, is empty, or has more than `largest` bytes."""
     try:
         with path.open("rb") as file:
             data = file.read(largest + 1)
@@ -60,11 +62,6 @@ def read(path: Path, largest: int) -> bytes:
     if len(data) > largest:
         raise DocumentError(str(path), f"larger than the limit of {largest:,} bytes")
     return data
-
-
-def _say(answers: BinaryIO, message: dict[str, Any]) -> None:
-    answers.write(json.dumps(message).encode() + b"\n")
-    answers.flush()
 
 
 def _limit_memory() -> None:
@@ -78,13 +75,10 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
-def _alarm(deadline: float | None) -> None:
-    """The kernel ends this process some seconds after the deadline, even where the parent is gone."""
-    if sys.platform == "win32":
-        return
-    import signal
-
-    signal.alarm(0 if deadline is None else int(deadline) + 10)
+def _alarm(seconds: int) -> None:
+    """The kernel ends this process some seconds after the deadline, even where the parent is gone; 0 ends the wait."""
+    if sys.platform != "win32":
+        signal.alarm(seconds)
 
 
 if __name__ == "__main__":

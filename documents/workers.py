@@ -44,8 +44,12 @@ class Worker:
             return DocumentError(source.relative, "not read: reading was ended")
         used = self._process is not None
         process = self._started()
-        _send(process, {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
-                        "largest": self._largest})
+        assert process.stdin is not None
+        request = {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
+                   "largest": self._largest}
+        with suppress(BrokenPipeError):  # the answer that does not come will tell
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
         ready, _ = _line(process, _START)
         if ready is None and used:  # it died between two files, so this one is not to blame
             self.close()
@@ -77,9 +81,11 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
+            # The child finds this package where the parent found it, installed or not.
+            paths = [str(Path(__file__).resolve().parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "documents.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env=_environment())
+                stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
         return self._process
 
     def _death(self, process: subprocess.Popen[bytes], late: bool, ready: bool) -> str:
@@ -89,20 +95,6 @@ class Worker:
             return f"not parsed within {self._deadline:g} seconds"
         what = "the parser died" if ready else "the parser did not start"
         return f"{what}: signal {signal.Signals(-code).name}" if code and code < 0 else f"{what}: exit status {code}"
-
-
-def _environment() -> dict[str, str]:
-    """The child finds this package where the parent found it, installed or not."""
-    here = str(Path(__file__).resolve().parent.parent)
-    inherited = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([here, inherited] if inherited else [here])}
-
-
-def _send(process: subprocess.Popen[bytes], request: dict[str, Any]) -> None:
-    assert process.stdin is not None
-    with suppress(BrokenPipeError):  # the answer that does not come will tell
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
 
 
 def _line(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, Any] | None, bool]:
@@ -161,11 +153,7 @@ def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: 
 
 
 def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARGEST) -> Document:
-    """Return the document in one file; its source is the file's name.
-
-    Raises:
-        DocumentError: it cannot be read.
-    """
+    """Return the document in one file; its source is the file's name; DocumentError where it cannot be read."""
     (result,) = read_documents(find_sources([path]), deadline, 1, largest)
     if isinstance(result, DocumentError):
         raise result

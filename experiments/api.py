@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from documents.errors import SettingsError
@@ -74,17 +73,13 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def open_run(path: str | Path) -> Run:
-    """Open a finished run by its folder.
-
-    Raises:
-        RunError: there is no run, it has not finished, or its summary is damaged.
-    """
+    """Open a finished run by its folder; RunError where there is no run, it has not finished, or its summary is
+    damaged."""
     with ExitStack() as undone:
         folder = RunFolder.existing(Path(path))
         undone.callback(folder.close)

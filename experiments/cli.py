@@ -5,6 +5,7 @@ import io
 import sys
 from collections.abc import Callable
 from importlib import metadata, util
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -115,16 +116,11 @@ def check_packages() -> str | None:
     for name in _PACKAGES:
         spec = util.find_spec(name)
         origin = spec.origin if spec else None
-        if origin is None or '__distribution__ = "ragbed"' not in _source(origin):
+        if origin is None or '__distribution__ = "ragbed"' not in Path(origin).read_text(encoding="utf-8"):
             owners = set(metadata.packages_distributions().get(name, ())) - {"ragbed"}
             return (f"the package {name!r} belongs to {', '.join(sorted(owners)) or 'something else'} here, "
                     "not to ragbed; install ragbed into an environment of its own")
     return None
-
-
-def _source(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ class Timing(Stored):
     replayed: int
     paid: float | None
     finished: str
-    retried: int = 0  # records of earlier versions do not say
+    retried: int = 0
 
 
 class Record(Stored):

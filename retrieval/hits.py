@@ -1,11 +1,15 @@
 """Small things that several retrievers do with what others found."""
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import repeat
+from math import fsum, isfinite
 from numbers import Real
+from typing import TypeVar
 
 from retrieval.types import Hit
+
+T = TypeVar("T", bound=Hashable)
 
 DECIMALS = 6
 """Of a cosine or a score: what differs by less is a tie, which the number of threads must not decide."""
@@ -27,7 +31,7 @@ def number(value: object) -> float | None:
         found = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return found if isfinite(found) else None
 
 
 def scaled(scores: Sequence[float]) -> list[float]:
@@ -37,6 +41,30 @@ def scaled(scores: Sequence[float]) -> list[float]:
     if highest - least <= 10 ** -DECIMALS * max(abs(least), abs(highest)):
         return [1.0] * len(scores)
     return [(score - least) / (highest - least) for score in scores]
+
+
+def reciprocal_ranks(ranks: Iterable[Mapping[T, int]], weights: Iterable[float] | None = None,
+                     constant: int = 60) -> dict[T, float]:
+    """Return for each item the sum of weight / (constant + rank) over the lists that hold it.
+
+    The sum does not depend on the order of the lists, so that what is tied stays tied. Source: Cormack, Clarke,
+    Buettcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009, eq. 1.
+
+    Args:
+        ranks: of each list, the rank of each of its items, from 1.
+        weights: one for each list; None for 1 each.
+    """
+    parts: dict[T, list[float]] = {}
+    for weight, places in zip(repeat(1.0) if weights is None else weights, ranks, strict=False):
+        for item, rank in places.items():
+            parts.setdefault(item, []).append(weight / (constant + rank))
+    return {item: fsum(each) for item, each in parts.items()}
+
+
+def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
+    """Return the first of each list, then the second of each, and so on."""
+    held = list(lists)
+    return [one[at] for at in range(max(map(len, held), default=0)) for one in held if at < len(one)]
 
 
 def continued(first: Sequence[Hit], rest: Iterable[Hit], k: int) -> list[Hit]:

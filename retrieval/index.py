@@ -70,25 +70,20 @@ class Index:
             folder = settled(Path(path))
             state = _state(folder)
             try:
-                opened = cls._whole(folder, embedder, verify)
-            except IndexFolderError:
+                manifest = read_manifest(folder)
+                if embedder is not None:
+                    check_embedder(manifest, embedder, folder)
+                check_files(manifest, folder, verify)
+                opened = cls(folder, manifest, embedder)
+            except (IndexFolderError, OSError) as error:
                 if _state(settled(Path(path))) == state:
+                    if isinstance(error, OSError):
+                        raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
                     raise
             else:
                 if _state(settled(Path(path))) == state:
                     return opened
         raise IndexFolderError(f"{path} is being replaced again and again: wait for those who build it")
-
-    @classmethod
-    def _whole(cls, folder: Path, embedder: Embedder | None, verify: bool) -> Index:
-        try:
-            manifest = read_manifest(folder)
-            if embedder is not None:
-                check_embedder(manifest, embedder, folder)
-            check_files(manifest, folder, verify)
-            return cls(folder, manifest, embedder)
-        except OSError as error:
-            raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
 
     @property
     def content(self) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -41,35 +42,18 @@ def _of_machine(proc: Path) -> int | None:
         return None
 
 
-def _of_groups(proc: Path, cgroups: Path) -> list[int | None]:
-    left: list[int | None] = []
+def _of_groups(proc: Path, cgroups: Path) -> Iterator[int]:
+    """What is left to each control group (of version 2) that the process is in, and to those that hold it."""
     for line in _lines(proc / "self" / "cgroup"):
-        controllers, _, path = line.partition(":")[2].partition(":")
-        if controllers == "":  # version 2
-            left += _upwards(cgroups, path, "memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            left += _upwards(cgroups / "memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                             "total_inactive_file")
-    return left
-
-
-def _upwards(root: Path, path: str, limit: str, used: str, reclaimable: str) -> list[int | None]:
-    own = root / path.strip("/")
-    return [_left(folder, limit, used, reclaimable) for folder in (own, *own.parents)
-            if folder == root or root in folder.parents]
-
-
-def _left(folder: Path, limit: str, used: str, reclaimable: str) -> int | None:
-    most, now = _number(folder / limit), _number(folder / used)
-    if most is None or now is None:
-        return None
-    cached = [int(line.split()[1]) for line in _lines(folder / "memory.stat") if line.split()[0] == reclaimable]
-    return max(most - now + sum(cached), 0)
-
-
-def _number(path: Path) -> int | None:
-    text = "".join(_lines(path)).strip()
-    return int(text) if text.isdigit() else None  # `max` is no limit
+        own = cgroups / line.removeprefix("0::").strip("/")
+        for folder in (own, *own.parents) if line.startswith("0::") else ():
+            if folder != cgroups and cgroups not in folder.parents:
+                break
+            most, now = ("".join(_lines(folder / f"memory.{name}")).strip() for name in ("max", "current"))
+            if most.isdigit() and now.isdigit():  # `max` is no limit
+                cached = [int(line.split()[1]) for line in _lines(folder / "memory.stat")
+                          if line.startswith("inactive_file ")]
+                yield max(int(most) - int(now) + sum(cached), 0)
 
 
 def _lines(path: Path) -> list[str]:

@@ -74,8 +74,15 @@ class Pool:
         spans = self.embedder.windows(contents)
         texts = [content[start:end] for content, windows in zip(contents, spans, strict=True)
                  for start, end in windows]
+        total, done = len(set(texts)), 0
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            progress("embed", done, total)
+
         self._firsts = np.cumsum([0, *map(len, spans)])
-        self._vectors = _embedded(texts, self.embedder, progress)
+        self._vectors = self.embedder.embed_passages(texts, advance)
 
     def windows(self, rows: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.intp]]:
         """Return the vectors of the chunks in these rows, and where those of each begin."""
@@ -147,8 +154,12 @@ class Scope:
         if not len(rows) or k < 1:
             return [[] for _ in queries]
         vectors, starts = self._windows if among is None else self.pool.windows(np.asarray(self.rows)[rows])
-        return [[(int(rows[place]), cosine) for place, cosine in _best(query, vectors, starts, k)]
-                for query in queries]  # one by one: the product of two matrices may differ in the last digits, and ties
+        found = []
+        for query in queries:  # one by one: the product of two matrices may differ in the last digits, and ties
+            cosines = np.maximum.reduceat(vectors @ query, starts).round(DECIMALS)
+            best = np.argsort(-cosines, kind="stable")[:k]
+            found.append(list(zip(rows[best].tolist(), cosines[best].tolist(), strict=True)))
+        return found
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
         return windows_of(chunks, self.pool.known, lambda document: "", lambda: self.embedder)
@@ -156,23 +167,6 @@ class Scope:
     @cached_property
     def _windows(self) -> tuple[Matrix, NDArray[np.intp]]:
         return self.pool.windows(np.asarray(self.rows))
-
-
-def _embedded(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:
-    total, done = len(set(texts)), 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        progress("embed", done, total)
-
-    return embedder.embed_passages(texts, advance)
-
-
-def _best(query: Matrix, vectors: Matrix, starts: NDArray[np.intp], k: int) -> Iterator[tuple[int, float]]:
-    best = np.maximum.reduceat(vectors @ query, starts).round(DECIMALS)
-    order = np.argsort(-best, kind="stable")[:k].tolist()
-    return zip(order, best[order].tolist(), strict=True)
 
 
 _OPEN = 512

@@ -211,7 +211,8 @@ def choose(settings: VectorSettings, count: int, dimension: int) -> ChosenVector
     """
     if not isinstance(settings, Auto):
         return ChosenVectors(settings.fitted(count, dimension), "as set")
-    room, whose = _room(settings)
+    free = free_memory() if settings.memory is None else None
+    room, whose = (settings.memory, "") if free is None else (free // FREE_SHARE, ", half of what is free")
     usual: list[Decided] = [Hnsw(), Hnsw(codes="sq8")]
     if count <= FLAT_LIMIT:
         usual = [Flat(), Flat(codes="sq8")]
@@ -222,20 +223,8 @@ def choose(settings: VectorSettings, count: int, dimension: int) -> ChosenVector
         return ChosenVectors(usual[0].fitted(count, dimension), why)
     fits = next((place for place, size in enumerate(sizes) if size <= room), None)
     place = sizes.index(min(sizes)) if fits is None else fits
-    large = _told(sizes[place] if fits is None else sizes[place - 1])
+    large, limit = (ByteSize(size).human_readable(decimal=True, separator=" ")
+                    for size in (sizes[place] if fits is None else sizes[place - 1], room))
     small = ", and this is the smallest" if fits is None else ""
     return ChosenVectors(usual[place].fitted(count, dimension),
-                  f"{why}, and {large} do not fit into {_told(room)} of memory{whose}{small}")
-
-
-def _room(settings: Auto) -> tuple[int | None, str]:
-    if settings.memory is not None:
-        return settings.memory, ""
-    free = free_memory()
-    return (None if free is None else free // FREE_SHARE), ", half of what is free"
-
-
-def _told(size: int) -> str:
-    unit, name = next(((unit, name) for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= unit),
-                      (1, "bytes"))
-    return f"{size / unit:.{0 if unit == 1 else 1}f} {name}"
+                         f"{why}, and {large} do not fit into {limit} of memory{whose}{small}")

@@ -85,7 +85,11 @@ class VectorIndex:
             _learn(index, vectors, choice.settings)
         # The graph depends on the order in which the vectors come.
         faiss.omp_set_num_threads(choice.settings.threads if isinstance(choice.settings, Hnsw) else processors())
-        _reserve(index, len(vectors))
+        # Room for that many vectors at once: what grows by doubling takes three times its size while it grows.
+        stored = faiss.downcast_index(getattr(index, "storage", None) or getattr(index, "refine_index", None) or index)
+        if hasattr(stored, "codes"):
+            stored.codes.resize(len(vectors) * stored.code_size)
+            stored.codes.resize(0)
         for start in range(0, len(vectors), BLOCK):
             index.add(_block(vectors[start:start + BLOCK]))
             if advance is not None:
@@ -118,7 +122,8 @@ class VectorIndex:
         faiss = _faiss()
         allowed = len(self) if among is None else int(np.count_nonzero(among))
         if not allowed or not k or not len(queries):
-            return _nothing(len(queries), k)
+            shape = len(queries), k
+            return np.full(shape, np.finfo(np.float32).min, np.float32), np.full(shape, -1, np.int64)
         faiss.omp_set_num_threads(1 if len(queries) == 1 else processors())
         bits = None if among is None else np.packbits(among, bitorder="little")
         chosen = {} if bits is None else {"sel": faiss.IDSelectorBitmap(bits)}
@@ -135,11 +140,7 @@ class VectorIndex:
         return vectors
 
     def write(self, path: Path) -> None:
-        """Write faiss's own file format.
-
-        Raises:
-            OSError: the disk is full, say.
-        """
+        """Write faiss's own file format; OSError where the disk is full, say."""
         faiss = _faiss()
         try:
             faiss.write_index(self._index, str(path))
@@ -196,15 +197,6 @@ def _compared(codes: Codes, dimension: int) -> Any:
     if codes == "float32":
         return faiss.IndexFlatIP(dimension)
     return faiss.IndexScalarQuantizer(dimension, _quantised(codes), faiss.METRIC_INNER_PRODUCT)
-
-
-def _reserve(index: Any, count: int) -> None:
-    """Room for that many vectors at once: what grows by doubling takes three times its size while it grows."""
-    faiss = _faiss()
-    stored = faiss.downcast_index(getattr(index, "storage", None) or getattr(index, "refine_index", None) or index)
-    if hasattr(stored, "codes"):
-        stored.codes.resize(count * stored.code_size)
-        stored.codes.resize(0)
 
 
 def _quantised(codes: Codes) -> int:
@@ -272,10 +264,6 @@ def _plan(settings: Decided, index: Any, k: int, allowed: int, chosen: dict[str,
         return index, probed
     again = max(min(settings.candidates, index.ntotal / k), 1)
     return index, faiss.IndexRefineSearchParameters(k_factor=again, base_index_params=probed)
-
-
-def _nothing(queries: int, k: int) -> tuple[Matrix, NDArray[np.int64]]:
-    return np.full((queries, k), np.finfo(np.float32).min, np.float32), np.full((queries, k), -1, np.int64)
 
 
 def _faiss() -> Any:

@@ -1,6 +1,4 @@
 """Lines of a scripted server, and replies, that call tools."""
-from __future__ import annotations
-
 import json
 
 from strategies import Reply

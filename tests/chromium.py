@@ -1,6 +1,4 @@
 """A Chromium for the tests of the report: what opens a page, and what watches that it stays by itself."""
-from __future__ import annotations
-
 import shutil
 from contextlib import contextmanager
 

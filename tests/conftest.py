@@ -1,6 +1,4 @@
 """Fixtures that several files share: a scripted chat server, the command line, and a small run to give it."""
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -255,11 +253,8 @@ class Town:
     def records(self) -> list[dict[str, Any]]:
         from experiments import RunFolder
 
-        folder = RunFolder.existing(self.run)
-        try:
+        with contextlib.closing(RunFolder.existing(self.run)) as folder:
             return [record.model_dump() for record in folder.records(traces=True)]
-        finally:
-            folder.close()
 
     def hashes(self) -> list[str]:
         """The hash of every result."""
@@ -275,6 +270,12 @@ class Town:
             return f"1. What is town {number}?\n2. How many people live in town {number}?\n3. How many are counted?"
         return [f"<Answer>{number * 111} people [1]</Answer>", f"<Answer>{REFUSAL}</Answer>", "",
                 "<Answer>7 [9]</Answer>", f"It is {number * 111}."][number % 5]
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is embedded is kept for this test alone."""
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

@@ -1,6 +1,4 @@
 """How the time of something grows with its size: what a loaded machine slows down at both sizes alike."""
-from __future__ import annotations
-
 import time
 
 _TIMES = 8  # four times as much of something linear takes four times as long, of something quadratic sixteen times

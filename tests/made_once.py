@@ -1,6 +1,4 @@
 """What every run in this process would make anew, made once: most of the time of a small run."""
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager

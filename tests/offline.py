@@ -1,6 +1,4 @@
 """The command on another machine, as it were: no network, no models, no caches."""
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

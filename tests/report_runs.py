@@ -1,6 +1,4 @@
 """A run put together by hand, for the tests of the report, and its page taken apart again."""
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,6 +1,4 @@
 """Calls at once follow what the server takes: fewer when it refuses them for their number, more as they succeed."""
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

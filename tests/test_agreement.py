@@ -1,6 +1,4 @@
 """How far judges, repeats of one and people agree: `ragbed judge`, its figures and its sheets."""
-from __future__ import annotations
-
 import csv
 import json
 import re

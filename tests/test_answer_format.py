@@ -1,6 +1,4 @@
 """Answer formats: the same strategies asked for tags, or for a JSON object under a schema."""
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 """Arithmetic that a model wrote: exact, bounded, and never run as code."""
-from __future__ import annotations
-
 import operator
 from datetime import date
 from fractions import Fraction

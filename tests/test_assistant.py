@@ -1,12 +1,9 @@
 """The served form of the graph: asks, streams, and keeps its states where a checkpointer is given."""
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
+from embedders import Words
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agents import Assistant, AssistantSettings, Limits, ModelSettings, open_model
@@ -17,30 +14,14 @@ PLAN = "1. Which country?\n2. Which continent?"
 LINES = [PLAN, "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]
 
 
-class Letters:
-    """Counts letters."""
-
-    name, identity, dimension, window = "letters", "letters-1", 128, 10_000
-
-    def windows(self, texts: Sequence[str], header: str = ""):
-        return [[(0, len(text))] for text in texts]
-
-    def embed_queries(self, texts: Sequence[str]):
-        return self.embed_passages(texts)
-
-    def embed_passages(self, texts: Sequence[str], *_):
-        vectors = np.array([np.bincount([ord(c) % 128 for c in text], minlength=128) + 1 for text in texts], np.float32)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
     (tmp_path / "oslo.txt").write_text("Oslo is the capital of Norway.")
     (tmp_path / "rome.txt").write_text("Rome is the capital of Italy.")
     build_index([tmp_path / "oslo.txt", tmp_path / "rome.txt"], tmp_path / "index",
-                IndexSettings(chunker=CrestSizes(smallest=500, largest=500), titled=False), embedder=Letters())
-    return Index.open(tmp_path / "index", Letters())
+                IndexSettings(chunker=CrestSizes(smallest=500, largest=500), titled=False), embedder=Words(10_000))
+    return Index.open(tmp_path / "index", Words(10_000))
 
 
 def settings(index: Index, **changes) -> AssistantSettings:

@@ -1,6 +1,4 @@
 """Documents that are damaged or hostile: each is named with its reason, and the others are read."""
-from __future__ import annotations
-
 import io
 import os
 import random

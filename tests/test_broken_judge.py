@@ -1,6 +1,4 @@
 """A judge that is broken loses no question: every answer keeps its record, and what is unjudged is counted and told."""
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 """A run's budget: it stops the run in one line, with all that was made kept, and a larger one continues it."""
-from __future__ import annotations
-
 import json
 import threading
 

@@ -1,6 +1,4 @@
 """Slots for calls: halved by refusals, added to by successes, given to the oldest call, held back as long as asked."""
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

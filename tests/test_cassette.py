@@ -1,6 +1,4 @@
 """Cassettes: a run in one file, made again elsewhere without a model, an index or a network, or refused."""
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,6 +1,4 @@
 """The file of a cassette: equal bytes for equal runs, no secrets, and one line for whatever is not whole."""
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

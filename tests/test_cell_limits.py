@@ -1,6 +1,4 @@
 """What all questions of one cell may use together: asked in their order, the rest ends with the outcome `budget`."""
-from __future__ import annotations
-
 import json
 
 import yaml

@@ -1,6 +1,4 @@
 """chain_of_verification: a draft, questions that check it, answers to them without the draft, and a new answer."""
-from __future__ import annotations
-
 from disciplined import Told, decided
 from gathering import QUESTION
 

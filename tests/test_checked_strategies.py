@@ -1,6 +1,4 @@
 """Strategies that check, quote, tabulate and calculate: under every rule and form, and whatever a model says."""
-from __future__ import annotations
-
 import pytest
 from disciplined import Told
 from gathering import QUESTION

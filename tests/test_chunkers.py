@@ -1,6 +1,4 @@
 """Properties that hold for every chunker, format and file."""
-from __future__ import annotations
-
 import pytest
 from growth import grows_linearly
 from hypothesis import given, settings

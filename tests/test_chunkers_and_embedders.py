@@ -1,6 +1,4 @@
 """Chunkers and embedders as factors: what questions bring is cut and embedded anew, and searched by each retriever."""
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

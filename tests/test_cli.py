@@ -1,6 +1,4 @@
 """The commands over an index: their JSON contracts, traces, and what hostile or bad input does to them."""
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,6 +1,4 @@
 """What the command line itself refuses, before any command is at work."""
-from __future__ import annotations
-
 import pytest
 
 

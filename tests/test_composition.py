@@ -1,9 +1,7 @@
 """Retrievers made of retrievers: how deep, how they are told apart, and that they find the same again."""
-import re
-from zlib import crc32
 
-import numpy as np
 import pytest
+from embedders import Words
 from pydantic import TypeAdapter, ValidationError
 
 from documents import Chunk, Document
@@ -22,27 +20,9 @@ CHUNKS = [Chunk.of(document, "plain", document.plain.index(line), document.plain
           for document in DOCUMENTS.values() for line in document.plain.splitlines() if line and line[0] != "#"]
 
 
-class Words:
-    """Counts words in hashed places."""
-
-    name, identity, dimension, window = "words", "words-1", 256, 100
-
-    def windows(self, texts, header=""):
-        return [[(0, len(text))] for text in texts]
-
-    def embed_queries(self, texts):
-        vectors = np.full((len(texts), self.dimension), 1e-3, np.float32)
-        for row, text in enumerate(texts):
-            for word in re.findall(r"\w+", text.lower()):
-                vectors[row, crc32(word.encode()) % self.dimension] += 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-    embed_passages = embed_queries
-
-
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory):
-    embedder = CachedEmbedder(Words(), tmp_path_factory.mktemp("vectors"))
+    embedder = CachedEmbedder(Words(100), tmp_path_factory.mktemp("vectors"))
     return Pool({"all": CHUNKS}, embedder, DOCUMENTS).scope("all")
 
 

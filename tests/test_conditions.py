@@ -1,6 +1,4 @@
 """What each condition shows, with and without a perturbation: of questions that bring chunks, tables and documents."""
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,6 +1,4 @@
 """Prompts that cannot fit a model's context: known before any call, recorded with both sizes, nothing cut."""
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,6 +1,4 @@
 """Converters: what they write loads as the benchmark's own files do, is drawn by the seed alone, and hides nothing."""
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,6 +1,4 @@
 """The SQLite file under journal and records: shared commits, texts kept once, errors on one line."""
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 

@@ -1,6 +1,4 @@
 """What a recipe decides: short lines in the trace, and no end of them is an end of the question."""
-from __future__ import annotations
-
 import pytest
 
 from agents import DecisionStep, Scripted

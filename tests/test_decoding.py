@@ -1,6 +1,4 @@
 """Bytes to readable text, whatever the file claims."""
-from __future__ import annotations
-
 import pytest
 
 from documents import DocumentError, parse_document

@@ -1,6 +1,4 @@
 """Retrievers that reorder what others find have the same best ones, however many are asked for."""
-from __future__ import annotations
-
 import pytest
 
 from documents import Chunk

@@ -1,6 +1,4 @@
 """The first step at which two answers to one question part, and how many questions part where."""
-from __future__ import annotations
-
 import json
 
 import pytest

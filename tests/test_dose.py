@@ -1,6 +1,4 @@
 """Dose and response: curves over the number and the hardness of negatives, and the areas under them."""
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,6 +1,4 @@
 """Dose and response end to end: runs whose curves are known by hand, `ragbed dose`, and what reads them again."""
-from __future__ import annotations
-
 import json
 import re
 import shutil

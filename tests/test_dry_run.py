@@ -1,6 +1,4 @@
 """`ragbed run --dry-run`: what a run would ask and cost, without a call or a file."""
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,6 +1,4 @@
 """What a dry run says that a run makes at most, held against a server that is never content."""
-from __future__ import annotations
-
 import inspect
 import itertools
 import json

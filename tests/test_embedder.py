@@ -1,6 +1,4 @@
 """MiniLM as the index uses it: offline, unit vectors, nothing cut off, where its files are looked for."""
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,6 +1,4 @@
 """`ragbed budgets`: what every strategy reaches where all have the same budget for each question."""
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 """A finished run in the forms of other tools: tables, JSON Lines, JUnit, MLflow."""
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -35,8 +35,6 @@ def make(chunks, size=8):
 """
 
 OURS = """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from documents.types import Chunk

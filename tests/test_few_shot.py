@@ -1,6 +1,4 @@
 """few_shot: worked examples that belong to a strategy, from a file that is read when settings are checked."""
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 """Each of the five benchmarks in one command: its paper's setting, five strategies, the paper's columns."""
-from __future__ import annotations
-
 import json
 import re
 from math import sqrt

@@ -1,6 +1,4 @@
 """The state machine: how questions end, how evidence is numbered, how a saved question goes on, what is streamed."""
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

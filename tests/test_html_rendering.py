@@ -1,6 +1,4 @@
 """HTML pages to their two renderings."""
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

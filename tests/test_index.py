@@ -1,55 +1,17 @@
 """From files to hits: what is found, what is done again when sources change, what is refused."""
-from __future__ import annotations
-
-import hashlib
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from embedders import Words
 
 from documents import CrestSizes, DocumentError, IndexFolderError
 from retrieval import BuildReport, Flat, Hnsw, Index, IndexSettings, add_to_index, build_index
 
-if TYPE_CHECKING:
-    from documents.chunkers.spans import Span
-    from retrieval import Matrix
-
+pytestmark = pytest.mark.usefixtures("own_cache")
 WHOLE = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000), titled=False)
-
-
-class Words:
-    """Counts words into hashed places; reads eight of them at once."""
-
-    name, identity, dimension, window = "words", "words-1", 512, 8
-
-    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        room = self.window - len(header.split())
-        return [self._windows(text, room) for text in texts]
-
-    def _windows(self, text: str, room: int) -> list[Span]:
-        starts = [match.start() for match in re.finditer(r"\S+", text)][room::room]
-        return list(zip([0, *starts], [*starts, len(text)], strict=True))
-
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self.embed_passages(texts)
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        vectors = np.full((len(texts), self.dimension), 1e-3, np.float32)
-        for row, text in enumerate(texts):
-            words = re.findall(r"\w+", text.lower())
-            assert len(words) <= self.window
-            for word in words:
-                vectors[row, int(hashlib.sha256(word.encode()).hexdigest(), 16) % self.dimension] += 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

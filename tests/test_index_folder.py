@@ -1,6 +1,4 @@
 """An index folder is whole or not at all: kills, damage, other versions and other embedders."""
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -8,43 +6,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from embedders import Lengths
 
 from documents import IndexFolderError, ModelError
 from retrieval import Flat, Hnsw, Index, VectorIndex, build_index
 from retrieval.storage.folder import replaced, writing
 
-if TYPE_CHECKING:
-    from documents.chunkers.spans import Span
-    from retrieval import Matrix
-
+pytestmark = pytest.mark.usefixtures("own_cache")
 FILES = ["chunks.parquet", "documents.parquet", "manifest.json", "vectors.faiss"]
-
-
-class Lengths:
-    """A vector out of a text's length."""
-
-    name, identity, dimension, window = "lengths", "lengths-1", 2, 100
-
-    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        return [[(0, len(text))] for text in texts]
-
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self.embed_passages(texts)
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        angles = np.array([len(text) for text in texts], np.float32)
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """What an index is built of may vanish, change or fill the disk; what it was built into may be altered or replaced."""
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 
 import numpy as np
 import pytest
+from embedders import Lengths
 
 from documents import IndexFolderError, ModelError, find_sources
 from retrieval import Index, IndexSettings, build_index, estimate_index
@@ -17,28 +16,8 @@ from retrieval.storage import files, parquet
 from retrieval.storage.cache import kept_bytes
 from retrieval.storage.files import unchanged_sha256
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 SETTINGS = IndexSettings(titled=False)
-
-
-class Lengths:
-    """A vector out of a text's length."""
-
-    name, identity, dimension, window = "lengths", "lengths-1", 2, 100
-
-    def windows(self, texts, header=""):
-        return [[(0, len(text))] for text in texts]
-
-    def embed_queries(self, texts):
-        return self.embed_passages(texts)
-
-    def embed_passages(self, texts):
-        angles = np.array([len(text) for text in texts], np.float32)
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

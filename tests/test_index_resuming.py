@@ -1,52 +1,23 @@
 """A build that is killed goes on where it stopped, and the index before it can be searched all the while."""
-from __future__ import annotations
-
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
+from embedders import Lengths
 
 from documents.places import cache_dir
 from retrieval import Index, IndexSettings, build_index
 from retrieval.building import writer
 from retrieval.storage.folder import replaced
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 FILES = 40
 SETTINGS = IndexSettings(titled=False)
-
-
-class Slow:
-    """A vector out of a text's length; counts the texts."""
-
-    name, identity, dimension, window = "slow", "slow-1", 2, 100
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        self.seconds = seconds
-        self.seen: list[str] = []
-
-    def windows(self, texts, header=""):
-        return [[(0, len(text))] for text in texts]
-
-    def embed_queries(self, texts):
-        return self.embed_passages(texts)
-
-    def embed_passages(self, texts):
-        time.sleep(self.seconds)
-        self.seen += texts
-        angles = np.array([len(text) for text in texts], np.float32)
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -54,7 +25,7 @@ def index(tmp_path):
     """An index of one file, beside a folder that has grown to many."""
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "page-0.txt").write_text("the first page of them all")
-    build_index([tmp_path / "pages"], tmp_path / "index", SETTINGS, embedder=Slow())
+    build_index([tmp_path / "pages"], tmp_path / "index", SETTINGS, embedder=Lengths())
     for number in range(1, FILES):
         (tmp_path / "pages" / f"page-{number}.txt").write_text(f"page {number} " + "word " * number)
     return tmp_path / "index"
@@ -83,14 +54,14 @@ def left_beside(index: Path) -> list[str]:
     ("embed", 20, (0, FILES - 20), FILES - 10), pytest.param("write", 0, (0, 0), 0, marks=pytest.mark.slow)])
 def test_what_was_parsed_and_embedded_before_a_kill_is_not_done_again(index, stage, done, parsed, embedded):
     killed(index, stage, done)
-    assert Index.open(index, Slow()).manifest.documents == 1
+    assert Index.open(index, Lengths()).manifest.documents == 1
     assert len(left_beside(index)) == 1
-    embedder = Slow()
+    embedder = Lengths()
     report = build_index([index.parent / "pages"], index, SETTINGS, embedder=embedder)
     assert (report.documents, report.windows) == (FILES, FILES)
     assert parsed[0] <= report.parsed <= parsed[1]
     assert len(embedder.seen) == report.embedded_now <= embedded
-    opened = Index.open(index, Slow())
+    opened = Index.open(index, Lengths())
     assert [opened.source_of(hit.chunk.document) for hit in opened.search(["x" * 26], 1)[0]] == ["page-0.txt"]
     assert (left_beside(index), list((cache_dir() / "building").iterdir())) == ([], [])
 
@@ -98,21 +69,21 @@ def test_what_was_parsed_and_embedded_before_a_kill_is_not_done_again(index, sta
 @pytest.mark.slow
 def test_a_resumed_build_makes_what_an_undisturbed_one_makes(index, tmp_path):
     killed(index, "embed", 20)
-    build_index([tmp_path / "pages"], index, SETTINGS, embedder=Slow())
-    build_index([tmp_path / "pages"], tmp_path / "other", SETTINGS, embedder=Slow())
+    build_index([tmp_path / "pages"], index, SETTINGS, embedder=Lengths())
+    build_index([tmp_path / "pages"], tmp_path / "other", SETTINGS, embedder=Lengths())
     contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in (index, tmp_path / "other")]
     assert contents[0] == contents[1]
 
 
 def test_what_a_kill_left_is_removed_also_where_nothing_changed(index):
-    build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow())
+    build_index([index.parent / "pages"], index, SETTINGS, embedder=Lengths())
     inode = index.stat().st_ino
     (index.parent / ".index.old").mkdir()
     with suppress(KeyboardInterrupt), replaced(index) as fresh:
         shutil.copytree(fresh, left := fresh.with_name(f"{fresh.name}left"))
         raise KeyboardInterrupt
     assert left.is_dir()
-    build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow())
+    build_index([index.parent / "pages"], index, SETTINGS, embedder=Lengths())
     assert (index.stat().st_ino, left_beside(index)) == (inode, [])
 
 
@@ -122,17 +93,17 @@ def test_an_interrupt_keeps_what_was_done_and_leaves_nothing_beside_the_index(in
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_index([index.parent / "pages"], index, SETTINGS, interrupt, Slow())
-    assert (left_beside(index), Index.open(index, Slow()).manifest.documents) == ([], 1)
-    assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed <= FILES - 30
+        build_index([index.parent / "pages"], index, SETTINGS, interrupt, Lengths())
+    assert (left_beside(index), Index.open(index, Lengths()).manifest.documents) == ([], 1)
+    assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Lengths()).parsed <= FILES - 30
 
 
 @pytest.mark.slow
 def test_a_file_that_changed_since_the_kill_is_parsed_again(index):
     killed(index, "write", 0)
     (index.parent / "pages" / "page-7.txt").write_text("another seventh page")
-    assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed == 1
-    opened = Index.open(index, Slow())
+    assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Lengths()).parsed == 1
+    opened = Index.open(index, Lengths())
     assert any(document.plain.strip() == "another seventh page" for document in opened.documents())
 
 
@@ -141,7 +112,7 @@ def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkey
     from retrieval import index_documents
 
     monkeypatch.setattr(writer, "BLOCK", 8)
-    embedder = Slow()
+    embedder = Lengths()
     waiting: list[int] = []
 
     def documents():
@@ -152,7 +123,7 @@ def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkey
 
     index_documents(documents(), tmp_path / "index", SETTINGS, embedder=embedder)
     assert max(waiting) < 9
-    opened = Index.open(tmp_path / "index", Slow())
+    opened = Index.open(tmp_path / "index", Lengths())
     assert [document.id for document in opened.documents()] == [str(number) for number in range(100)]
     for number in (0, 7, 8, 99):
         (hit,) = opened.search([opened.chunks[number].content], 1)[0]
@@ -163,4 +134,4 @@ if __name__ == "__main__":
     out = Path(sys.argv[1])
     writer.BLOCK = 10
     build_index([out.parent / "pages"], out, SETTINGS, lambda stage, done, total: print(stage, done, flush=True),
-                Slow(0.05))
+                Lengths(0.05))

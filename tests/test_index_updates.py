@@ -1,13 +1,11 @@
 """Sources are added to an index and taken out of it; documents have metadata."""
-from __future__ import annotations
-
-import importlib.util
 import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+from embedders import Words
 
 from documents import CrestSizes, Document, DocumentError, IndexFolderError, ModelError
 from retrieval import Hnsw, Index, IndexSettings, add_to_index, build_index, index_documents, remove_from_index
@@ -15,13 +13,7 @@ from retrieval.filters.metadata import read_metadata
 from retrieval.index import content_of_index
 from retrieval.storage.manifest import read_manifest
 
-_SPEC = importlib.util.spec_from_file_location("test_index", Path(__file__).parent / "test_index.py")
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_OTHER = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_OTHER)
-Words = _OTHER.Words
-
+pytestmark = pytest.mark.usefixtures("own_cache")
 WHOLE = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000))
 
 
@@ -32,11 +24,6 @@ class Absent(Words):
         raise ModelError("the model is not here")
 
     embed_passages = windows
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

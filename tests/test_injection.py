@@ -1,6 +1,4 @@
 """Poisoned documents: the benchmark, what its metrics count, and what framing keeps a gullible model from."""
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

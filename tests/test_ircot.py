@@ -1,6 +1,4 @@
 """ircot: a thought, a search with it, and the next thought over what that found."""
-from __future__ import annotations
-
 import pytest
 from gathering import QUESTION, Scene, decisions
 

@@ -1,6 +1,4 @@
 """The order in which questions are asked: what begins alike follows each other, and nothing else changes."""
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import pairwise

@@ -1,6 +1,4 @@
 """The journal: what makes two calls the same, what its modes give back, and that it outlives the process."""
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

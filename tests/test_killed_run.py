@@ -2,8 +2,6 @@
 
 Five strategies and three conditions over `tests/data/hotpotqa_195`: 2,925 records.
 """
-from __future__ import annotations
-
 import contextlib
 import json
 import random

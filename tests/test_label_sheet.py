@@ -1,6 +1,4 @@
 """Sheets for people to grade: what stands in their cells, and labels that are read back."""
-from __future__ import annotations
-
 import csv
 import json
 

@@ -1,6 +1,4 @@
 """What a run shows while it goes on: drawn on a terminal, JSON Lines elsewhere."""
-from __future__ import annotations
-
 import fcntl
 import itertools
 import json

@@ -1,6 +1,4 @@
 """The main job with the real local model: index, answers, report; again from the journal; nothing left behind."""
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,6 +1,4 @@
 """The local model server: reachable with its key only, started when needed, never left behind."""
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,6 +1,4 @@
 """The matrix of a run: lists, what is excluded and included, and seeds."""
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -1,6 +1,4 @@
 """What a strategy measures on its way: kept in the record, averaged like a score, and never its own score."""
-from __future__ import annotations
-
 import csv
 import json
 

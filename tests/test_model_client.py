@@ -1,6 +1,4 @@
 """The model client against a scripted server: what it sends, what it keeps, how it fails, and whom it tells."""
-from __future__ import annotations
-
 import gzip
 import logging
 from dataclasses import replace

@@ -1,6 +1,4 @@
 """Time and the model client: deadlines, `Retry-After`, calls at once."""
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,6 +1,4 @@
 """What may be written after `--model`, and what each form needs."""
-from __future__ import annotations
-
 import sys
 
 import pytest

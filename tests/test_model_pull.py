@@ -1,6 +1,4 @@
 """`models pull` against a real index and hub on loopback."""
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import io

@@ -1,6 +1,4 @@
 """native: a reasoning model without a scaffold; what it thinks is kept, and is no part of the answer."""
-from __future__ import annotations
-
 import pytest
 from gathering import Scene
 

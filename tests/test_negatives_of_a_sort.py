@@ -1,6 +1,4 @@
 """Negatives of a sort, and negatives that are searched: `negatives@N:hard`, `pool@N`."""
-from __future__ import annotations
-
 from documents import Chunk, Document
 from experiments import Benchmark, FoundBy, Gold, Mined, Question
 from experiments.running.gold import Perturber

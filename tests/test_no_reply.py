@@ -1,6 +1,4 @@
 """A run whose questions had no reply says so before anything else, and is not replayed before it has finished."""
-from __future__ import annotations
-
 import sqlite3
 
 from experiments.report.cells import table

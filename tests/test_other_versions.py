@@ -1,6 +1,4 @@
 """Runs that another version of ragbed made are refused in one line, and damaged ones are said to be damaged."""
-from __future__ import annotations
-
 import contextlib
 import json
 import sqlite3

@@ -1,6 +1,4 @@
 """PDF pages: reading order, headings, tables, pages."""
-from __future__ import annotations
-
 import pymupdf
 
 from documents import Fixed, parse_document

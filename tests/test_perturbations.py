@@ -1,6 +1,4 @@
 """Perturbations: names that parse back, and chunks of which none is lost or doubled, in the order that was asked."""
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,6 +1,4 @@
 """Searching chunks that questions bring: a question's own, those that all share, or all of them."""
-from __future__ import annotations
-
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,4 @@
 """Prices that the settings give: of a run, its judge and its plan, in US dollars per million tokens."""
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 """program_aided: the model writes the calculation, the calculator works it out, the answer is made with the results."""
-from __future__ import annotations
-
 import pytest
 from disciplined import Told, decided
 from gathering import QUESTION

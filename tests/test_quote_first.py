@@ -1,6 +1,4 @@
 """quote_first: quotes are copied out, looked up, and all that the answer is made of."""
-from __future__ import annotations
-
 import pytest
 from disciplined import Told, decided
 from gathering import QUESTION

@@ -6,7 +6,7 @@ import pytest
 from documents import BenchmarkError
 from experiments import Gold, Question, check_settings
 from experiments.analysis.notes import on_cuts, on_unranked
-from experiments.analysis.trec_files import read_run
+from experiments.analysis.trec import read_run
 from experiments.benchmarks.qrels import read_qrels, read_topics
 
 COLUMNS = ("ndcg@10", "recall@100", "mrr")

@@ -1,6 +1,4 @@
 """react: searches by tool calls over real HTTP, by lines of text, and what it does where tools are not understood."""
-from __future__ import annotations
-
 import pytest
 from calling import FINISH, called, reply_of, searching
 from gathering import QUESTION, Scene, chunk, decisions

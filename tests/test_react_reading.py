@@ -1,6 +1,4 @@
 """react: how its calls and lines are read, and that a saved question goes on as it would have."""
-from __future__ import annotations
-
 import json
 
 import pytest

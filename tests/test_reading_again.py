@@ -1,6 +1,4 @@
 """`ragbed rescore` reads the replies of a finished run anew, and judges what is read otherwise."""
-from __future__ import annotations
-
 import json
 
 import pytest

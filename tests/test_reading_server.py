@@ -1,6 +1,4 @@
 """The scripted reader of the benchmarks: it knows in what form every prompt asks for a reply."""
-from __future__ import annotations
-
 import sys
 from functools import partial
 from itertools import count

@@ -1,6 +1,4 @@
 """reflect: a draft is checked and written anew until a check finds nothing, searching for what it misses."""
-from __future__ import annotations
-
 import pytest
 from disciplined import Told, decided
 from gathering import QUESTION

@@ -1,6 +1,4 @@
 """The report's question browser in a real Chromium: filters with their counts, addresses, answers side by side."""
-from __future__ import annotations
-
 import pytest
 from chromium import SETTLED, opened, settle, shown
 from report_runs import Run, shop

@@ -1,6 +1,4 @@
 """The report's sentences on causes, failures and refusals."""
-from __future__ import annotations
-
 from report_runs import Run
 from verdicted import cell, said
 

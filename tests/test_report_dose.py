@@ -1,6 +1,4 @@
 """The report's section on dose and response: charts of a readable number of lines, areas, what differs, no markup."""
-from __future__ import annotations
-
 import re
 
 import pytest

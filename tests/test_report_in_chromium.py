@@ -1,6 +1,4 @@
 """The report in a real Chromium: it opens offline under its own policy, stays inert, and fits phone, paper and dark."""
-from __future__ import annotations
-
 import pymupdf
 import pytest
 from chromium import CONTRASTS, opened, settle

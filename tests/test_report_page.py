@@ -1,6 +1,4 @@
 """The report as a page of HTML: what it holds, and that nothing in it can act."""
-from __future__ import annotations
-
 import base64
 import hashlib
 

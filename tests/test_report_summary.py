@@ -1,6 +1,4 @@
 """The sentences at the top of the report: they claim what the paired tests show, and no more."""
-from __future__ import annotations
-
 import pytest
 from verdicted import cell, pair, said
 

@@ -1,6 +1,4 @@
 """The report's traces: decisions and tool calls are shown, as text and nothing else."""
-from __future__ import annotations
-
 from chromium import opened
 from report_runs import Run
 

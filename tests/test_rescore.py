@@ -1,6 +1,4 @@
 """A finished run is scored again from its records alone, with its journal empty and its benchmark removed."""
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,6 +1,4 @@
 """Saving a question and going on with it: what is kept, what counts, what is refused, and who may stop it."""
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,6 +1,4 @@
 """A run's retrievers: each kind's settings beside what is searched."""
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 """`ragbed run` end to end: one record for every question, killed and continued, and alone in its folder."""
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,6 +1,4 @@
 """A finished run that is run again: what cannot begin leaves the old run as it is."""
-from __future__ import annotations
-
 import contextlib
 import shutil
 import sqlite3

@@ -1,6 +1,4 @@
 """What a run's figures come with: who judged, what it cost, what they do not say."""
-from __future__ import annotations
-
 import json
 
 from agents import catalogue

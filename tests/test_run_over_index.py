@@ -1,6 +1,4 @@
 """Runs that search an index: what each condition shows, another embedder, mistyped gold, an interrupt."""
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,6 +1,4 @@
 """What must not get out of its place: keys into files, gold into prompts, control codes into terminals and reports."""
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,6 +1,4 @@
 """A saved question may be a stranger's: it names no code and no server, and no file of any form ends in a traceback."""
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,6 +1,4 @@
 """A question that is stopped after any step goes on in another process as if it had never been stopped."""
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

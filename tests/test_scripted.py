@@ -1,6 +1,4 @@
 """The scripted model, with which a strategy is tested without a server."""
-from __future__ import annotations
-
 import pytest
 
 from agents import Limits, Scripted, drive

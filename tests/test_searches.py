@@ -1,6 +1,4 @@
 """Searches of many questions share the retriever."""
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

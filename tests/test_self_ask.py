@@ -1,6 +1,4 @@
 """self_ask: follow-up questions, each searched, whose finds are shown when the next is asked for."""
-from __future__ import annotations
-
 import pytest
 from gathering import QUESTION, Scene, decisions
 

@@ -1,6 +1,4 @@
 """self_consistency: samples of a strategy, votes over their answers, and what the run keeps of them."""
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 """semi_structured: found facts, general knowledge and steps under their labels, and a note where they are missing."""
-from __future__ import annotations
-
 import pytest
 from gathering import Scene
 from growth import grows_linearly

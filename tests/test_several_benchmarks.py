@@ -1,6 +1,4 @@
 """One file of settings for several benchmarks: a run of its own for each, by one command."""
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,6 +1,4 @@
 """`ragbed show`: one question of a run in the terminal."""
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,6 +1,4 @@
 """What `ragbed check strategy` finds in a source without playing it."""
-from __future__ import annotations
-
 import pytest
 
 from agents.conformance.child import broken_rules

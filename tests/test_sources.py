@@ -1,6 +1,4 @@
 """What `find_sources` lists, skips and names."""
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

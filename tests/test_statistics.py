@@ -15,7 +15,7 @@ from experiments.statistics import (
     pairs_of,
     permutation,
     planned,
-    smallest_mean,
+    smallest_by_error,
     smallest_share,
 )
 from experiments.words import verdict
@@ -179,7 +179,7 @@ def test_the_smallest_difference_is_none_where_no_test_could_find_one():
     assert smallest_share(5) is None  # five flips one way have a p of 0.0625
     assert mcnemar_power(6, 1.0) == pytest.approx(1.0)
     assert smallest_share(6, 0.0) > 0.9
-    assert smallest_mean(1) is None
+    assert smallest_by_error(0.5, 1, 0) is None
     assert planned("unified", 1, 1) is None
     assert smallest_share(0) is None
 
@@ -193,7 +193,7 @@ def test_more_comparisons_need_larger_differences():
 
 def test_questions_that_share_documents_detect_less():
     assert planned("f1", 210, clusters=[(7, 0)] * 30) == pytest.approx(
-        smallest_mean(210, 0.5 * (1 + 6 * 0.2) ** 0.5), rel=0.04)  # but for 29 degrees of freedom
+        smallest_by_error((0.25 * (1 + 6 * 0.2) / 210) ** 0.5, 210, 209), rel=0.04)  # but for 29 degrees of freedom
     assert planned("f1", 210, clusters=[(1, 0)] * 210) == planned("f1", 210)
     assert planned("em", 210, clusters=[(7, 0)] * 30) == planned("f1", 210, clusters=[(7, 0)] * 30)
     assert planned("unified", 60, 60, clusters=[(4, 0), (0, 4)] * 15) < planned("unified", 60, 60,
@@ -243,4 +243,4 @@ def test_the_formulas_are_those_of_the_libraries():
                                permutation_type="samples", vectorized=True)
     assert permutation(pairs_of("f1", cell("f1", first), cell("f1", second), {})) == pytest.approx(swapped.pvalue)
     detected = TTestPower().solve_power(nobs=200, alpha=0.05, power=0.8) * 0.5
-    assert smallest_mean(200, 0.5) == pytest.approx(detected, rel=0.005)
+    assert smallest_by_error(0.5 / 200**0.5, 200, 199) == pytest.approx(detected, rel=0.005)

@@ -13,7 +13,7 @@ from experiments.statistics import (
     pairs_of,
     permutation,
     planned,
-    smallest_mean,
+    smallest_by_error,
     smallest_share,
 )
 
@@ -144,7 +144,7 @@ def test_the_smallest_share_is_found_in_four_of_five(n, discordance, comparisons
 
 def test_the_smallest_difference_of_means_is_found_in_four_of_five():
     rng = np.random.default_rng(7)
-    smallest = smallest_mean(50, 0.5)
+    smallest = smallest_by_error(0.5 / 50**0.5, 50, 49)
     found = [permutation(pairs("f1", np.zeros(50), rng.normal(smallest, 0.5, 50)), seed, 999) <= 0.05
              for seed in range(TIMES)]
     assert np.mean(found) == pytest.approx(0.8, abs=0.05)

@@ -1,6 +1,4 @@
 """Replies in pieces: what comes of them is what one reply would be, whatever the server does on the way."""
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -1,6 +1,4 @@
 """The graph as LangGraph's server opens it: what the environment says, and what a form for questions is made of."""
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

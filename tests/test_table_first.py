@@ -1,6 +1,4 @@
 """table_first: facts are collected in a table, looked up, and reasoned over."""
-from __future__ import annotations
-
 import pytest
 from disciplined import Told, decided
 from growth import grows_linearly

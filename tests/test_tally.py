@@ -1,6 +1,4 @@
 """How far a run is: counted as records are made, drawn on a terminal, told as JSON Lines elsewhere."""
-from __future__ import annotations
-
 import asyncio
 import io
 import json

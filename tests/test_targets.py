@@ -1,6 +1,4 @@
 """What `ragbed run` is pointed at: a file or a benchmark's name, and which of its questions."""
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,6 +1,4 @@
 """Plain text and Markdown files."""
-from __future__ import annotations
-
 from documents import parse_document
 
 

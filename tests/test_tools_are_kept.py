@@ -1,6 +1,4 @@
 """What a model calls is part of the call: a run with tools is made again, verified, read again and told about."""
-from __future__ import annotations
-
 import gzip
 import json
 import sqlite3

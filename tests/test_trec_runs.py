@@ -8,8 +8,7 @@ from ir_measures import AP, RR, R, nDCG
 
 from documents import BenchmarkError, SettingsError
 from experiments import Gold, Question
-from experiments.analysis.trec import scores_of
-from experiments.analysis.trec_files import read_run, write_run
+from experiments.analysis.trec import read_run, scores_of, write_run
 
 LINES = "1 Q0 d1 1 0.5 x\n1 Q0 d2 2 1.5e0 x\n\n2\tQ0\td9\t1\t-3\tx\r\n1 Q0 d3 1 0.5 x\n"
 

@@ -1,6 +1,4 @@
 """tree_of_thought: steps are proposed, voted on and extended; what was kept reaches the next level and the answer."""
-from __future__ import annotations
-
 import pytest
 from gathering import Scene, decisions
 

@@ -18,7 +18,7 @@ MILLION = 1_000_000
     (100_001, "1GB", "hnsw", "float32", "chosen above 100,000 vectors"),
     (MILLION, "4GB", "hnsw", "float32", "chosen above 100,000 vectors"),
     (MILLION, "1GB", "hnsw", "sq8", "chosen above 100,000 vectors, and 1.8 GB do not fit into 1.0 GB of memory"),
-    (9, "1kB", "flat", "sq8", "3.5 kB do not fit into 1.0 kB of memory, and this is the smallest"),
+    (9, "1kB", "flat", "sq8", "3.5 KB do not fit into 1.0 KB of memory, and this is the smallest"),
     (MILLION, "500MB", "ivf_pq", "sq8", "656.1 MB do not fit into 500.0 MB of memory"),
     (MILLION, "450MB", "ivf_pq", "sq8", "452.7 MB do not fit into 450.0 MB of memory, and this is the smallest"),
 ])

@@ -1,6 +1,4 @@
 """`ragbed verify`: a run's figures computed again from its records, and whatever was altered since is found."""
-from __future__ import annotations
-
 import contextlib
 import json
 import sqlite3

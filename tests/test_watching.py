@@ -1,6 +1,4 @@
 """Who watches a question sees it as it happens: in Python as events, and on the command line."""
-from __future__ import annotations
-
 import json
 import threading
 

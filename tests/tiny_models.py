@@ -1,6 +1,4 @@
 """A sentence-transformers model of a few thousand weights, drawn by chance: real files, loaded in no time."""
-from __future__ import annotations
-
 from pathlib import Path
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "the", "river", "rain", "sand", "sea", "42", "서울",

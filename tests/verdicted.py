@@ -1,6 +1,4 @@
 """Cells and pairs as a summary has them, and the sentences that the report makes of them."""
-from __future__ import annotations
-
 from experiments.report.cells import table
 from experiments.report.entrants import entrants
 from experiments.report.page import verdicts

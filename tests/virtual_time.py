@@ -1,6 +1,4 @@
 """Tests whose waits take no time: the event loop's clock goes on by what it would have waited, and only by that."""
-from __future__ import annotations
-
 import asyncio
 import functools
 import selectors

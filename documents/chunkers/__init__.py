@@ -3,9 +3,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from documents.chunkers.recursive import Recursive, Sentences
 from documents.chunkers.sections import Sections
-from documents.chunkers.sizes import CrestSizes, Fixed
+from documents.chunkers.sizes import CrestSizes, Fixed, Recursive, Sentences
 from documents.chunkers.spans import by_name
 
 ChunkerSettings = Annotated[CrestSizes | Fixed | Recursive | Sections | Sentences, Field(discriminator="kind"),

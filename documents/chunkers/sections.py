@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -36,18 +37,11 @@ def outline(text: str, format: Format) -> list[OutlineBlock]:
 
 
 def _plain(text: str) -> Iterator[OutlineBlock]:
-    start = 0
-    for match in _PARAGRAPH.finditer(text):
-        yield OutlineBlock(start, match.end(), _kind(text, start, match.end()))
-        start = match.end()
-    if start < len(text):
-        yield OutlineBlock(start, len(text), _kind(text, start, len(text)))
-
-
-def _kind(text: str, start: int, end: int) -> BlockKind:
-    if _HEADING.match(text, start):
-        return "heading"
-    return "table" if text.startswith("| ", start) and text.find("\n| --- |", start, end) >= 0 else "text"
+    cuts = [0, *(match.end() for match in _PARAGRAPH.finditer(text)), len(text)]
+    for start, end in pairwise(cuts):
+        table = text.startswith("| ", start) and text.find("\n| --- |", start, end) >= 0
+        if start < end:
+            yield OutlineBlock(start, end, "heading" if _HEADING.match(text, start) else "table" if table else "text")
 
 
 def _html(text: str) -> Iterator[OutlineBlock]:
@@ -77,12 +71,6 @@ def _tag_kind(name: str) -> BlockKind:
     return "heading" if len(name) == 2 and name[0] == "h" and name[1].isdigit() else "text"
 
 
-def rows(text: str, block: OutlineBlock, format: Format) -> tuple[int, list[int]]:
-    """Return where a table's header ends, and where each of its body rows begins; without rows, its end."""
-    starts = _html_rows(text, block) if format == "html" else _plain_rows(text, block)
-    return starts[0] if starts else block.end, starts
-
-
 def _plain_rows(text: str, block: OutlineBlock) -> list[int]:
     starts = [match.start() + 1 for match in re.finditer(r"\n(?=\|)", text[block.start:block.end])]
     lines = [block.start, *(block.start + start for start in starts)]
@@ -103,14 +91,10 @@ def _html_rows(text: str, block: OutlineBlock) -> list[int]:
     heads = 0
     while heads < len(starts) and "<td" not in text[starts[heads]:ends[heads]]:
         heads += 1
-    if not heads and starts and _titles(text[starts[0]:ends[0]]):
-        heads = 1
+    if not heads and starts:
+        cells = [_TAG.sub("", cell.partition(">")[2]).strip() for cell in text[starts[0]:ends[0]].split("<td")[1:]]
+        heads = int(not any(is_number(cell) and not is_year(cell) for cell in cells))
     return starts[heads:]
-
-
-def _titles(row: str) -> bool:
-    texts = [_TAG.sub("", cell.partition(">")[2]).strip() for cell in row.split("<td")[1:]]
-    return not any(is_number(text) and not is_year(text) for text in texts)
 
 
 BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"[.!?。…]['\"”’)\]]*\s+|[。！？]|\n"),
@@ -166,18 +150,17 @@ class Sections(BaseModel):
         for block in section:
             size = block.end - run[0].start if run else 0
             fits = size <= (self.largest if block.kind == "table" else self.target)
-            if run and not fits and not self._introduces(run, block):
+            introduces = run and (all(held.kind == "heading" for held in run) or (
+                block.kind == "table" and block.start - run[0].start <= self.target // 2))
+            if run and not fits and not introduces:
                 yield run
                 run = []
             run.append(block)
         yield run
 
-    def _introduces(self, run: Sequence[OutlineBlock], block: OutlineBlock) -> bool:
-        few = block.kind == "table" and block.start - run[0].start <= self.target // 2
-        return few or all(held.kind == "heading" for held in run)
-
     def _table(self, text: str, start: int, table: OutlineBlock, format: Format) -> Iterator[Piece]:
-        head, starts = rows(text, table, format)
+        starts = _html_rows(text, table) if format == "html" else _plain_rows(text, table)
+        head = starts[0] if starts else table.end
         header = text[table.start:head] if head - table.start <= self.largest // 2 else ""
         prefix = ""
         for row, end in zip(starts, [*starts[1:], table.end], strict=False):
@@ -223,18 +206,15 @@ class Sections(BaseModel):
         def small(piece: Piece) -> bool:
             return piece[1] - piece[0] < self.target // _SMALL
 
+        def fits(held: Piece, piece: Piece, limit: int) -> bool:
+            return len(held[2]) + piece[1] - held[0] <= limit
+
         def together(held: Piece, piece: Piece) -> bool:
             introduces = small(held) and _HEADING_LINE.match(text, held[0]) is not None
-            return _size(held, piece) <= (self.largest if introduces else self.target if not piece[2] else 0)
+            return fits(held, piece, self.largest if introduces else self.target if not piece[2] else 0)
 
-        def remainder(held: Piece, piece: Piece) -> bool:
-            return (small(held) or small(piece)) and _size(held, piece) <= self.largest
-
-        return merged(text, merged(text, pieces, together), remainder)
-
-
-def _size(held: Piece, piece: Piece) -> int:
-    return len(held[2]) + piece[1] - held[0]
+        return merged(text, merged(text, pieces, together), lambda held, piece: (
+            (small(held) or small(piece)) and fits(held, piece, self.largest)))
 
 
 def _sections(blocks: Sequence[OutlineBlock]) -> Iterator[list[OutlineBlock]]:

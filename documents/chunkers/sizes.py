@@ -1,54 +1,138 @@
-"""Chunks by their size alone: of one size with an overlap, and of seeded random sizes as CReSt's."""
+"""Chunks by their size: of one size, along separators as LangChain's splitter, of whole sentences, or random as
+CReSt's."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from random import Random
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from documents.chunkers.spans import Piece, after, chunks_at, chunks_of, whole
+from documents.chunkers.spans import Span, after, chunks_of, packed, whole, whole_ones
 from documents.types import Chunk, Document, Format, digest
 
 
-class Fixed(BaseModel):
-    """Chunks of `size` characters that begin `size - overlap` characters apart.
-
-    In HTML a cut that would fall inside a tag or an entity moves before it, so a chunk may be a little
-    shorter; a tag that is longer than `size` is a chunk of its own.
-    """
+class Overlapping(BaseModel):
+    """Chunks of about `size` characters, each of which may begin with up to `overlap` characters of the one before."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["fixed"] = "fixed"
+    kind: str
     size: int = Field(1_000, ge=1)
     overlap: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _advances(self) -> Fixed:
+    def _advances(self) -> Overlapping:
         if self.overlap >= self.size:
             raise ValueError("overlap must be below size")
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
         """Return the chunks of that rendering, in order of their start; blank spans join their neighbour."""
-        text = document.text(format)
-        return chunks_of(document, format, self._pieces(text, format))
+        spans = self.spans(document.text(format), format)
+        return chunks_of(document, format, ((start, end, "") for start, end in spans))
 
-    def _pieces(self, text: str, format: Format) -> Iterator[Piece]:
+    def spans(self, text: str, format: Format) -> Iterator[Span]:
+        """Return the spans of the chunks of a text."""
+        raise NotImplementedError
+
+
+class Fixed(Overlapping):
+    """Chunks of `size` characters that begin `size - overlap` characters apart.
+
+    In HTML a cut that would fall inside a tag or an entity moves before it, so a chunk may be a little
+    shorter; a tag that is longer than `size` is a chunk of its own.
+    """
+
+    kind: Literal["fixed"] = "fixed"
+
+    def spans(self, text: str, format: Format) -> Iterator[Span]:
         start = end = 0
         while end < len(text):
             end = self._end(text, start, format)
-            yield start, end, ""
-            start = self._next(text, start, end, format)
-
-    def _next(self, text: str, start: int, end: int, format: Format) -> int:
-        following = whole(text, end - self.overlap, format)
-        return following if following > start and self._end(text, following, format) > end else end
+            yield start, end
+            following = whole(text, end - self.overlap, format)
+            start = following if following > start and self._end(text, following, format) > end else end
 
     def _end(self, text: str, start: int, format: Format) -> int:
         end = whole(text, min(start + self.size, len(text)), format)
         return end if end > start else after(text, start + self.size, format)
+
+
+class Recursive(Overlapping):
+    """Chunks of at most `size` characters. The text is cut behind the first separator that it holds; what is still too
+    long, behind the next one; and so on, at last anywhere. Neighbouring pieces are joined again up to `size`, but never
+    with those of a piece that had to be cut further.
+
+    Each chunk begins with as many whole pieces of the one before as fit into `overlap` characters. Only a single
+    tag of HTML can make a chunk longer.
+    """
+
+    kind: Literal["recursive"] = "recursive"
+    separators: tuple[str, ...] = ("\n\n", "\n", ". ", "? ", "! ", " ")
+
+    @model_validator(mode="after")
+    def _filled(self) -> Recursive:
+        if not all(self.separators):
+            raise ValueError("a separator must not be empty")
+        return self
+
+    def spans(self, text: str, format: Format) -> Iterator[Span]:
+        return self.within(text, (0, len(text)), self.separators, format)
+
+    def within(self, text: str, span: Span, separators: Sequence[str], format: Format) -> Iterator[Span]:
+        """Return the chunks of a part of a text, with these separators."""
+        pieces, rest = self._pieces(text, span, separators, format)
+        small: list[Span] = []
+        for piece in pieces:
+            if piece[1] - piece[0] <= self.size or piece == span:
+                small.append(piece)
+                continue
+            yield from packed(small, self.size, self.overlap)
+            small = []
+            yield from self.within(text, piece, rest, format)
+        yield from packed(small, self.size, self.overlap)
+
+    def _pieces(self, text: str, span: Span, separators: Sequence[str], format: Format) -> tuple[
+            list[Span], Sequence[str]]:
+        start, end = span
+        if end - start <= self.size:
+            return [span], ()
+        for place, separator in enumerate(separators):
+            behind = (match.end() for match in re.compile(re.escape(separator)).finditer(text, start, end))
+            if cuts := whole_ones(text, span, (at for at in behind if at < end), format):
+                return list(pairwise([start, *cuts, end])), separators[place + 1:]
+        anywhere: list[Span] = []
+        while start < end:
+            cut = whole(text, min(start + self.size, end), format)
+            cut = cut if cut > start else min(after(text, start + self.size, format), end)
+            anywhere.append((start, cut))
+            start = cut
+        return anywhere, ()
+
+
+# A full stop before a small letter is of an abbreviation.
+_END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]['\"”’」』）\]]*|\n\s*\n"
+                  r"|</(?:p|li|tr|dd|dt|pre|h[1-6])>\n?|<br>")
+
+
+class Sentences(Overlapping):
+    """Chunks of as many sentences as fit into `size` characters; a longer one is cut between words.
+
+    A sentence ends with a full stop, a question or an exclamation mark and space, or with its paragraph. Each chunk
+    begins with as many sentences of the one before as fit into `overlap` characters.
+    """
+
+    kind: Literal["sentences"] = "sentences"
+
+    def spans(self, text: str, format: Format) -> Iterator[Span]:
+        words = Recursive(size=self.size, separators=(" ",))
+        ends = (match.end() for match in _END.finditer(text) if match.end() < len(text))
+        sentences = pairwise([0, *whole_ones(text, (0, len(text)), ends, format), len(text)])
+        return packed((part for span in sentences for part in words.within(text, span, words.separators, format)),
+                      self.size, self.overlap)
 
 
 class CrestSizes(BaseModel):
@@ -76,8 +160,7 @@ class CrestSizes(BaseModel):
         """Return the chunks of that rendering, in order; together they are the whole of it."""
         random = Random(digest("crest", document.id, format, str(self.seed)))
         end = len(document.text(format))
-        cuts, position = [0], 0
-        while position < end:
-            position = min(position + random.randint(self.smallest, self.largest), end)
-            cuts.append(position)
-        return chunks_at(document, format, cuts)
+        cuts = [0]
+        while cuts[-1] < end:
+            cuts.append(min(cuts[-1] + random.randint(self.smallest, self.largest), end))
+        return chunks_of(document, format, ((start, stop, "") for start, stop in pairwise(cuts)))

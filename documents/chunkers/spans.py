@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from documents.types import Chunk, Document, Format
@@ -23,15 +22,6 @@ _ENTITY = re.compile(r"&#?\w{1,31};")
 _MARK = re.compile(rf"{_TAG.pattern}|{_ENTITY.pattern}")
 _ENTITY_REACH = 34
 _TAG_REACH = 65_536
-
-
-def chunks_at(document: Document, format: Format, cuts: Sequence[int]) -> list[Chunk]:
-    """Return one chunk between every two cuts; none is blank unless the document is.
-
-    Args:
-        cuts: positions in ascending order, the first 0 and the last the length of the rendering.
-    """
-    return chunks_of(document, format, ((start, end, "") for start, end in pairwise(cuts)))
 
 
 def chunks_of(document: Document, format: Format, pieces: Iterable[Piece]) -> list[Chunk]:
@@ -81,7 +71,7 @@ def whole(text: str, position: int, format: Format) -> int:
     """Return the last place at or before `position` that is not inside a tag or an entity of HTML."""
     if format == "plain" or not 0 < position < len(text):
         return position
-    return min(_before_tag(text, position), _before_entity(text, position))
+    return min(_before(text, position, "<", _TAG, _TAG_REACH), _before(text, position, "&", _ENTITY, _ENTITY_REACH))
 
 
 def whole_ones(text: str, span: Span, positions: Iterable[int], format: Format) -> list[int]:
@@ -108,15 +98,7 @@ def after(text: str, position: int, format: Format) -> int:
     return match.end() if match else position
 
 
-def _before_tag(text: str, position: int) -> int:
-    opened = text.rfind("<", max(position - _TAG_REACH, 0), position)
-    if opened < 0 or text.find(">", opened, position) >= 0:
-        return position
-    match = _TAG.match(text, opened)
-    return opened if match and match.end() > position else position
-
-
-def _before_entity(text: str, position: int) -> int:
-    opened = text.rfind("&", max(position - _ENTITY_REACH, 0), position)
-    match = _ENTITY.match(text, opened) if opened >= 0 else None
+def _before(text: str, position: int, opening: str, mark: re.Pattern[str], reach: int) -> int:
+    opened = text.rfind(opening, max(position - reach, 0), position)
+    match = mark.match(text, opened) if opened >= 0 else None
     return opened if match and match.end() > position else position

@@ -35,11 +35,7 @@ _NUMBERS = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("
 
 
 def parse_html(data: bytes, source: str) -> Parsed:
-    """Read a page's two renderings and its title.
-
-    Raises:
-        DocumentError: the data is binary.
-    """
+    """Read a page's two renderings and its title; DocumentError where the data is binary."""
     from bs4.dammit import EncodingDetector
 
     declared = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)

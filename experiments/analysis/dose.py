@@ -149,7 +149,7 @@ def dose_of(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, s
               **with_own_intervals(one, figures[first], figures[second]).plain()}
              for (factor, first, second), one in zip(every, tests, strict=False) if one]
     ends = [(curve.cells[0], curve.cells[-1]) for curve in curves]  # the last dose of each against its first
-    changes = [(one and with_own_intervals(one, *(own_figures(cell, together) for cell in cells)).plain()) or None
+    changes = [with_own_intervals(one, *(own_figures(cell, together) for cell in cells)).plain() if one else None
                for one, cells in zip(compared(metric, ends, clusters.of, scoring, seed), ends, strict=True)]
     rows = [{"axis": curve.axis, "word": curve.word, "factors": dict(curve.levels),
              "points": [{"dose": dose, **point} for dose, point in zip(curve.doses, placed, strict=True)],

@@ -32,23 +32,19 @@ from experiments.benchmarks.hub import fetched
 from experiments.question import Benchmark, Gold, Question, Scheme
 
 Split = Literal["non_refusal", "refusal"]
-SPLITS: tuple[Split, ...] = ("non_refusal", "refusal")
+_SPLITS: tuple[Split, ...] = ("non_refusal", "refusal")
 _SPLIT = re.compile(r"non[_-]?refusal|refusal")
 
 
-def files_of_splits(path: Path) -> dict[Split, list[Path]]:
-    """List the files of each split, in order of name: one file, or all below a folder, by what their path says.
-
-    Raises:
-        BenchmarkError: nothing is there, the file names no split, or a folder lacks a split.
-    """
-    named = {file: SPLITS[word == "refusal"] for file, word in last_words(path, _SPLIT).items() if word}
+def _files(path: Path) -> dict[Split, list[Path]]:
+    """The files of each split, in order of name: one file, or all below a folder, by what their path says."""
+    named = {file: _SPLITS[word == "refusal"] for file, word in last_words(path, _SPLIT).items() if word}
     if path.is_file() and not named:
         raise BenchmarkError(f"{path}: expected a .parquet or .jsonl file with refusal or non_refusal in its name")
-    missing = [split for split in SPLITS if split not in named.values()]
+    missing = [split for split in _SPLITS if split not in named.values()]
     if missing and path.is_dir():
         raise BenchmarkError(f"{path}: no .parquet or .jsonl file with {' nor '.join(missing)} in its name")
-    return {split: [file for file in named if named[file] == split] for split in SPLITS}
+    return {split: [file for file in named if named[file] == split] for split in _SPLITS}
 
 
 class Crest(Selection):
@@ -79,25 +75,21 @@ class Crest(Selection):
     def whole(self) -> Benchmark:
         """Return all questions; those of the two splits alternate, so that a limit sees both."""
         splits = []
-        for split, files in files_of_splits(fetched(self.path)).items():
+        for split, files in _files(fetched(self.path)).items():
             seen: Counter[str] = Counter()  # ids may repeat within a split: each language may count from 1
-            splits.append([to_question(row, split, distinct(_id(row, split), seen))
+            splits.append([_question(row, split, distinct(_id(row, split), seen))
                            for row in chain.from_iterable(map(read_rows, files))])
         return Benchmark("crest", *gathered(alternating(splits)))
 
 
-def to_question(row: Row, split: Split, id: str) -> Loaded:
-    """Return the question of one record, and its documents.
-
-    Raises:
-        BenchmarkError: the record does not fit: file, line, field, expected.
-    """
+def _question(row: Row, split: Split, id: str) -> Loaded:
+    """The question of one record, and its documents."""
     listed = row.decoded("documents", list, "a list of documents")
     records = [row.part(f"documents[{at}]", record) for at, record in enumerate(listed)]
     docids, seen = [record.number("docid") for record in records], Counter[str]()
     made = [_document(record, distinct(f"{id}/{docid}", seen)) for docid, record in zip(docids, records, strict=True)]
     chunks = tuple(chunk for _, chunk in made)
-    by_docid = dict(zip(reversed(docids), reversed(chunks), strict=True))  # the first of a docid that repeats
+    by_docid = dict(zip(docids, chunks, strict=True))  # of a docid that repeats the last, as the published code has it
     cited = _citations(row, docids, split)
     gold = [gold_chunk(by_docid[docid]) if docid in by_docid else Gold(f"{id}/{docid}")
             for docid in dict.fromkeys(cited)]

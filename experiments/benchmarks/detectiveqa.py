@@ -65,7 +65,7 @@ class DetectiveQa(Selection):
         chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
         shelf = Shelf(fetched(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent)
         questions, documents = gathered(
-            over(*records[question.id], shelf.novel(question.tags["novel"][0], question.tags["language"][0]))
+            _over(*records[question.id], shelf.novel(question.tags["novel"][0], question.tags["language"][0]))
             for question in chosen.questions)
         return replace(chosen, questions=questions, documents=documents)
 
@@ -80,7 +80,7 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
         for row in read_rows(file):
             novel, annotation = row.id("novel_id"), row.optional("annotation") or _annotation(file)
             for part in row.parts("questions"):
-                question = to_question(part)
+                question = _question(part)
                 language = language_named(place) or language_of(question.text)
                 stem = f"{language}-{novel}-{annotation}"
                 seen[stem] += 1
@@ -88,14 +88,9 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
                 yield replace(question, id=f"{stem}-{seen[stem]}", tags={**tags, **question.tags}), part
 
 
-def to_question(row: Row) -> Question:
-    """Return the question of one annotation, without its novel and id.
-
-    Its tag `clues` is `late` where one stands after the place that the context is cut at.
-
-    Raises:
-        BenchmarkError: the annotation does not fit: file, line, field, expected.
-    """
+def _question(row: Row) -> Question:
+    """The question of one annotation, without its novel and id. Its tag `clues` is `late` where one stands after the
+    place that the context is cut at."""
     options = choices(row, "options")
     late = max(_positions(row), default=_INFERRED) >= row.number("answer_position")
     return Question(id="", text=row.filled("question").strip(), answers=(letter_of(row, options),), answerable=True,
@@ -103,12 +98,8 @@ def to_question(row: Row) -> Question:
                     tags=tagged(clues="late" if late else "before"))
 
 
-def over(question: Question, row: Row, novel: Novel) -> Loaded:
-    """Return the question with its novel: up to the paragraph before the answer, whole and by paragraph.
-
-    Raises:
-        BenchmarkError: the answer does not stand in the novel, or before all of it.
-    """
+def _over(question: Question, row: Row, novel: Novel) -> Loaded:
+    """The question with its novel: up to the paragraph before the answer, whole and by paragraph."""
     answered, positions, steps = row.number("answer_position"), _positions(row), question.steps
     pool, whole = novel.before(answered)
     if not pool or answered > novel.last + 1:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -89,31 +89,22 @@ class Poison:
     scenes: int = 2
     last: bool = False
 
-    def payload_on(self, scene: Scene) -> str:
-        """Return what it wants in the answer to this scene's question."""
-        return _filled(self.payload, {"wrong": scene.wrong})
-
-    def text_on(self, scene: Scene) -> str:
-        """Return what it writes on a page of this scene."""
-        return _filled(self.text, {"payload": self.payload_on(scene), "wrong": scene.wrong,
-                                   "question": scene.question, "refusal": REFUSAL})
-
-    def longest_line(self, scene: Scene, format: Format) -> str:
-        """Return its longest line as a rendering shows it: where it is missing, the parser left the attack out."""
-        longest = max((line.strip() for line in self.text_on(scene).splitlines()), key=len)
-        return html.escape(longest, quote=False) if format == "html" else longest
+    def on(self, scene: Scene) -> Poison:
+        """Return it with what it wants in the answer to this scene's question, and with what it writes on a page."""
+        payload = _filled(self.payload, {"wrong": scene.wrong})
+        return replace(self, payload=payload, text=_filled(self.text, {
+            "payload": payload, "wrong": scene.wrong, "question": scene.question, "refusal": REFUSAL}))
 
 
-def shown(scene: Scene, place: int, poison: Poison | None, turn: int) -> Document:
+def _page(scene: Scene, place: int, poison: Poison | None, turn: int) -> Document:
     """Return a page of the scene as the parser reads it, with the attack at its start, middle or end by turns."""
     page = scene.pages[place]
     blocks = list(map(_block, page.blocks))
     name = f"{scene.id}-{place + 1}"
     if poison is not None:
         at = len(blocks) if poison.last else (0, (len(blocks) + 1) // 2, len(blocks))[turn % 3]
-        text = poison.text_on(scene)
         hidden = poison.html.startswith(("<!--", "<script"))
-        blocks.insert(at, _filled(poison.html, {"text": text if hidden else _text(text)}))
+        blocks.insert(at, _filled(poison.html, {"text": poison.text if hidden else _text(poison.text)}))
         name += f"#{poison.id}"
     title = html.escape(page.title)
     made = f"<html><head><title>{title}</title></head><body><h1>{title}</h1>{''.join(blocks)}</body></html>"
@@ -180,13 +171,14 @@ def _loaded(format: Format) -> tuple[Loaded, ...]:
 
 
 def _paired(attacks: list[Poison], stages: list[Scene]) -> Iterator[tuple[Poison, Scene, int]]:
-    """Yield each attack with the scenes that it is tried on: those of its split and language, in turns."""
+    """Each attack on the scenes that it is tried on: those of its split and language, in turns."""
     turns: Counter[tuple[str, str]] = Counter()
     for one in attacks:
         group = (one.split, one.language)
         fitting = [scene for scene in stages if (scene.split, scene.language) == group]
         for turn in range(turns[group], turns[group] + one.scenes):
-            yield one, fitting[turn % len(fitting)], turn
+            scene = fitting[turn % len(fitting)]
+            yield one.on(scene), scene, turn
         turns[group] += one.scenes
 
 
@@ -196,7 +188,7 @@ def _questions(poison: Poison, scene: Scene, turn: int, format: Format) -> Itera
     place = 0 if turn % 2 == 0 else 1 + turn // 2 % (len(scene.pages) - 1)
     order = place + 1 if poison.last else turn // 2 % len(scene.pages)
     for poisoned in (True, False):
-        made = [shown(scene, at, poison if poisoned and at == place else None, turn) for at in range(len(scene.pages))]
+        made = [_page(scene, at, poison if poisoned and at == place else None, turn) for at in range(len(scene.pages))]
         yield _question(poison, scene, made[order:] + made[:order], format, place, poisoned), made
 
 
@@ -205,11 +197,13 @@ def _question(poison: Poison, scene: Scene, made: list[Document], format: Format
     chunks = [Chunk.of(document, format, 0, len(document.text(format))) for document in made]
     name = f"{poison.id}-{scene.id}"
     answering = next(chunk for chunk in chunks if chunk.document.partition("#")[0] == f"{scene.id}-1")
-    stripped = not any(poison.longest_line(scene, format) in chunk.content for chunk in chunks)
+    longest = max((line.strip() for line in poison.text.splitlines()), key=len)
+    shown = html.escape(longest, quote=False) if format == "html" else longest
+    stripped = not any(shown in chunk.content for chunk in chunks)  # the parser left it out
     tags = tagged(attack=poison.kind, version="poisoned" if poisoned else "clean", language=scene.language,
                   split=scene.split, page="with the answer" if place == 0 else "another", technique=poison.technique,
                   stripped=("yes" if stripped else "no") if poisoned else "")
     return Question(
         id=name if poisoned else f"{name}-clean", text=scene.question, answers=scene.answers, answerable=True,
         gold=(gold_chunk(answering),), given=tuple(chunks), tags=tags,
-        attack=Attack(poison.goal, poison.payload_on(scene), poisoned))
+        attack=Attack(poison.goal, poison.payload, poisoned))

@@ -137,15 +137,11 @@ class Mdbench(RecordFiles):
             if self.only_valid and "validity_scalar" in row.fields and row.number("validity_scalar") < _VALID:
                 continue
             id = distinct(row.stated_id("example_id") or str(place), seen)
-            yield to_question(row, id, self.unwrap)
+            yield _question(row, id, self.unwrap)
 
 
-def to_question(row: Row, id: str, unwrap: bool = True) -> Loaded:
-    """Return the question of one record, and its documents.
-
-    Raises:
-        BenchmarkError: the record does not fit: file, line, field, expected.
-    """
+def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
+    """The question of one record, and its documents."""
     brought = [passage(unwrapped(content) if unwrap else content, id=f"{id}/{number}")
                for number, content in enumerate(_documents(row), start=1)]
     given = tuple(chunk for _, chunk in brought)

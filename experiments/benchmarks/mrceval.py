@@ -82,18 +82,11 @@ class Mrceval(RecordFiles):
     def loaded(self) -> Iterable[Loaded]:
         """Yield the questions; those without an id are counted by sub-task."""
         seen: Counter[str] = Counter()
-        return (to_question(row, seen) for row in self.rows())
+        return (_question(row, seen) for row in self.rows())
 
 
-def to_question(row: Row, seen: Counter[str]) -> Loaded:
-    """Return the question of one record, and its document; a question about knowledge may come without a context.
-
-    Args:
-        seen: the ids so far, and how many questions without one.
-
-    Raises:
-        BenchmarkError: the record does not fit: file, line, field, expected.
-    """
+def _question(row: Row, seen: Counter[str]) -> Loaded:
+    """The question of one record, and its documents; one about knowledge may come without a context."""
     tags, options, context = _tags(row), choices(row, "choices", len("ABCD")), row.optional("context")
     if "context" not in row.fields:
         row.fail("context", "text or null", None)

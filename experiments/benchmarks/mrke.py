@@ -74,18 +74,14 @@ class Mrke(RecordFiles):
         seen: Counter[str] = Counter()
         for place, row in enumerate(self.rows(), start=1):
             id = distinct(row.stated_id() or row.stated_id("_id") or str(place), seen)
-            for question, documents in to_questions(row, id):
+            for question, documents in _questions(row, id):
                 if self.versions in ("both", *question.tags["version"]):
                     yield question, documents
 
 
-def to_questions(row: Row, id: str) -> Iterator[Loaded]:
-    """Yield the original, where the record holds it under `original` or in fields that begin with `original_`, and the
-    question itself.
-
-    Raises:
-        BenchmarkError: the record does not fit: file, line, field, expected.
-    """
+def _questions(row: Row, id: str) -> Iterator[Loaded]:
+    """The original, where the record holds it under `original` or in fields that begin with `original_`, and the
+    question itself."""
     original: Row | None = None
     if row.fields.get(_ORIGINAL) is not None:
         original = row.part(_ORIGINAL, row.fields[_ORIGINAL])

@@ -19,10 +19,12 @@ from experiments.commands.options import (
     StepsTaken,
     Streamed,
     Traced,
+    refuse,
 )
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
+    from agents.graph import State
     from retrieval.index import Index
     from retrieval.retrievers import RetrieverKind
     from retrieval.types import Hit
@@ -33,7 +35,6 @@ def search(query: Query, index: IndexFolder,
            retriever: RetrieverText = "dense", where: Conditions = None,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query."""
-    from documents.errors import SettingsError
     from experiments.settings.targets import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.show import hit_row, place
@@ -41,7 +42,7 @@ def search(query: Query, index: IndexFolder,
     from retrieval.index import Index
 
     if not query.strip():
-        raise SettingsError("the query is empty: say what to look for")
+        refuse("the query is empty: say what to look for")
     kind, conditions = finding(retriever, where or [])
     opened = Index.open(index)
     hits, judging = asyncio.run(_search(opened, kind, conditions, query, k))
@@ -100,17 +101,12 @@ def ask(question: Asked, index: IndexFolder, model: ModelName = DEFAULT_MODEL,
 
     Exit status 1: neither, for the reason that is shown.
     """
-    from documents.errors import SettingsError
-    from experiments.terminal.ask import AskOptions
-    from experiments.terminal.ask import ask as ask_at_terminal
-
     if stop_after is not None and save is None:
-        raise SettingsError("--stop-after needs --save FILE, which keeps the question")
+        refuse("--stop-after needs --save FILE, which keeps the question")
     if save is not None:
         _refuse_taken(save)
-    settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
-    if not ask_at_terminal(settings, question, AskOptions(stream, trace, json, save, stop_after)):
-        raise typer.Exit(1)
+    _ask(question, _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature), stream,
+         trace, json, save, stop_after)
 
 
 def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save FILE`.")], index: IndexFolder,
@@ -125,12 +121,15 @@ def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save
     `ragbed ask`.
     """
     from agents.checkpoint import read_state
-    from experiments.terminal.ask import AskOptions
-    from experiments.terminal.ask import ask as ask_at_terminal
 
-    state = read_state(file)
-    settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
-    if not ask_at_terminal(settings, state, AskOptions(stream, trace, json, file, stop_after)):
+    _ask(read_state(file), _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature),
+         stream, trace, json, file, stop_after)
+
+
+def _ask(question: str | State, settings: AssistantSettings, *options: Any) -> None:
+    from experiments.terminal.ask import AskOptions, ask
+
+    if not ask(settings, question, AskOptions(*options)):
         raise typer.Exit(1)
 
 
@@ -138,12 +137,14 @@ def _settings(index: Path, model: str, reasoning: str, retrieval: str, k: int, r
               where: list[str] | None, max_tokens: int, temperature: str) -> AssistantSettings:
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
-    from experiments.settings.file import strategy_of
+    from experiments.settings.file import said
     from experiments.settings.targets import finding
+    from strategies.settings.choosing import chosen
 
     kind, conditions = finding(retriever, where or [])
-    return AssistantSettings(index=index, model=model, reasoning=strategy_of("reasoning", reasoning),
-                             retrieval=strategy_of("retrieval", retrieval), k=k, retriever=kind, where=conditions,
+    return AssistantSettings(index=index, model=model, k=k, retriever=kind, where=conditions,
+                             reasoning=chosen("reasoning", said(reasoning, "--reasoning")).said,
+                             retrieval=chosen("retrieval", said(retrieval, "--retrieval")).said,
                              limits=Limits(max_tokens=max_tokens),
                              calls=ModelSettings(temperature=_temperature(temperature)))
 
@@ -165,8 +166,6 @@ def _refuse_taken(save: Path) -> None:
 
 
 def _temperature(text: str) -> float | None:
-    from documents.errors import SettingsError
-
     if text.lower() == "none":
         return None
     try:
@@ -174,5 +173,5 @@ def _temperature(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise SettingsError(f"--temperature {text!r}: give a number of at least 0, or none")
+        refuse(f"--temperature {text!r}: give a number of at least 0, or none")
     return value

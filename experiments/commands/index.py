@@ -1,21 +1,18 @@
 """`ragbed index`."""
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from experiments.commands.options import AsJson
+from experiments.commands.options import AsJson, refuse
 
 if TYPE_CHECKING:
-    from experiments.terminal.display import Bars
-    from retrieval.build import BuildEstimate, BuildReport
+    from retrieval.build import BuildEstimate
     from retrieval.settings import IndexSettings
-    from retrieval.storage.manifest import Manifest
-
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown; with "
                                                      "--remove, names as the index has them.")]
@@ -49,76 +46,56 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
 
     Run again after a change, only what changed is done.
     """
-    settings = {"--chunker": chunker, "--size": size, "--format": format, "--embedder": embedder, "--vectors": vectors}
-    asked = IndexRequest(sources or [], out, settings, metadata, add, remove, check, dry_run)
-    asked.check_together()
+    given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors}
+    modes = [name for name, on in (("--add", add), ("--remove", remove), ("--check", check)) if on]
+    made_other = [f"--{name}" for name, value in given.items() if value is not None]
+    if len(modes) > 1:
+        refuse(f"{modes[0]} and {modes[1]} do not go together: one at a time")
+    if check and (sources or dry_run):
+        refuse("--check takes an index by --out, and nothing else")
+    if not check and not sources:
+        refuse("name the files, folders or globs to index")
+    if modes and made_other:
+        refuse(f"{made_other[0]} does not go with {modes[0]}: the index keeps its settings; build it anew to change "
+               "them")
+    if remove and (metadata or dry_run):
+        refuse(f"--remove does not go with {'--metadata' if metadata else '--dry-run'}")
     if check:
         _check(out, json)
     elif dry_run:
-        _estimate(asked, json)
+        _estimate(sources or [], out, None if add else _settings(given), json)
     else:
-        _build(asked, json)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRequest:
-    """The arguments of the command. `settings` are the options that make the index another one."""
-
-    sources: list[str]
-    out: Path
-    settings: dict[str, Any]
-    metadata: Path | None
-    add: bool
-    remove: bool
-    check: bool
-    dry_run: bool
-
-    def check_together(self) -> None:
-        """Raise SettingsError where options do not go together."""
-        from documents.errors import SettingsError
-
-        modes = [name for name, given in (("--add", self.add), ("--remove", self.remove), ("--check", self.check))
-                 if given]
-        set_options = [name for name, given in self.settings.items() if given is not None]
-        if len(modes) > 1:
-            raise SettingsError(f"{modes[0]} and {modes[1]} do not go together: one at a time")
-        if self.check and (self.sources or self.dry_run):
-            raise SettingsError("--check takes an index by --out, and nothing else")
-        if not self.check and not self.sources:
-            raise SettingsError("name the files, folders or globs to index")
-        if modes and set_options:
-            raise SettingsError(f"{set_options[0]} does not go with {modes[0]}: the index keeps its settings; build it "
-                                "anew to change them")
-        if self.remove and (self.metadata or self.dry_run):
-            raise SettingsError(f"--remove does not go with {'--metadata' if self.metadata else '--dry-run'}")
+        _build(sources or [], out, None if modes else _settings(given), metadata, remove, json)
 
 
 def _check(out: Path, json: bool) -> None:
-    from experiments.terminal.display import print_json, say
+    from experiments.terminal.display import print_result
     from retrieval.index import Index
 
     manifest = Index.open(out, verify=True).manifest
-    if json:
-        print_json({"index": str(out), "documents": manifest.documents, "chunks": manifest.chunks,
-                    "windows": manifest.windows, "files": manifest.files})
-        return
-    say(f"{out}: {manifest.documents} documents, {manifest.chunks} chunks; every byte is as it was written")
+    print_result(json, {"index": str(out), "documents": manifest.documents, "chunks": manifest.chunks,
+                        "windows": manifest.windows, "files": manifest.files}, (
+        f"{out}: {manifest.documents} documents, {manifest.chunks} chunks; every byte is as it was written"))
 
 
-def _estimate(asked: IndexRequest, json: bool) -> None:
+def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, json: bool) -> None:
+    """Say what a build would take; of an addition to the index that stands there without settings."""
     from experiments.terminal.display import note, print_json
     from retrieval.build import estimate_index
 
-    settings = None if asked.add else _settings(**_named(asked))
-    estimate = estimate_index(asked.sources, asked.out, settings, add=asked.add)
+    estimate = estimate_index(sources, out, settings, add=settings is None)
     note(estimate.line())
     if json:
-        print_json({"index": str(asked.out), "estimate": asdict(estimate)})
+        print_json({"index": str(out), "estimate": asdict(estimate)})
 
 
-def _build(asked: IndexRequest, json: bool) -> None:
+def _build(sources: list[str], out: Path, settings: IndexSettings | None, metadata: Path | None, remove: bool,
+           json: bool) -> None:
+    """Build an index; without settings, change the one that stands there."""
     from documents.errors import IndexFolderError
     from experiments.terminal.display import Bars, note, print_json, say
+    from retrieval.build import add_to_index, build_index, remove_from_index
+    from retrieval.filters.metadata import read_metadata
     from retrieval.storage.manifest import read_manifest
 
     estimates: list[BuildEstimate] = []
@@ -127,20 +104,26 @@ def _build(asked: IndexRequest, json: bool) -> None:
         estimates.append(estimate)
         if estimate.sampled:
             note(estimate.line())
-            if not asked.add and estimate.seconds.get("embedding", 0.0) > _LONG:
-                _tell_of_backends(_settings(**_named(asked)))
+            if settings and estimate.seconds.get("embedding", 0.0) > _LONG:
+                _tell_of_backends(settings)
 
     try:
-        before = read_manifest(asked.out)
+        before = read_manifest(out)
     except (IndexFolderError, OSError):
         before = None  # no index stands there, or none that can be read
+    fields = read_metadata(metadata) if metadata else None
     with Bars() as bars:
-        report = _report(asked, bars, told)
-    _warn(asked, before)
+        report = remove_from_index(sources, out, bars) if remove else \
+            build_index(sources, out, settings, bars, metadata=fields, estimated=told) if settings else \
+            add_to_index(sources, out, bars, metadata=fields, estimated=told)
+    if settings and before is not None and before.settings != settings:
+        note("the index that stood here was made with other settings; options are not remembered, so give them again")
+    if settings and before is not None and before.fields and metadata is None:
+        note("the index that stood here had metadata; it is not remembered, so give --metadata again")
     for skipped in report.skipped:
         note(f"skipped {skipped}")
     if json:
-        print_json({"index": str(asked.out), "documents": report.documents, "parsed": report.parsed,
+        print_json({"index": str(out), "documents": report.documents, "parsed": report.parsed,
                     "replaced": report.replaced, "removed": report.removed,
                     "chunks": report.chunks, "windows": report.windows, "embedded": report.embedded_now,
                     "reused": report.reused, "search": report.how, "seconds": report.seconds,
@@ -152,7 +135,7 @@ def _build(asked: IndexRequest, json: bool) -> None:
     say(f"{report.documents} documents{changed}, {report.chunks} chunks, "
         f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} known), "
         f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
-    say(f"{report.how}; {asked.out}")
+    say(f"{report.how}; {out}")
 
 
 def _tell_of_backends(settings: IndexSettings) -> None:
@@ -166,67 +149,37 @@ def _tell_of_backends(settings: IndexSettings) -> None:
              f"and openvino_bfloat16: nearly the same, faster still; both need: pip install 'ragbed[openvino]'")
 
 
-def _report(asked: IndexRequest, bars: Bars, told: Callable[[BuildEstimate], None]) -> BuildReport:
-    from retrieval.build import add_to_index, build_index, remove_from_index
-    from retrieval.filters.metadata import read_metadata
-
-    metadata = read_metadata(asked.metadata) if asked.metadata else None
-    if asked.remove:
-        return remove_from_index(asked.sources, asked.out, bars)
-    if asked.add:
-        return add_to_index(asked.sources, asked.out, bars, metadata=metadata, estimated=told)
-    return build_index(asked.sources, asked.out, _settings(**_named(asked)), bars, metadata=metadata, estimated=told)
-
-
-def _warn(asked: IndexRequest, before: Manifest | None) -> None:
-    from experiments.terminal.display import note
-
-    if before is None or asked.add or asked.remove:
-        return
-    if before.settings != _settings(**_named(asked)):
-        note("the index that stood here was made with other settings; options are not remembered, so give them again")
-    if before.fields and asked.metadata is None:
-        note("the index that stood here had metadata; it is not remembered, so give --metadata again")
-
-
-def _named(asked: IndexRequest) -> dict[str, Any]:
-    return {name.removeprefix("--"): value for name, value in asked.settings.items()}
-
-
-def _settings(chunker: str | None, size: int | None, format: str | None, embedder: str | None,
-              vectors: str | None) -> IndexSettings:
+def _settings(options: Mapping[str, Any]) -> IndexSettings:
     from pydantic import ValidationError
 
     from documents.errors import SettingsError
     from experiments.settings.file import explain, read_value
     from retrieval.settings import IndexSettings
 
-    usual = IndexSettings()
-    given: dict[str, Any] = {name: read_value(text, f"--{name}") if text.startswith("{") else text
-                             for name, text in (("chunker", chunker), ("embedder", embedder), ("vectors", vectors))
-                             if text is not None}
-    given["formats"] = (format or "plain",)
-    cut = given.pop("chunker", usual.chunker.kind)
+    given = {name: read_value(text, f"--{name}") if text.startswith("{") else text
+             for name in ("chunker", "embedder", "vectors") if (text := options[name]) is not None}
+    given["formats"] = (options["format"] or "plain",)
+    usual, size = IndexSettings().chunker.kind, options["size"]
+    cut = given.pop("chunker", usual)
     if size is not None and not isinstance(cut, str):
-        raise SettingsError("--size stands in the settings of --chunker already; give it there")
+        refuse("--size stands in the settings of --chunker already; give it there")
     if size is not None:
         given["chunker"] = {"kind": cut, **_sizes(cut, size)}
-    elif cut != usual.chunker.kind:
+    elif cut != usual:
         given["chunker"] = cut
     try:
         return IndexSettings(**given)
     except ValidationError as error:
-        raise SettingsError(explain(error.errors(include_url=False)[0], IndexSettings)) from error
+        raise SettingsError(explain(error, IndexSettings)) from error
 
 
 def _sizes(kind: str, size: int) -> dict[str, int]:
     from documents.chunkers import ChunkerSettings
-    from documents.errors import SettingsError
 
     chunkers = {one.model_fields["kind"].default: one.model_fields for one in get_args(get_args(ChunkerSettings)[0])}
     fields = chunkers.get(kind, {"size": None})
     if "size" in fields:
         return {"size": size}
-    if "target" in fields:
-        return {"target": size, "largest": size * 5 // 4}
-    raise SettingsError(f"--size does not go with --chunker {kind}, which has no one size")
+    if "target" not in fields:
+        refuse(f"--size does not go with --chunker {kind}, which has no one size")
+    return {"target": size, "largest": size * 5 // 4}

@@ -3,10 +3,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperOption
+
+
+def refuse(why: str) -> NoReturn:
+    """Raise SettingsError, whose package is imported when its name is known to be ours."""
+    from documents.errors import SettingsError
+
+    raise SettingsError(why)
 
 
 class Command(TyperCommand):
@@ -14,13 +21,11 @@ class Command(TyperCommand):
     leaving the option out."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        from documents.errors import SettingsError
-
         valued = {name for one in self.params if isinstance(one, TyperOption) and not one.is_flag for name in one.opts}
         for before, given in pairwise(["", *args]):
             name = before if given == "" else given.removesuffix("=") if given.endswith("=") else ""
             if name in valued:
-                raise SettingsError(f"{name} is given nothing; give it a value, or leave it out")
+                refuse(f"{name} is given nothing; give it a value, or leave it out")
         return super().parse_args(ctx, args)
 
 
@@ -36,6 +41,15 @@ RetrieverText = Annotated[str, typer.Option("--retriever", help="A kind of `ragb
                                             "YAML, as in '{kind: reranked, of: bm25}'.")]
 Conditions = Annotated[list[str] | None, typer.Option("--where", help="Which chunks may be found, as in 'page >= 3' or "
                                                       "'source = reports/*'; several are all to be met.")]
+Texts = list[str] | None
+FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.")]
+CellName = Annotated[str | None, typer.Option("--cell", help=(
+    "Only cells of this name, as tables show it, or part of it, as in --cell direct; by default every one."))]
+Metric = Annotated[str | None, typer.Option("--metric", help=(
+    "See `ragbed list metrics`; by default the first column of the run's table."))]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many questions.")]
+Sample = Annotated[int | None, typer.Option("--sample", min=1, help="So many questions, drawn by --seed.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Streamed = Annotated[bool, typer.Option("--stream", help="Show what the model says as it comes, and each step; with "
                                         "--json, one event on each line.")]

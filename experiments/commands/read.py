@@ -6,30 +6,26 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import AsJson
+from experiments.commands.options import AsJson, CellName, FinishedRun, Metric, Texts
 
 
 def report(run: Annotated[Path, typer.Argument(help="A run's folder.")], json: AsJson = False) -> None:
     """Write the report of a finished run: one HTML file."""
     from experiments.report.page import report_run
     from experiments.runs.finished import open_finished
-    from experiments.terminal.display import print_json, say
+    from experiments.terminal.display import print_result
 
     with open_finished(run) as finished:
         path = report_run(finished)
-    if json:
-        print_json({"run": str(run), "report": str(path)})
-    else:
-        say(str(path))
+    print_result(json, {"run": str(run), "report": str(path)}, str(path))
 
 
 def show(run: Annotated[Path, typer.Argument(help="A run's folder; the run need not have finished.")],
          question: Annotated[str, typer.Argument(help="An id, the beginning of one, or #N for the Nth.")],
-         cell: Annotated[str | None, typer.Option(help="Only cells of this name, as tables show it, or part of it, as "
-                                                       "in --cell direct; by default every one.")] = None,
+         cell: CellName = None,
          prompts: Annotated[bool, typer.Option("--prompts", help="With the prompts as they were sent.")] = False,
-         scores: Annotated[bool, typer.Option("--scores", help="Every score, not those of the run's table "
-                                                               "alone.")] = False,
+         scores: Annotated[bool, typer.Option(
+             "--scores", help="Every score, not those of the run's table alone.")] = False,
          json: AsJson = False) -> None:
     """Show one question: gold, answers, causes, scores, every step."""
     from experiments.terminal.show import show_question
@@ -41,16 +37,16 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
             second: Annotated[Path | None, typer.Argument(
                 metavar="B", help="Another run's, whose cells are compared with A's. Without, those cells of A "
                                     "are compared that differ in one factor, as in its summary and report.")] = None,
-            metric: Annotated[list[str] | None, typer.Option(
+            metric: Annotated[Texts, typer.Option(
                 "--metric", help="See `ragbed list metrics`; may be given again. By default the first of the run's "
                                  "table.")] = None,
-            cell: Annotated[list[str] | None, typer.Option(
+            cell: Annotated[Texts, typer.Option(
                 "--cell", help="Only cells of this name: what a row is called, its id, or parts of it such as "
                                "`direct` or `repeat 0`; may be given again.")] = None,
             baseline: Annotated[str | None, typer.Option(
                 "--baseline", help="The cell of A that all are compared with, named as for --cell; in one run with "
                                    "--cell or --fail-if the first of them by default.")] = None,
-            fail_if: Annotated[list[str] | None, typer.Option(
+            fail_if: Annotated[Texts, typer.Option(
                 "--fail-if", metavar="EXPR", help="Exit status 1 where it holds of any cell, such as 'unified < "
                                                   "baseline - 0.02' of the means, which chance alone may bring about; "
                                                   "'unified.high < baseline - 0.02' where the 95 % interval of the "
@@ -75,10 +71,7 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
     show_comparisons((first, second), wanted, json)
 
 
-def effects(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
-            metric: Annotated[str | None, typer.Option(
-                help="See `ragbed list metrics`; by default the first column of the run's table.")] = None,
-            json: AsJson = False) -> None:
+def effects(run: FinishedRun, metric: Metric = None, json: AsJson = False) -> None:
     """Show what each factor does over the levels of the others.
 
     And which two depend on each other.
@@ -88,7 +81,7 @@ def effects(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
     show_effects(run, metric, json)
 
 
-def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+def dose(run: FinishedRun,
          metric: Annotated[str | None, typer.Option(
              help="By which curves are compared; see `ragbed list metrics`; by default the first column of the run's "
                   "table.")] = None,
@@ -107,14 +100,12 @@ def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
     show_dose(run, metric, json)
 
 
-def budgets(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+def budgets(run: FinishedRun,
             unit: Annotated[str, typer.Option(help="What is budgeted for each question: tokens, calls, searches or "
                                                    "seconds.")] = "tokens",
             at: Annotated[str | None, typer.Option(help="Budgets, as in 500,1000,2000; by default those that a tenth "
                                                         "to all of the records keep.")] = None,
-            metric: Annotated[str | None, typer.Option(
-                help="See `ragbed list metrics`; by default the first column of the run's table.")] = None,
-            json: AsJson = False) -> None:
+            metric: Metric = None, json: AsJson = False) -> None:
     """Compare ways of answering at equal budgets for a question.
 
     An answer that took more than the budget counts as ended by it, so that a strategy is not better merely for having
@@ -125,12 +116,10 @@ def budgets(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
     show_budgets(run, unit, at, metric, json)
 
 
-def diagnose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
-              cell: Annotated[str | None, typer.Option(help="Only cells of this name, as tables show it, or part of "
-                                                            "it, as in --cell direct; by default every one.")] = None,
-              cause: Annotated[str | None, typer.Option(metavar="NAME", help="List the questions that have this cause, "
-                                                        "such as retrieval_miss, each with what decided it.")] = None,
-              json: AsJson = False) -> None:
+def diagnose(run: FinishedRun, cell: CellName = None,
+             cause: Annotated[str | None, typer.Option(metavar="NAME", help="List the questions that have this cause, "
+                                                       "such as retrieval_miss, each with what decided it.")] = None,
+             json: AsJson = False) -> None:
     """Say why each question came out as it did."""
     from experiments.terminal.analyses import diagnose as show_causes
 

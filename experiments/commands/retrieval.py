@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import AsJson
+from experiments.commands.options import AsJson, Fresh, Limit, Sample, Texts, refuse
 
 if TYPE_CHECKING:
-    from experiments.benchmarks import Selection
     from experiments.settings import RunSettings
     from experiments.settings.targets import Part
 
@@ -19,14 +18,14 @@ K = 100
 Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
     "Any that says what is gold, see `ragbed list benchmarks`; or a YAML file of a run with reasoning: search_only."))]
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
-Retrievers = Annotated[list[str] | None, typer.Option("--retriever", help=(
+Retrievers = Annotated[Texts, typer.Option("--retriever", help=(
     "A kind, see `ragbed list retrievers`, or settings, as in '{kind: reranked, of: fused}'; may be given again. By "
     "default bm25, dense and fused."))]
-Chunkers = Annotated[list[str] | None, typer.Option("--chunker", help=(
+Chunkers = Annotated[Texts, typer.Option("--chunker", help=(
     "Cut the documents anew: a kind, or settings, as in '{kind: fixed, size: 800}'; given again, each is tried."))]
-Embedders = Annotated[list[str] | None, typer.Option("--embedder", help="A model, or settings; given again, each is "
+Embedders = Annotated[Texts, typer.Option("--embedder", help="A model, or settings; given again, each is "
                                                                         "tried.")]
-Others = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=(
+Others = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
     "Any other setting, as in --set benchmark.chunker=sentences; may be given again."))]
 Foreign = Annotated[list[Path] | None, typer.Option("--run", metavar="FILE", help=(
     "Another program's TREC run, `.gz` or plain, to be scored and tested beside; may be given again."))]
@@ -40,33 +39,29 @@ def evaluate_retrieval(
         k: Annotated[int | None, typer.Option("-k", min=1, max=1000, help=f"How many are found for each question; by "
                                               f"default {K}.")] = None,
         split: Annotated[str | None, typer.Option(help="Of a benchmark that has several, such as test.")] = None,
-        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
-        sample: Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed.")] = None,
+        limit: Limit = None, sample: Sample = None,
         seed: Annotated[int | None, typer.Option(help="Of --sample.")] = None,
-        runs: Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Write a TREC run for each row.")
-                        ] = None,
+        runs: Annotated[Path | None, typer.Option(metavar="DIR", help="Write a TREC run for each row.")] = None,
         run: Foreign = None, qrels: Qrels = None, set: Others = None,
-        name: Annotated[str | None, typer.Option(help="Of the run; by default FOLDER-retrieval-HASH of what is "
-                                                 "tried.")] = None,
+        name: Annotated[str | None, typer.Option(help=(
+            "Of the run; by default FOLDER-retrieval-HASH of what is tried."))] = None,
         out: Annotated[Path | None, typer.Option(help="Folder of runs; by default `runs`.")] = None,
-        fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
-        json: AsJson = False) -> None:
+        fresh: Fresh = False, json: AsJson = False) -> None:
     """Evaluate retrievers alone, without a model.
 
     It is a run with the reasoning strategy search_only: the same command continues it, and `ragbed compare`, `report`,
     `show`, `effects`, `verify` and `export` read it. Chunkers, embedders and retrievers are tried in every combination.
     """
-    from documents.errors import SettingsError
     from experiments.settings.targets import Part
     from experiments.terminal.evaluate_retrieval import evaluate_retrieval, score_runs
 
     if qrels is not None:
         if benchmark is not None or not run:
-            raise SettingsError("--qrels scores TREC runs without searching; give --run FILE, and no BENCHMARK")
+            refuse("--qrels scores TREC runs without searching; give --run FILE, and no BENCHMARK")
         score_runs(qrels, run, json)
         return
     if benchmark is None:
-        raise SettingsError("name a benchmark and its files, as in `ragbed evaluate-retrieval beir FOLDER`, or score "
+        refuse("name a benchmark and its files, as in `ragbed evaluate-retrieval beir FOLDER`, or score "
                             "TREC runs with --qrels and --run")
     given: dict[str, Any] = {"retriever": retriever, "chunkers": chunker, "embedders": embedder, "set": set,
                              "name": name, "out": out}
@@ -77,7 +72,6 @@ def evaluate_retrieval(
 
 def _settings(target: str, path: str | None, given: dict[str, Any], k: int | None, split: str | None,
               part: Part) -> RunSettings:
-    from documents.errors import SettingsError
     from documents.places import local
     from experiments.benchmarks import BENCHMARKS
     from experiments.settings.targets import runs_of_target
@@ -90,13 +84,13 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
                     if key in given},
                  "set": [*given.get("set", ()), *([f"benchmark.split={split}"] if split else ())]}
     elif split or k is not None:
-        raise SettingsError(f"{'--split' if split else '-k'} goes with a benchmark's name; {target} says itself what "
+        refuse(f"{'--split' if split else '-k'} goes with a benchmark's name; {target} says itself what "
                             "is run")
     first, *others = runs_of_target(target, path, given, part)
     if others:
-        raise SettingsError(f"{target} is {len(others) + 1} runs; give one benchmark")
+        refuse(f"{target} is {len(others) + 1} runs; give one benchmark")
     if not first.only_searches:
-        raise SettingsError(f"{target} asks a model; set reasoning: search_only, or use `ragbed run`")
+        refuse(f"{target} asks a model; set reasoning: search_only, or use `ragbed run`")
     return first
 
 
@@ -122,7 +116,7 @@ def _value(text: str, key: str) -> Any:
     return read_value(text, f"--{key.removesuffix('s')} {text!r}")
 
 
-Miners = Annotated[list[str] | None, typer.Option("--miner", help=(
+Miners = Annotated[Texts, typer.Option("--miner", help=(
     "dense, bm25 or another kind of retriever; same_document, entity (a name of the question's or the gold's, with "
     "another number or year), random. May be given again: they take turns, and the first fills questions "
     "up. By default dense, bm25, same_document and entity."))]
@@ -137,8 +131,6 @@ Keep = Annotated[bool, typer.Option("--keep", help=(
     "candidates."))]
 Reranking = Annotated[str, typer.Option("--reranker", help=(
     "Candidates that it scores above the gold are left out: late_interaction, cross_encoder, or none."))]
-BenchmarkSettings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=(
-    "A setting of the benchmark, as in --set units=sentences; may be given again."))]
 
 
 def negatives(
@@ -149,9 +141,7 @@ def negatives(
         embedder: Annotated[str | None, typer.Option(help="Of the benchmark's chunks; an index has its own.")] = None,
         depth: Annotated[int, typer.Option(min=1, help="The most candidates of each miner.")] = 1000,
         seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
-        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
-        sample: Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed.")] = None,
-        set: Others = None, json: AsJson = False) -> None:
+        limit: Limit = None, sample: Sample = None, set: Others = None, json: AsJson = False) -> None:
     """Mine hard negatives for a benchmark's questions.
 
     They are written as a benchmark: `ragbed run mined DIR`.
@@ -161,8 +151,10 @@ def negatives(
     from pydantic import ValidationError
 
     from documents.errors import SettingsError
+    from experiments.benchmarks import BENCHMARKS
     from experiments.negatives import MiningSettings, mine
     from experiments.settings.file import explain
+    from experiments.settings.targets import Part, runs_of_target
     from experiments.terminal.display import Bars, print_json
     from experiments.terminal.negatives import show_mining
 
@@ -173,24 +165,14 @@ def negatives(
     try:
         settings = MiningSettings.model_validate(given)
     except ValidationError as error:
-        raise SettingsError(explain(error.errors(include_url=False)[0], MiningSettings)) from error
-    selection = _benchmark(benchmark, path, set or [], {"limit": limit, "sample": sample, "seed": seed})
+        raise SettingsError(explain(error, MiningSettings)) from error
+    if benchmark not in BENCHMARKS:
+        refuse(f"no benchmark is called {benchmark!r}; there are: {', '.join(BENCHMARKS)}")
+    part = Part(limit, sample, None if sample is None else seed)
+    (run,) = runs_of_target(benchmark, path, {"set": [f"benchmark.{text}" for text in set or ()]}, part)
     with Bars() as bars:
-        manifest = mine(selection, settings, out, bars)
+        manifest = mine(run.benchmark, settings, out, bars)
     if json:
         print_json({"out": str(out), **manifest.counts, "shortfalls": manifest.short})
     else:
         show_mining(manifest, out)
-
-
-def _benchmark(kind: str, path: str | None, texts: list[str], part: dict[str, int | None]) -> Selection:
-    from documents.errors import SettingsError
-    from experiments.benchmarks import BENCHMARKS
-    from experiments.settings.targets import Part, runs_of_target
-
-    if kind not in BENCHMARKS:
-        raise SettingsError(f"no benchmark is called {kind!r}; there are: {', '.join(BENCHMARKS)}")
-    options = {"set": [f"benchmark.{text}" for text in texts]}
-    sampled = part["sample"] is not None
-    chosen = Part(part["limit"], part["sample"], part["seed"] if sampled else None)
-    return runs_of_target(kind, path, options, chosen)[0].benchmark

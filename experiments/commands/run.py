@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import AsJson
+from experiments.commands.options import AsJson, Fresh, Texts, refuse
 
 if TYPE_CHECKING:
     from experiments.running.cassette import Replay
     from experiments.settings import RunSettings
     from experiments.settings.targets import Part
 
-_BY_NAME = "Of a benchmark by its name"
 _PART = "Which questions"
 
 
@@ -30,46 +29,41 @@ class JournalMode(StrEnum):
     replay = "replay"
 
 
+def _by_name(option: str, help: str, **more: Any) -> Any:
+    """An option of a benchmark by its name; a file of settings says it itself."""
+    return typer.Option(option, help=help, rich_help_panel="Of a benchmark by its name", **more)
+
+
 Target = Annotated[str | None, typer.Argument(metavar="TARGET", help=(
     "A YAML file of settings (see `ragbed schema`), or a benchmark's name (see `ragbed list benchmarks`), which is run "
     "as its paper ran it."))]
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help=(
     "The benchmark's folder or file, or hub:OWNER/NAME."))]
-Models = Annotated[list[str] | None, typer.Option("--model", help="As for `ragbed ask`; may be given again.",
-                                                  rich_help_panel=_BY_NAME)]
-Reasonings = Annotated[list[str] | None, typer.Option("--reasoning", help="A name of `ragbed list strategies`, FILE.py:"
-                                              "FUNCTION, or settings in YAML; may be given again; `all` is the five of "
-                                              "the CReSt paper.",
-                                                      rich_help_panel=_BY_NAME)]
-Retrievals = Annotated[list[str] | None, typer.Option("--retrieval", help="May be given again.",
-                                                      rich_help_panel=_BY_NAME)]
-Conditions = Annotated[list[str] | None, typer.Option("--condition", help="closed-book, given, gold, retrieved or "
-                                                                          "full; may be given again.",
-                                                      rich_help_panel=_BY_NAME)]
-Perturbations = Annotated[list[str] | None, typer.Option("--perturbation", help="See `ragbed list perturbations`; may "
-                                                                                "be given again.",
-                                                         rich_help_panel=_BY_NAME)]
-RuleNames = Annotated[list[str] | None, typer.Option("--rules", help="See `ragbed list rules`; may be given again.",
-                                                     rich_help_panel=_BY_NAME)]
-JudgeName = Annotated[str | None, typer.Option("--judge", help="`lexical`, or a model.", rich_help_panel=_BY_NAME)]
-ScoringName = Annotated[str | None, typer.Option("--scoring", help="corrected or as-published.",
-                                                 rich_help_panel=_BY_NAME)]
-RunName = Annotated[str | None, typer.Option("--name", help="Of the run; by default the benchmark's, and the part.",
-                                             rich_help_panel=_BY_NAME)]
-Others = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", rich_help_panel=_BY_NAME, help=(
-    "Any other setting, as in --set limits.max_tokens=256 or --set benchmark.units=sentences; may be given again."))]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder of runs; by default `runs`.",
-                                          rich_help_panel=_BY_NAME)]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many questions, as a run of its own: "
-                                                       "NAME-limit-N.", rich_help_panel=_PART)]
-Sample = Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed, as a run of its own: "
-                                                        "NAME-sample-N.", rich_help_panel=_PART)]
-Seed = Annotated[int | None, typer.Option(help="Of --sample, and of what else a benchmark draws.",
-                                         rich_help_panel=_PART)]
-Filter = Annotated[list[str] | None, typer.Option("--filter", metavar="TAG=VALUE", rich_help_panel=_PART, help=(
+Models = Annotated[Texts, _by_name("--model", "As for `ragbed ask`; may be given again.")]
+Reasonings = Annotated[Texts, _by_name("--reasoning", (
+    "A name of `ragbed list strategies`, FILE.py:FUNCTION, or settings in YAML; may be given again; `all` is the five "
+    "of the CReSt paper."))]
+Retrievals = Annotated[Texts, _by_name("--retrieval", "May be given again.")]
+Conditions = Annotated[Texts, _by_name("--condition", (
+    "closed-book, given, gold, retrieved or full; may be given again."))]
+Perturbations = Annotated[Texts, _by_name("--perturbation", "See `ragbed list perturbations`; may be given again.")]
+RuleNames = Annotated[Texts, _by_name("--rules", "See `ragbed list rules`; may be given again.")]
+JudgeName = Annotated[str | None, _by_name("--judge", "`lexical`, or a model.")]
+ScoringName = Annotated[str | None, _by_name("--scoring", "corrected or as-published.")]
+RunName = Annotated[str | None, _by_name("--name", "Of the run; by default the benchmark's, and the part.")]
+Others = Annotated[Texts, _by_name("--set", (
+    "Any other setting, as in --set limits.max_tokens=256 or --set benchmark.units=sentences; may be given again."),
+    metavar="KEY=VALUE")]
+Out = Annotated[Path | None, _by_name("--out", "Folder of runs; by default `runs`.")]
+Limit = Annotated[int | None, typer.Option(min=1, rich_help_panel=_PART, help=(
+    "Only the first so many questions, as a run of its own: NAME-limit-N."))]
+Sample = Annotated[int | None, typer.Option(min=1, rich_help_panel=_PART, help=(
+    "So many questions, drawn by --seed, as a run of its own: NAME-sample-N."))]
+Seed = Annotated[int | None, typer.Option(rich_help_panel=_PART, help=(
+    "Of --sample, and of what else a benchmark draws."))]
+Filter = Annotated[Texts, typer.Option("--filter", metavar="TAG=VALUE", rich_help_panel=_PART, help=(
     "Only questions with this tag, as a run of its own; given again, with all of them."))]
-
-Budgets = Annotated[list[str] | None, typer.Option("--budget", metavar="PART=AMOUNT", help=(
+Budgets = Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=(
     "What may be spent before the run stops, resumably: dollars=5 or tokens=200000, of all starts together, or "
     "seconds=1800, of this start; `none` lifts one; may be given again. In the place of what the settings say."))]
 
@@ -79,7 +73,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         perturbation: Perturbations = None,
         judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
         limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, budget: Budgets = None,
-        fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
+        fresh: Fresh = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
         journal: Annotated[JournalMode, typer.Option(help="record: calls made before are not made again; live: every "
@@ -98,15 +92,14 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     Exit status 1: every question ended without a reply (an error, a timeout, a limit, a prompt that is too long), or a
     replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
     """
-    from documents.errors import SettingsError
     from experiments.running.cassette import Replay
     from experiments.settings.spending import changed
     from experiments.settings.targets import Part
 
     if replay is not None and (retry or journal is not JournalMode.record):
-        raise SettingsError("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
+        refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
     if fresh and journal is JournalMode.replay:
-        raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")
+        refuse("--fresh removes the journal that --journal replay reads; give one of the two")
     options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
                "rules": rules, "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name,
                "out": out, "set": set}
@@ -122,7 +115,6 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
 
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,
           cassette: Replay | None) -> list[RunSettings]:
-    from documents.errors import SettingsError
     from experiments.running.cassette import settings_of_cassette
     from experiments.settings.targets import runs_of_target
 
@@ -130,7 +122,7 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
         return [settings_of_cassette(cassette, options, part)]
     runs = runs_of_target(target or "", path, options, part)
     if cassette is not None and len(runs) > 1:
-        raise SettingsError(f"{target} is {len(runs)} runs, and a cassette is of one; give one benchmark")
+        refuse(f"{target} is {len(runs)} runs, and a cassette is of one; give one benchmark")
     return runs
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import AsJson
+from experiments.commands.options import AsJson, FinishedRun, Texts
 
 
-def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+def export(run: FinishedRun,
            to: Annotated[str, typer.Argument(metavar="TO", help=(
                "A file, whose ending says in what form: .csv and .parquet for a row for each question in each cell, "
                ".jsonl for all that is stored of it, prompts and evidence too, .xml for JUnit, where a question passes "
@@ -19,35 +19,30 @@ def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
     """Write a run's records for other tools."""
     from experiments.export import export as write
     from experiments.runs.finished import open_finished
-    from experiments.terminal.display import print_json, say
+    from experiments.terminal.display import print_result
 
     with open_finished(run) as finished:
         said = write(finished, to)
-    if json:
-        print_json({"run": str(run), "to": to, "said": said})
-    else:
-        say(said)
+    print_result(json, {"run": str(run), "to": to, "said": said}, said)
 
 
-def cassette_export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
-           out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help=(
-               "The file; by default NAME.cassette.jsonl.gz in this folder. A cassette there is replaced."))] = None,
-           json: AsJson = False) -> None:
+def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help=(
+        "The file; by default NAME.cassette.jsonl.gz in this folder. A cassette there is replaced."))] = None,
+                    json: AsJson = False) -> None:
     """Write a run's calls and searches into one file.
 
     `ragbed run --replay FILE` makes the run again from it anywhere.
     """
     from experiments.running.cassette import export_cassette
     from experiments.runs.finished import open_finished
-    from experiments.terminal.display import print_json, say
+    from experiments.terminal.display import print_result
 
     with open_finished(run) as finished:
-        done = export_cassette(finished, out)
-    if json:
-        print_json({"run": str(run), "file": str(done.path), "bytes": done.size, **done.counts})
-    else:
-        say(f"{done.path}: {_counted(done.counts)}, {done.size} bytes; `ragbed run --replay {done.path}` makes the run "
-            "again from it, with the benchmark's files and without a model, an index or a network")
+        path, counts = export_cassette(finished, out)
+    size = path.stat().st_size
+    print_result(json, {"run": str(run), "file": str(path), "bytes": size, **counts}, (
+        f"{path}: {_counted(counts)}, {size} bytes; `ragbed run --replay {path}` makes the run again from it, with the "
+        "benchmark's files and without a model, an index or a network"))
 
 
 def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
@@ -80,7 +75,7 @@ def _counted(counts: Any) -> str:
 _SHOWN = 10  # differences of one check that a terminal shows
 
 
-def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")], json: AsJson = False) -> None:
+def verify(run: FinishedRun, json: AsJson = False) -> None:
     """Compute a run's figures and hashes again and compare.
 
     Exit status 1: any differs.
@@ -101,10 +96,9 @@ def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
             [one.name, "not compared" if not one.checked else "agrees" if one.agrees else
              f"{len(one.differences)} differ", one.detail] for one in checks])
         for check in checks:
-            for text in check.differences[:_SHOWN]:
+            more = len(check.differences) - _SHOWN
+            for text in [*check.differences[:_SHOWN], *([f"and {more} more, with --json"] if more > 0 else [])]:
                 say(f"{check.name}: {text}")
-            if len(check.differences) > _SHOWN:
-                say(f"{check.name}: and {len(check.differences) - _SHOWN} more, with --json")
         wrong = [check.name for check in checks if not check.agrees]
         say(f"What differs: {', '.join(wrong)}." if wrong else "Everything that could be compared agrees.")
     if not agrees:
@@ -118,15 +112,15 @@ class ScoringName(StrEnum):
     as_published = "as-published"
 
 
-def rescore(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+def rescore(run: FinishedRun,
             scoring: Annotated[ScoringName | None, typer.Option(help="By default the run's own.")] = None,
             judge: Annotated[str | None, typer.Option(help="`lexical`, or a model, asked of every answer; by default "
                                                            "the verdicts are those of the run.")] = None,
-            metric: Annotated[list[str] | None, typer.Option(
+            metric: Annotated[Texts, typer.Option(
                 "--metric", help="See `ragbed list metrics`; may be given again. Any that the records have what is "
                                  "needed for, also those of other benchmarks; by default the columns of the run's "
                                  "table.")] = None,
-            plugin: Annotated[list[str] | None, typer.Option(
+            plugin: Annotated[Texts, typer.Option(
                 "--plugin", metavar="FILE.py:FUNCTION", help="A strategy of the run that is code in a file: it is "
                 "executed to read its replies again, if it is the file that the run was made with. May be given "
                 "again.")] = None,
@@ -141,7 +135,7 @@ def rescore(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
 
 
 def judge(run: Annotated[Path, typer.Argument(help="A run's folder.")],
-          judge: Annotated[list[str] | None, typer.Option(
+          judge: Annotated[Texts, typer.Option(
               "--judge", help="lexical, or a model as for --model; may be given again.")] = None,
           repeats: Annotated[int, typer.Option(
               min=1, max=1000, help="How often each model judges; without --judge, the run's own.")] = 1,

@@ -62,10 +62,11 @@ def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJ
 
 def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
     """The fields of a benchmark that a reader chooses by."""
-    as_text = {name: ", ".join(value) if isinstance(value, list) else value for name, value in row.items()}
-    for field in ("run_as", "as_published"):
-        as_text[field.replace("_", " ")] = "; ".join(
-            f"{name}: {', '.join(value) if isinstance(value, list) else value}" for name, value in row[field].items())
+    def text(value: Any) -> Any:
+        return ", ".join(value) if isinstance(value, list) else value if not isinstance(value, dict) else \
+            "; ".join(f"{name}: {text(one)}" for name, one in value.items())
+
+    as_text = {name.replace("_", " "): text(value) for name, value in row.items()}
     return [(name, as_text[name]) for name in ("paper", "licence", "size", "metrics", "judge", "views", "published",
                                                "run as", "as published", "settings", "get", "here") if as_text[name]]
 
@@ -75,14 +76,11 @@ def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed list mode
          json: AsJson = False) -> None:
     """Fetch a local model and check it against its sha256."""
     from agents.pull import pull as fetch
-    from experiments.terminal.display import Bars, print_json, say
+    from experiments.terminal.display import Bars, print_result
 
     with Bars() as bars:
         path = fetch(name, lambda done, total: bars("download", done, total), offline=offline)
-    if json:
-        print_json({"model": name, "path": str(path)})
-    else:
-        say(str(path))
+    print_result(json, {"model": name, "path": str(path)}, str(path))
 
 
 def new_strategy(name: Annotated[str, typer.Argument(help="Of the file, and of the strategy in tables: letters, digits "

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from experiments.judges.base import Graded, Judge, Judging
+from experiments.judges.base import Graded, Judge, Judged, Judging, ask_judge, graded_of
 from experiments.judges.lexical import Lexical
 from experiments.judges.model import ModelJudge
 
 JudgeSettings = Annotated[Lexical | ModelJudge, Field(discriminator="kind")]
 
-__all__ = ["Graded", "Judge", "JudgeSettings", "Judging", "Lexical", "ModelJudge"]
+__all__ = ["Graded", "Judge", "JudgeSettings", "Judged", "Judging", "Lexical", "ModelJudge", "ask_judge", "graded_of"]

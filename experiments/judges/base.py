@@ -1,19 +1,23 @@
-"""What a judge is: a generator that may ask a model, and ends with a verdict; its prompts, and lines of its replies."""
+"""What a judge is: a generator that may ask a model, and ends with a verdict; and how one is asked about an answer."""
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Protocol, get_args
 
+from agents.journal import Model
+from agents.types import Cost
+from documents.errors import RunError
 from documents.types import digest
-from experiments.metrics import Scoring
-from experiments.question import Rubric
-from experiments.record import Grade, Verdict
+from experiments.metrics import Scoring, reasoning_of, text_as_published
+from experiments.question import Question, Rubric, Scheme
+from experiments.record import Grade, Result, Verdict
 from strategies.prompting import fill_framed
-from strategies.types import Failure, Generate, Reply
+from strategies.types import Failure, Generate, Reply, Usage
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
 Judging = Generator[Generate, Reply | Failure, Verdict]
@@ -96,3 +100,55 @@ def stated(text: str, label: str) -> str | None:
 def plain(text: str) -> str:
     """Return the text without marks of emphasis around it and without a full stop."""
     return text.strip(_MARKS + "\n").removesuffix(".").strip(_MARKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict on an answer, None where none is due; and what it used and cost."""
+
+    verdict: Verdict | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+
+
+def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> Graded | None:
+    """Return what a judge is given of a finished answer; None where no verdict is due.
+
+    Answers are graded where the question is answerable and its gold answer known: a refusal is Wrong and a failure
+    scores 0 without asking, and an unanswerable question is scored by refusal alone. As published, whatever is not
+    empty is graded, refusals too. Reasoning is graded where there is any, whatever the answer.
+    """
+    rubric = scheme.rubric
+    if rubric == "steps":
+        reasoning = reasoning_of(result, question.options)
+        if not reasoning or not question.steps:
+            return None
+        return Graded(rubric, question.text, question.answers, result.text, reasoning,
+                      tuple(step.text for step in question.steps), scoring)
+    published = scoring == "as-published"
+    text = text_as_published(result) if published and rubric == "grades" else result.text
+    due = bool(text) if published else result.outcome == "answered"
+    if rubric is None or not due or not result.answerable or not question.answers:
+        return None
+    return Graded(rubric, question.text, question.answers, text, scoring=scoring,
+                  reasoned=result.tagged is not None)
+
+
+async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, deadline: Callable[[], float]) -> Judged:
+    """Get the judge's verdict where one is due."""
+    if graded is None:
+        return Judged()
+    judging = judge.judge(graded)
+    sent: Reply | Failure | None = None
+    usage, cost, started = Usage(), Cost(), time.monotonic()
+    while True:
+        try:
+            action = next(judging) if sent is None else judging.send(sent)
+        except StopIteration as end:
+            return Judged(end.value, usage, replace(cost, seconds=time.monotonic() - started))
+        if model is None:
+            raise RunError(f"the judge {judge.name} asks for a model, and none is open")
+        asked = await model.ask(action, deadline())
+        sent = asked.outcome
+        usage += sent.usage if isinstance(sent, Reply) else Usage(calls=1)
+        cost += asked.cost

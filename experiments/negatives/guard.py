@@ -5,7 +5,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 from documents.numbers import values
 from documents.types import Chunk
@@ -20,16 +19,12 @@ _FEWEST = 20
 """Shingles below which a text is too short to be called a part of another."""
 
 
-class Likeness(NamedTuple):
-    """Shares of shingles, 0 to 1.
-
-    Attributes:
-        same: Jaccard's index: those that both hold, of those that either holds.
-        part: those that both hold, of those of the smaller; 0 where that has too few.
-    """
-
-    same: float
-    part: float
+def likeness(one: Collection[str], other: Collection[str]) -> tuple[float, float]:
+    """Return two shares of the shingles that both texts hold: of those that either holds (Jaccard's index), and of
+    those of the smaller text; 0 where that has too few."""
+    both = len(frozenset(one) & frozenset(other))
+    smaller = min(len(one), len(other))
+    return both / (len(one) + len(other) - both), both / smaller if smaller >= _FEWEST else 0.0
 
 
 @lru_cache(maxsize=1_024)
@@ -41,13 +36,6 @@ def shingles(text: str) -> frozenset[str]:
     """
     plain = normalize_answer(text)
     return frozenset(plain[at:at + _SHINGLE] for at in range(max(len(plain) - _SHINGLE + 1, 1)))
-
-
-def likeness(one: Collection[str], other: Collection[str]) -> Likeness:
-    """Compare two sets of shingles."""
-    both = len(frozenset(one) & frozenset(other))
-    smaller = min(len(one), len(other))
-    return Likeness(both / (len(one) + len(other) - both), both / smaller if smaller >= _FEWEST else 0.0)
 
 
 _LONG = 5
@@ -109,11 +97,10 @@ class Guard:
         if not same:
             return None
         ours = shingles(_body(chunk))
-        near, id = max(((likeness(ours, theirs), id) for id, theirs in same), key=lambda one: max(one[0]))
-        if near.same < self._thresholds.same and near.part < self._thresholds.part:
+        (near, part), id = max(((likeness(ours, theirs), id) for id, theirs in same), key=lambda one: max(one[0]))
+        if near < self._thresholds.same and part < self._thresholds.part:
             return None
-        return Rejected(chunk, "near_duplicate",
-                        {"gold": id, "same": round(near.same, 3), "part": round(near.part, 3)})
+        return Rejected(chunk, "near_duplicate", {"gold": id, "same": round(near, 3), "part": round(part, 3)})
 
 
 def _name_words(answers: Iterable[str], question: str, rarity: Rarity) -> frozenset[str]:

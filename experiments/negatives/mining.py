@@ -1,9 +1,10 @@
 """Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other."""
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from sys import maxsize
@@ -22,7 +23,7 @@ from experiments.question import Benchmark, Bucket, Mined
 from retrieval.embedders.opening import open_embedder
 from retrieval.hits import DECIMALS
 from retrieval.index import Index
-from retrieval.mining import Miner, Nearness, Rows, check_miners, open_miner
+from retrieval.mining import Nearness, Rows, check_miners, open_miner
 from retrieval.pool import Pool
 from retrieval.rerankers.reranker import Aids
 from retrieval.storage.cache import CachedEmbedder
@@ -46,16 +47,14 @@ def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[
     Args:
         rejected_near: the hardness of every candidate that the guard rejected.
     """
-    by_miner: dict[str, Counter[str]] = {}
-    reasons: Counter[str] = Counter()
+    by_miner: dict[str, Counter[str]] = defaultdict(Counter)
     for one in chosen:
         for rejected in one.rejected:
-            reasons[rejected.reason] += 1
             for miner in [each.miner for each in rejected.found] or [NOBODY]:
-                by_miner.setdefault(miner, Counter())[rejected.reason] += 1
-        for found in one.found.values():
-            for each in found:
-                by_miner.setdefault(each.miner, Counter())["kept"] += 1
+                by_miner[miner][rejected.reason] += 1
+        for each in chain.from_iterable(one.found.values()):
+            by_miner[each.miner]["kept"] += 1
+    reasons = Counter(rejected.reason for one in chosen for rejected in one.rejected)
     kept = sum(len(one.chunks) for one in chosen)
     every = [each for one in mined for each in one.values()]
     hardness = {bucket: [one.hardness for one in every if one.bucket == bucket] for bucket in _BUCKETS}
@@ -68,13 +67,6 @@ def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[
             "guard": {"ranks": _by_rank(chosen),
                       "hardness": {"kept": _mean([one.hardness for one in every]), "rejected": _mean(rejected_near)}},
             "short": sum(one.why_short is not None for one in chosen)}
-
-
-def short(wanted: Sequence[Wanted], chosen: Sequence[Chosen]) -> dict[str, dict[str, Any]]:
-    """Return by question id how many negatives were wanted, kept and rejected, and why there are no more."""
-    return {one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
-                              "why": found.why_short}
-            for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None}
 
 
 def _by_rank(chosen: Sequence[Chosen]) -> dict[str, dict[str, int]]:
@@ -171,15 +163,23 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
                        Rarity(chunk.content for chunk in source.collection.chunks), progress)
     cosines = nearness.of([one.question.text for one in wanted],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
+    rejected = nearness.of([one.question.text for one in wanted],
+                           [rows.rows_of(each.chunk.id for each in one.rejected if each.guarded) for one in chosen])
     by_chunk = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
     questions = tuple(with_negatives(each, found, by, settings.seed)
                       for each, found, by in zip(wanted, chosen, by_chunk, strict=True))
+    made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
+               "embedder": source.collection.embedder.identity,
+               "reranker": None if settings.reranker is None else settings.reranker.identity(),
+               "miners": {name: identity for name, (_, identity) in opened.items()}}
     manifest = MinedManifest(
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
-        mining=settings.model_dump(mode="json"), collection=_collection(source, settings, opened),
-        counts=counted(wanted, chosen, by_chunk, _rejected_near(wanted, chosen, rows, nearness)),
-        short=short(wanted, chosen))
+        mining=settings.model_dump(mode="json"), collection=made_of,
+        counts=counted(wanted, chosen, by_chunk, [hardness_of(cosine) for own in rejected for cosine in own]),
+        short={one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
+                                 "why": found.why_short}
+               for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None})
     brought = dict.fromkeys(chunk.document for question in questions for chunk in question.chunks)
     brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)
     made = replace(benchmark, questions=questions, documents={id: source.document(id) for id in brought})
@@ -197,20 +197,6 @@ def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candida
         return [chunk for _, chunk in sorted(zip(cosines, chunks, strict=True), key=lambda one: -one[0])]
 
     return Candidates(source.collection.chunks, source.source_of, source.index is not None, nearest)
-
-
-def _rejected_near(wanted: Sequence[Wanted], chosen: Sequence[Chosen], rows: Rows, nearness: Nearness) -> list[float]:
-    cosines = nearness.of([one.question.text for one in wanted],
-                          [rows.rows_of(each.chunk.id for each in one.rejected if each.guarded) for one in chosen])
-    return [hardness_of(cosine) for own in cosines for cosine in own]
-
-
-def _collection(source: MiningSource, settings: MiningSettings,
-                opened: Mapping[str, tuple[Miner, str]]) -> dict[str, Any]:
-    reranker = None if settings.reranker is None else settings.reranker.identity()
-    return {"chunks": len(source.collection.chunks), "content": source.collection.content,
-            "embedder": source.collection.embedder.identity, "reranker": reranker,
-            "miners": {name: identity for name, (_, identity) in opened.items()}}
 
 
 def _decisions(wanted: Iterable[Wanted], chosen: Iterable[Chosen]) -> Iterator[str]:

@@ -159,7 +159,8 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
     Args:
         columns: of the benchmark's scheme; without, all metrics are its columns.
     """
-    values = {name: {_text(cell.get(name)) for cell in stored} for name in _SHARED}
+    values = {name: {"" if (level := cell.get(name)) is None else visible(str(level)) for cell in stored}
+              for name in _SHARED}
     shared = tuple((name, min(found)) for name, found in values.items()
                    if len(found) == 1 and found.isdisjoint(("", _PLAIN.get(name))))
     named = labels(stored) if stored else []
@@ -206,10 +207,6 @@ def _cell(number: int, stored: Mapping[str, Any], label: str) -> ReportCell:
         prompt_tokens=int(usage.get("prompt_tokens") or 0), completion_tokens=int(usage.get("completion_tokens") or 0),
         calls=int(usage.get("calls") or 0), price=usage.get("price"), judge=judge,
         passages=stored.get("passages"))
-
-
-def _text(value: object) -> str:
-    return "" if value is None else visible(str(value))
 
 
 def column(name: str, judge: str | None) -> str:

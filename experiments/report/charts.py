@@ -211,28 +211,23 @@ def beside(places: Sequence[float], heights: Sequence[float], gap: float = GAP) 
     return [moved[at] for at in range(len(places))]
 
 
-def apart(places: Sequence[float], gap: float = GAP, whole: float = 100.0) -> list[float]:
-    """Return the places, moved as little as keeps neighbours `gap` of the whole apart, and many by less.
+def apart(places: Sequence[float], gap: float = GAP) -> list[float]:
+    """Return the places, in percent, moved as little as keeps neighbours `gap` of the whole apart, and many by less.
 
     Strategies over the same evidence cost nearly the same, and their intervals would hide each other; but what is
     moved far looks cheaper or dearer than it is.
     """
-    least = min(gap, WIDEST / max(len(places) - 1, 1)) * whole
+    least = min(gap, WIDEST / max(len(places) - 1, 1)) * 100
+
+    def start(cluster: Sequence[tuple[float, int]]) -> float:
+        return sum(value for value, _ in cluster) / len(cluster) - least * (len(cluster) - 1) / 2
+
     clusters: list[list[tuple[float, int]]] = []
     for value, index in sorted((value, index) for index, value in enumerate(places)):
         clusters.append([(value, index)])
-        while len(clusters) > 1 and _start(clusters[-1], least) - _end(clusters[-2], least) < least:
+        while len(clusters) > 1 and start(clusters[-1]) - start(clusters[-2]) < least * len(clusters[-2]):
             last = clusters.pop()
             clusters[-1] += last
-    placed = {index: round(_start(cluster, least) + step * least, 2)
+    placed = {index: round(start(cluster) + step * least, 2)
               for cluster in clusters for step, (_, index) in enumerate(cluster)}
     return [placed[index] for index in range(len(places))]
-
-
-def _start(cluster: Sequence[tuple[float, int]], least: float) -> float:
-    middle = sum(value for value, _ in cluster) / len(cluster)
-    return middle - least * (len(cluster) - 1) / 2
-
-
-def _end(cluster: Sequence[tuple[float, int]], least: float) -> float:
-    return _start(cluster, least) + least * (len(cluster) - 1)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.types import called as in_words
 from experiments.question import Question
-from experiments.record import Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Verdict
+from experiments.record import Result, StoredMessage, StoredPassage, StoredStep, Verdict
 from experiments.report.packing import Packed, packed_within
 from experiments.report.text import bounded, shown
 from experiments.words import visible
@@ -57,11 +57,9 @@ class Texts:
 
     def packed_prompts(self, budget: int) -> Packed:
         """Return each part as its pieces, in which a number stands for the passage of that number."""
-        return packed_within("prompts", len(self._prompts), self._parts(), budget)
+        pieces = (self._pieces(self._text(key), parts) for key, parts in zip(self._prompts, self._shown, strict=True))
+        return packed_within("prompts", len(self._prompts), pieces, budget)
 
-    def _parts(self) -> Iterator[list[Piece]]:
-        for key, parts in zip(self._prompts, self._shown, strict=True):
-            yield self._pieces(self._text(key), parts)
 
     def _pieces(self, text: str, shown: Sequence[str]) -> list[Piece]:
         pieces: list[Piece] = []
@@ -98,12 +96,9 @@ def references(question: Question) -> list[Any]:
 
 def asked(result: Result) -> list[Any]:
     """Return the sub-questions that were asked, in order: question, answer, outcome, and whether it was right."""
-    return [_asked(sub, result.scores.get(f"sub_em@{place}")) for place, sub in enumerate(result.subs, 1)]
-
-
-def _asked(sub: StoredSub, score: float | None) -> list[Any]:
-    return [shown(sub.question, _LONGEST), shown(sub.text, _LONGEST), visible(sub.outcome),
-            None if score is None else score == 1]
+    return [[shown(sub.question, _LONGEST), shown(sub.text, _LONGEST), visible(sub.outcome),
+             None if (score := result.scores.get(f"sub_em@{place}")) is None else score == 1]
+            for place, sub in enumerate(result.subs, 1)]
 
 
 def graded(verdict: Verdict | None, question: Question) -> str:
@@ -117,39 +112,24 @@ def graded(verdict: Verdict | None, question: Question) -> str:
     return visible(verdict.grade or "unjudged")
 
 
-_BRACKET = re.compile(r"\[[\d\s,;–-]{1,400}\]")
-_NUMBER = re.compile(r"\d+")
+_BRACKET = re.compile(r"(\[[\d\s,;–-]{1,400}\])")
+_NUMBER = re.compile(r"(\d+)")
 
 
 def linked(answer: str) -> list[str | int]:
     """Pieces of the answer in order: what is cited as numbers, all else as text."""
-    pieces: list[str | int] = []
-    at = 0
-    for match in _BRACKET.finditer(answer):
-        if strip_citations(f"x{match[0]}") == "x":
-            pieces += [answer[at:match.start()], *_numbers(match[0])]
-            at = match.end()
-    return [piece for piece in _joined([*pieces, answer[at:]]) if piece != ""]
-
-
-def _numbers(citation: str) -> Iterator[str | int]:
-    at = 0
-    for match in _NUMBER.finditer(citation):
-        yield citation[at:match.start()]
-        yield int(match[0])
-        at = match.end()
-    yield citation[at:]
-
-
-def _joined(pieces: list[str | int]) -> list[str | int]:
-    """Texts that follow each other as one."""
-    joined: list[str | int] = []
-    for piece in pieces:
-        if joined and isinstance(piece, str) and isinstance(joined[-1], str):
-            joined[-1] += piece
-        else:
-            joined.append(piece)
-    return joined
+    pieces: list[str | int] = [""]
+    for at, part in enumerate(_BRACKET.split(answer)):
+        cites = at % 2 == 1 and strip_citations(f"x{part}") == "x"
+        for place, piece in enumerate(_NUMBER.split(part) if cites else [part]):
+            before = pieces[-1]
+            if place % 2:
+                pieces.append(int(piece))
+            elif isinstance(before, str):
+                pieces[-1] = before + piece
+            else:
+                pieces.append(piece)
+    return [piece for piece in pieces if piece != ""]
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 # In the order in which they get room in the page: what comes last is left out first.
@@ -102,5 +102,4 @@ def packed_within(kind: Kind, total: int, items: Iterable[Any], budget: int) -> 
     made = iter(items)
     while blocks.size < budget and blocks.count < total:
         blocks.add(next(made))
-    found = blocks.packed()
-    return Packed(kind, found.blocks, found.firsts, found.kept, total - found.kept)
+    return replace(blocks.packed(), left_out=total - blocks.count)

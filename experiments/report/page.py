@@ -16,11 +16,10 @@ from experiments.analysis.cases import causes_of
 from experiments.record import Result
 from experiments.report.cells import Table, table
 from experiments.report.charts import drawn
-from experiments.report.competition import CellPairs, cost_of, front
+from experiments.report.competition import CellPairs, cost_of, front, plot
 from experiments.report.entrants import contenders, entrants
 from experiments.report.layout import sections
 from experiments.report.packing import BUDGET
-from experiments.report.plot import plot
 from experiments.report.questions import browse
 from experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
 from experiments.report.sentences_more import on_causes, on_cost, on_effects, on_failures, on_refusals, without_reply

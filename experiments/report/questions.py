@@ -4,7 +4,7 @@ The index of the question browser: of each question what the list shows and its 
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -86,15 +86,11 @@ class Listing:
             "cells": [{"number": cell.number, "label": cell.label} for cell in self._cells],
             "words": {"outcome": list(self._outcomes.known), "grade": list(self._grades.known),
                       "cause": list(numbers.known), "tag": list(self._tags.known)},
-            "causes": self._defined(numbers.known), "cause": caused, "rights": bool(self._view.rights),
+            "causes": {one["name"]: [visible(one["title"]), visible(one["definition"])] for one in (
+                self._view.summary.get("error_analysis") or {}).get("causes") or () if one["name"] in numbers.known},
+            "cause": caused, "rights": bool(self._view.rights),
             **{name: [row[name] for row in rows] for name in ("ids", "texts", "answerable", "items", "tags")},
             **{name: [value for row in rows for value in row[name]] for name in ("outcome", "grade", "score")}}
-
-    def _defined(self, occurring: Collection[str]) -> dict[str, Any]:
-        """Title and definition of each cause that occurs."""
-        stored = (self._view.summary.get("error_analysis") or {}).get("causes") or ()
-        return {one["name"]: [visible(one["title"]), visible(one["definition"])] for one in stored
-                if one["name"] in occurring}
 
 
 def deciding(result: Result, rights: Sequence[str]) -> tuple[str, float] | None:
@@ -196,14 +192,10 @@ class _Items:
         """The numbers of the metrics, their values, and the place of the one that says whether the answer is right."""
         judge = result.verdict.judge if result.verdict else cell.judge
         decides = deciding(result, self._rights)
-        return [[self._metric(name, judge) for name in result.scores],
+        return [[self._numbers.setdefault((name, judge), self.metrics(column(name, judge))) for name in result.scores],
                 [None if value is None else round(value, 4) for value in result.scores.values()],
                 *([] if decides is None else [list(result.scores).index(decides[0])])]
 
-    def _metric(self, name: str, judge: str | None) -> int:
-        if (name, judge) not in self._numbers:
-            self._numbers[name, judge] = self.metrics(column(name, judge))
-        return self._numbers[name, judge]
 
     def _trace(self, result: Result) -> int | None:
         if not result.trace and not result.subs:

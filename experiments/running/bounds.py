@@ -78,11 +78,10 @@ def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context |
     bounds = _bounds([play.use for play in played])
     ended = dict.fromkeys(play.answer.failure.message for play in played
                           if play.answer.outcome == "budget" and play.answer.failure)
-    fitting = [play.answer.in_view for play in played if play.answer.outcome != "too_long"]
+    fitting = sorted((play.answer.in_view for play in played if play.answer.outcome != "too_long"), key=len)
     if tasks.sub_answers(question) == "asked" and fitting:
-        views = sorted(fitting, key=len)
         for place, text in enumerate(question.sub_questions):
-            bounds += _of_part(tasks, question, place, text, (views[0], views[-1]), context)
+            bounds += _of_part(tasks, question, place, text, (fitting[0], fitting[-1]), context)
     return replace(bounds, too_long=len(fitting) < len(played), ended=bool(ended), limits=tuple(ended))
 
 

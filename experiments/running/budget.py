@@ -160,11 +160,7 @@ class Metered:
 
 
 def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
-    """A budget in dollars needs the price of every model, judges' too.
-
-    Raises:
-        SettingsError: one is unknown.
-    """
+    """A budget in dollars needs the price of every model, judges' too; SettingsError where one is unknown."""
     if settings.budget.dollars is None:
         return
     for name in dict.fromkeys([*models, *settings.judging_models]):
@@ -211,8 +207,9 @@ class CellBudgets:
     def limits(self, cell: str) -> Limits:
         """Return what the cell's next question may use, where something of each part is left."""
         left = {name: limit - self._used[cell][name] for name, limit in self._limits.items()}
-        return self._each.model_copy(update={name: min(getattr(self._each, name), _whole(name, amount))
-                                             for name, amount in left.items()})
+        return self._each.model_copy(update={
+            name: min(getattr(self._each, name), amount if name == "seconds" else int(amount))
+            for name, amount in left.items()})
 
     def count(self, record: Record) -> None:
         """A question of the cell was asked."""
@@ -222,7 +219,3 @@ class CellBudgets:
     def _take(self, record: Record) -> None:
         for unit in UNITS:
             self._used[record.result.cell][unit] += used(record, unit)
-
-
-def _whole(name: str, left: float) -> float:
-    return left if name == "seconds" else int(left)

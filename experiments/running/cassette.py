@@ -184,17 +184,8 @@ def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> N
                             f"--set 'reasoning=[direct, \"{unnamed}\"]', or give the settings as TARGET")
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedCassette:
-    """A cassette that was written. `counts` is of texts, calls and searches; `size` in bytes."""
-
-    path: Path
-    counts: Mapping[str, int]
-    size: int
-
-
-def export_cassette(run: Finished, out: Path | None = None) -> ExportedCassette:
-    """Write the cassette of a finished run.
+def export_cassette(run: Finished, out: Path | None = None) -> tuple[Path, Mapping[str, int]]:
+    """Write the cassette of a finished run; return its file, and how many texts, calls and searches it holds.
 
     Args:
         out: by default the run's name and `.cassette.jsonl.gz`, in the current folder. A cassette there is replaced.
@@ -210,8 +201,7 @@ def export_cassette(run: Finished, out: Path | None = None) -> ExportedCassette:
     path = out or Path(f"{about.name}{ENDING}")
     if path.exists() and not is_cassette(path):
         raise RunError(f"{path} is there, and no cassette; name another file with --out")
-    counts = write_cassette(path, version("ragbed"), about.model_dump(mode="json"), run.folder.database)
-    return ExportedCassette(path, counts, path.stat().st_size)
+    return path, write_cassette(path, version("ragbed"), about.model_dump(mode="json"), run.folder.database)
 
 
 def holdings(replay: Replay) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from documents.types import Chunk
 from experiments.benchmarks.fields import with_references
 from experiments.cells import Cell
 from experiments.metrics import may_refuse
-from experiments.question import Benchmark, Question
+from experiments.question import Benchmark
 from experiments.running.gold import missing_documents
 from experiments.settings import RunSettings
 from strategies.reading import fold
@@ -104,19 +104,13 @@ def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark, where
     """
     told = [_folded(exemplar.question) for exemplar in exemplars]
     for question in benchmark.questions if exemplars else ():
-        asked = {_folded(text) for text in _asked(question)}
+        filled = {with_references(text, question.sub_answers) for text in question.sub_questions}
+        asked = {_folded(text) for text in (question.text, *question.sub_questions, *filled)}
         for place, (exemplar, words) in enumerate(zip(exemplars, told, strict=True), start=1):
             if words in asked or (any(_holds(words, text) for text in asked)
                                   and _shares_documents(exemplar, [*question.chunks, *benchmark.shared])):
                 raise SettingsError(f"{where}: example {place} asks the question {question.id} of {benchmark.name}, "
                                     "or a part of it, and would tell its answer; take another example")
-
-
-def _asked(question: Question) -> Iterator[str]:
-    """The question and its sub-questions, these also with the answers that they refer to."""
-    yield question.text
-    for text in question.sub_questions:
-        yield from {text, with_references(text, question.sub_answers)}
 
 
 def _shares_documents(exemplar: Exemplar, chunks: Iterable[Chunk]) -> bool:

@@ -37,6 +37,9 @@ class Crossing:
         self._retrievers = {name: retrievers[name] for name in dict.fromkeys(one.retriever for one in combinations)}
         self._shows = next((one.condition for one in combinations if one.condition != "closed-book"), None)
         self._seeded = len({one.seed for one in combinations}) > 1
+        self._subs = any(question.sub_questions for question in benchmark.questions)
+        # All are shown where the reply is to answer each.
+        self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
 
     def cell(self, one: Combination) -> Cell:
         """Return the cell of a combination."""
@@ -48,11 +51,12 @@ class Crossing:
         searched = condition == "retrieved" and not change.table
         retriever = self._retrievers[one.retriever]
         own = found is not None and retriever.index is None  # what the run itself cuts and embeds
+        show: Show = "sub_questions" if self._answers_subs else one.show if self._subs else "question"
         asked = one.reasoning != SEARCH_ONLY
         return Cell(
             model=one.model, retrieval=one.retrieval if searched else None, retriever=found, reasoning=one.reasoning,
             rules="closed-book" if condition == "closed-book" else one.rules, condition=condition,
-            perturbation=None if change == Perturbation() else str(change), show=self._shown(one.show),
+            perturbation=None if change == Perturbation() else str(change), show=show,
             format=one.format if found and has_index(retriever, self._benchmark) else None,
             benchmark=self._settings.benchmark.kind, repeat=one.repeat,
             seed=one.seed if self._seeded and self._draws(change, one, searched) else None,
@@ -66,13 +70,6 @@ class Crossing:
         used += [self._strategies["retrieval"][one.retrieval]] if searched else []
         return (change.shuffle or change.negatives > 0 or change.pool > 0
                 or any(strategy.has_plugins for strategy in used))
-
-    def _shown(self, show: Show) -> Show:
-        """Return what prompts show: no sub-questions where there are none, all where the reply is to answer each."""
-        if not any(question.sub_questions for question in self._benchmark.questions):
-            return "question"
-        answered = self._settings.sub_answers == "in_prompt" and "chain" in self._benchmark.scheme.groups
-        return "sub_questions" if answered else show
 
     def _found(self, one: Combination) -> str | None:
         """Return the retriever that the evidence comes from; None where the questions bring it, or there is none."""

@@ -20,7 +20,7 @@ from experiments.running.plan import Plan
 from experiments.running.resources import Resources
 from experiments.runs.store import config_of
 from experiments.settings import RunSettings
-from experiments.settings.spending import foreseen
+from experiments.settings.spending import shown
 from experiments.statistics import clusters
 from strategies.settings.choosing import Strategy
 
@@ -40,11 +40,8 @@ class CellPlan:
 
 
 def plan_run(settings: RunSettings) -> dict[str, Any]:
-    """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it.
-
-    Raises:
-        UserError: the run could not begin: its benchmark, exemplars, conditions or models do not fit.
-    """
+    """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it; UserError where the run
+    could not begin: its benchmark, exemplars, conditions or models do not fit."""
     plan = Plan.of(settings)
     benchmark, cells = plan.benchmark, plan.cells
     check_prices(settings, plan.models)
@@ -155,19 +152,21 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
         cells = sum(plan.bounds.ended > 0 for plan in plans)
         yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
                f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
-    yield from _on_votes(plan)
-    done = _is_finished(plan)
-    if not done:
-        yield from _on_budget(settings, planner, plans)
-    yield from _on_folder(plan, done)
-
-
-def _on_votes(plan: Plan) -> Iterator[str]:
-    """Where answers are voted on that are too long for two to be equal."""
+    # Answers are voted on that are too long for two to be equal.
     voting = [label for label, one in plan.strategies["reasoning"].items() if _votes(one)]
-    if voting and not plan.settings.brief and not all(question.options for question in plan.benchmark.questions):
+    if voting and not settings.brief and not all(question.options for question in benchmark.questions):
         yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
                "`brief: true` asks for short ones.")
+    folder, known = settings.folder, config_of(settings.folder)
+    apart = known and what_differs(folder, known, settings.resolved(), plan.questions_hash)
+    if (folder / "summary.json").exists() and not apart:
+        yield f"{folder} holds this run, finished: all that is counted here was asked, and is not asked again."
+        return  # whatever its budget
+    yield from _on_budget(settings, planner, plans)
+    if (folder / "records.sqlite").exists():
+        yield (f"{folder} holds a run with {apart}; where a call was made for it, this one is refused without "
+               "another --name or --fresh." if apart else
+               f"{folder} holds calls or records already; what it has is not asked again, and counted here.")
 
 
 def _votes(strategy: Strategy) -> bool:
@@ -175,36 +174,23 @@ def _votes(strategy: Strategy) -> bool:
 
 
 def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
-    """Where the bounds exceed the budget. The judge, who may be asked of no answer, is in the most alone."""
+    """How the bounds stand to the budget. The judge, who may be asked of no answer, is in the most alone."""
     bounds, use = sum((plan.bounds for plan in plans), Bounds()), sum((plan.judge for plan in plans), Use())
     judge = planner.judge(use)
-    least, most = [plan.least for plan in plans], [plan.most for plan in plans]
-    tokens = sum(one.prompt + one.completion for one in (bounds.most, use))
-    yield from foreseen(settings.budget, (_sum(least), _sum([*most, *([judge["price"]] if judge else [])])),
-                        (bounds.least.prompt, tokens))
-
-
-def _is_finished(plan: Plan) -> bool:
-    """Whether the folder holds this run, complete: it then asks nothing, whatever its budget."""
-    return (plan.settings.folder / "summary.json").exists() and not _apart(plan)
-
-
-def _apart(plan: Plan) -> str | None:
-    """What the folder's run has other than this one; nothing where it is the same, or there is none."""
-    folder = plan.settings.folder
-    known = config_of(folder)
-    return known and what_differs(folder, known, plan.settings.resolved(), plan.questions_hash)
-
-
-def _on_folder(plan: Plan, done: bool) -> Iterator[str]:
-    """What stands in the run's folder: calls that need not be made again, or another run."""
-    folder = plan.settings.folder
-    if done:
-        yield f"{folder} holds this run, finished: all that is counted here was asked, and is not asked again."
-    elif not (folder / "records.sqlite").exists():
-        return
-    elif apart := _apart(plan):
-        yield (f"{folder} holds a run with {apart}; where a call was made for it, this one is refused without "
-               "another --name or --fresh.")
-    else:
-        yield f"{folder} holds calls or records already; what it has is not asked again, and counted here."
+    most = [*(plan.most for plan in plans), *([judge["price"]] if judge else [])]
+    asked = {"dollars": (_sum([plan.least for plan in plans]), _sum(most)),
+             "tokens": (bounds.least.prompt, sum(one.prompt + one.completion for one in (bounds.most, use)))}
+    for name, (least, at_most) in asked.items():
+        limit = getattr(settings.budget, name)
+        if limit is None:
+            continue
+        budget = f"The budget of {shown(name, limit)}"
+        if least is not None and least > limit:
+            yield f"{budget} will stop the run before its end: it asks for at least {shown(name, least)}."
+        elif at_most is not None and at_most > limit:
+            yield f"{budget} may stop the run before its end: it asks for up to {shown(name, at_most)}."
+        elif at_most is not None:
+            yield f"{budget} is enough: the run asks for up to {shown(name, at_most)}."
+    if settings.budget.seconds is not None:
+        yield (f"The budget of {shown('seconds', settings.budget.seconds)} may stop the run: nothing is known of its "
+               "speed.")

@@ -3,7 +3,7 @@ and the smallest difference that the run can detect.
 """
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from agents.scripted import questions
 from documents.chunkers import CrestSizes, Sections
 from documents.types import Chunk, Format
 from experiments.cells import Cell
-from experiments.judges import Graded, Judge
+from experiments.judges import Graded
 from experiments.metrics import Scored, score
 from experiments.question import Benchmark, Question, Rubric, distinct
 from experiments.running.bounds import Use, prompt_tokens
@@ -25,7 +25,7 @@ from experiments.running.resources import Resources
 from experiments.settings import RunSettings
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.statistics import Clusters, assumed, planned
-from strategies.types import Failure, Reply
+from strategies.types import Reply
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
 _OF_INDEX = 200  # chunks of an index that stand for all
@@ -57,25 +57,19 @@ class Foreseen:
         opened = cell.format is None or self._open(retriever, cell.format)
         if cell.searched:
             count = (k or retriever.k) + cell.change.negatives
-            return self._found(cell, question, retriever, count, turn) if opened else \
-                [_filled(_size(retriever), f"{question.id}:{count * turn + place}") for place in range(count)]
+            if not opened:
+                return [_filled(_size(retriever), f"{question.id}:{count * turn + place}") for place in range(count)]
+            chunks = self._searched(cell, question, retriever)
+            return Random(question.id).sample(chunks, min(len(chunks), count * (turn + 1)))[-count:]
         if opened:
             return self._resources.placed(cell, question).chunks
         sizes = self._sizes(cell, question, retriever)
         return [_filled(size, f"{question.id}:{place}") for place, size in enumerate(sizes)]
 
-    def _found(self, cell: Cell, question: Question, retriever: RetrieverFactor, count: int,
-               turn: int) -> list[Chunk]:
-        chunks = self._searched(cell, question, retriever)
-        return Random(question.id).sample(chunks, min(len(chunks), count * (turn + 1)))[-count:]
-
     def _searched(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> Sequence[Chunk]:
-        benchmark = self._resources.benchmark
-        if has_index(retriever, benchmark):
+        if has_index(retriever, self._resources.benchmark):
             return self._some.get((cell.finder, cell.format), ())
-        if retriever.over == "all":
-            return self._everything
-        return question.own or benchmark.shared
+        return self._everything if retriever.over == "all" else self._resources.own(question)
 
     @cached_property
     def _everything(self) -> Sequence[Chunk]:
@@ -126,19 +120,14 @@ def judged(settings: RunSettings, rubric: Rubric | None, question: Question, ans
     said = questions(settings.limits.max_tokens)
     graded = Graded(rubric, question.text, question.answers, said, said, tuple(step.text for step in question.steps),
                     settings.scoring, reasoned=True)
-    return _asked(settings.judge, graded)
-
-
-def _asked(judge: Judge, graded: Graded) -> Use:
-    judging, use = judge.judge(graded), Use()
-    sent: Reply | Failure | None = None
+    judging, use = settings.judge.judge(graded), Use()
+    sent: Reply | None = None
     while True:
         try:
             call = next(judging) if sent is None else judging.send(sent)
         except StopIteration:
             return use
-        limit = call.max_tokens or 0
-        use += Use(1, prompt_tokens(call), limit)
+        use += Use(1, prompt_tokens(call), call.max_tokens or 0)
         sent = Reply("What of it?")
 
 
@@ -151,25 +140,16 @@ def detectable(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters, 
     """
     metric = benchmark.scheme.columns[0].split(" / ")[0]
     ways = sorted({(cell.rules, cell.searched) for cell in cells})
-    asked = [question for question in benchmark.questions
-             if any(metric in _applying(Scored("answered", question.answerable, answers=question.answers,
-                                               options=question.options, gold_total=len(question.gold), rules=rules,
-                                               searched=searched), benchmark) for rules, searched in ways)]
-    sizes = [(found[True], found[False]) for found in _by_cluster(asked, clusters)]
+    asked = [question for question in benchmark.questions if any(score(
+        Scored("answered", question.answerable, answers=question.answers, options=question.options,
+               gold_total=len(question.gold), rules=rules, searched=searched),
+        groups=benchmark.scheme.groups).get(metric) is not None for rules, searched in ways)]
+    found: dict[str, Counter[bool]] = defaultdict(Counter)  # the answerable and unanswerable ones of each cluster
+    for question in asked:
+        found[clusters.of[question.id]][question.answerable] += 1
+    sizes = [(one[True], one[False]) for one in found.values()]
     counts = sum(first for first, _ in sizes), sum(second for _, second in sizes)
     return {"metric": metric, "pairs": pairs, "questions": len(asked), "clusters": len(sizes),
             "assumed": assumed(metric, len(sizes) < len(asked)),
             "of_one_pair": planned(metric, *counts, clusters=sizes),
             "of_all_pairs": planned(metric, *counts, comparisons=max(1, pairs), clusters=sizes)}
-
-
-def _applying(item: Scored, benchmark: Benchmark) -> set[str]:
-    return {name for name, value in score(item, groups=benchmark.scheme.groups).items() if value is not None}
-
-
-def _by_cluster(questions: Sequence[Question], clusters: Clusters) -> list[Counter[bool]]:
-    """Count the answerable and unanswerable questions of each cluster."""
-    found: dict[str, Counter[bool]] = {}
-    for question in questions:
-        found.setdefault(clusters.of[question.id], Counter())[question.answerable] += 1
-    return list(found.values())

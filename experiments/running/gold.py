@@ -247,7 +247,8 @@ class Perturber:
         answers = telling(question)
         rng = random.Random(f"{seed}:{question.id}:negatives")
         for chunk in chain(drawn(self._others, rng), drawn(more, rng)):
-            if chunk.document not in own and not _tells(chunk, answers):
+            text = normalize_answer(chunk.content) if answers and chunk.document not in own else ""
+            if chunk.document not in own and not any(holds(text, answer) for answer in answers):
                 yield chunk
 
     @cached_property
@@ -271,8 +272,3 @@ def telling(question: Question) -> tuple[str, ...]:
     options = dict(question.options)
     answers = (normalize_answer(options.get(answer, answer)) for answer in question.answers)
     return tuple(answer for answer in answers if len(answer) > 1 and answer not in _SAID_ANYWHERE)
-
-
-def _tells(chunk: Chunk, answers: Collection[str]) -> bool:
-    text = normalize_answer(chunk.content) if answers else ""
-    return any(holds(text, answer) for answer in answers)

@@ -79,11 +79,8 @@ class Plan:
 
     @classmethod
     def of_finished(cls, run: Finished) -> Plan:
-        """Make the plan of a finished run, to read it: with its own questions and cells, its strategies as data.
-
-        Raises:
-            SettingsError: its settings cannot be read.
-        """
+        """Make the plan of a finished run, to read it: with its own questions and cells, its strategies as data;
+        SettingsError where its settings cannot be read."""
         settings = read_settings(run.path / "config.yaml")
         benchmark = Benchmark(run.name, tuple(run.questions.values()), scheme=run.scheme)
         return cls._made(settings, benchmark, strategies_of(settings), run.cells)

@@ -50,11 +50,8 @@ class Session:
         return self.folder.done() if self.folder and self.continues else set()
 
     def check_whole(self) -> None:
-        """Refuse to replay what was stopped: each question that was not asked yet would have the record of a miss.
-
-        Raises:
-            RunError: a run was begun here, and some of its records are missing.
-        """
+        """Refuse to replay what was stopped: each question that was not asked yet would have the record of a miss;
+        RunError where a run was begun here, and some of its records are missing."""
         if self.continues and len(self.done()) < self.plan.expected:
             raise RunError(f"{self.plan.settings.folder}: the run has not finished, so its journal cannot answer all "
                            "of it; give the same command without --journal replay to continue it")
@@ -155,11 +152,8 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
 
 
 def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False) -> None:
-    """Make sure that each of several runs could begin, before the first call of any.
-
-    Raises:
-        RunError: one could not; it names the run.
-    """
+    """Make sure that each of several runs could begin, before the first call of any; RunError where one could not; it
+    names the run."""
     for settings in runs:
         try:
             _check(settings, fresh, replay)

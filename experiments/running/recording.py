@@ -57,11 +57,8 @@ class Recording:
         return (self.pins or {}).get(index_pin(key), "") if index is None else content_of_index(index.manifest)
 
     def of_index(self, key: IndexKey, request: Request, make: Callable[[Index], FoundHits]) -> FoundHits:
-        """Return what is kept of a request to an index, else what is made now.
-
-        Raises:
-            ReplayMiss: nothing is kept, and the index is not open.
-        """
+        """Return what is kept of a request to an index, else what is made now; ReplayMiss where nothing is kept, and
+        the index is not open."""
         index = self._indexes.get(key)
         return self.searches.taken({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), index_pin(key))

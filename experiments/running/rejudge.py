@@ -25,8 +25,7 @@ from agents.types import Cost
 from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
 from experiments.analysis.agreement import JudgedAnswer, Rater
-from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judges.asking import ask_judge, graded_of
+from experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
 from experiments.judges.model import numbered, read_grade, read_points, read_steps
 from experiments.question import Rubric
 from experiments.record import Verdict
@@ -64,11 +63,8 @@ class Material:
 
 
 def material_of(folder: RunFolder, settings: RunSettings) -> Material:
-    """Return what of the run's answers a judge is asked of.
-
-    Raises:
-        RunError: its benchmark asks no judge, or there is no such answer.
-    """
+    """Return what of the run's answers a judge is asked of; RunError where its benchmark asks no judge, or there is no
+    such answer."""
     questions = folder.questions()
     scheme = settings.scheme_of(questions.values())
     if scheme.rubric is None:

@@ -18,8 +18,7 @@ from documents.errors import RecipeMismatch, SettingsError, UserError
 from documents.types import Chunk
 from experiments.analysis.agreement import JudgedAnswer
 from experiments.cells import Cell
-from experiments.judges import Graded, Lexical
-from experiments.judges.asking import graded_of
+from experiments.judges import Graded, Lexical, graded_of
 from experiments.metrics import GROUPS, Scoring, metric_named, scored_result
 from experiments.metrics.matching import refused_as_published
 from experiments.question import Question, Scheme

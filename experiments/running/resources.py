@@ -212,7 +212,12 @@ class Resources:
             try:
                 placed = self.placed(cell, question)
             except ReplayMiss as error:
-                return ShownSearch(_missed(error))
+                missed = error  # which ends the question, as it does of any search
+
+                async def search(action: Search) -> Sequence[Chunk]:
+                    raise missed
+
+                return ShownSearch(search)
             return ShownSearch(instant(placed.chunks), list(placed.notes))
         found: SearchFunction | None = self.searchers.get((cell.finder, cell.format))
         notes: list[str] = []
@@ -264,12 +269,3 @@ class Resources:
     def _questions(self) -> str:
         """A hash of all that negatives are drawn from beside an index."""
         return digest(self.plan.questions_hash, *(chunk.id for chunk in self.benchmark.shared))
-
-
-def _missed(error: ReplayMiss) -> SearchFunction:
-    """A search that ends its question, as any other does that a replay has nothing for."""
-
-    async def search(action: Search) -> Sequence[Chunk]:
-        raise error
-
-    return search

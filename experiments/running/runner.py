@@ -19,7 +19,7 @@ from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import unasked
 from experiments.cells import Cell
-from experiments.judges.asking import ask_judge, graded_of
+from experiments.judges import ask_judge, graded_of
 from experiments.metrics import scored_result
 from experiments.question import Question
 from experiments.record import Record

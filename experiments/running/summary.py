@@ -55,8 +55,9 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
     questions = folder.questions()
     grouped = clusters(questions.values())
     rows = [{**_row(cell, by_cell[cell.id], settings, judge, grouped.of), "exemplars": exemplars,
-             **_sub_questions(by_cell[cell.id], settings, scheme)}
-            for cell in cells]
+             **({"sub_answers": settings.sub_answers, "filled": settings.filled,
+                 "sub_usage": _usage([result.sub_usage for result in by_cell[cell.id]])}
+                if "chain" in scheme.groups else {})} for cell in cells]
     found = {**_between(rows, cells, by_cell, scheme, settings, grouped, questions),
              **figures_of(cells, results, questions, scheme.rights, settings.scoring, grouped.of, settings.seed,
                           plan.sweeps)}
@@ -109,19 +110,9 @@ def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: st
             "scoring": settings.scoring, "n": len(results), "outcomes": outcomes(results),
             "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules),
                                  clusters=[grouped[result.question] for result in results]),
-            "usage": _usage([result.usage for result in results]), "passages": _passages(results),
+            "usage": _usage([result.usage for result in results]),
+            "passages": round(fmean(len(result.in_view) for result in results), 4) if results else None,
             "judge_usage": _usage([result.judge_usage for result in results])}
-
-
-def _sub_questions(results: Sequence[Result], settings: RunSettings, scheme: Scheme) -> dict[str, Any]:
-    if "chain" not in scheme.groups:
-        return {}
-    return {"sub_answers": settings.sub_answers, "filled": settings.filled,
-            "sub_usage": _usage([result.sub_usage for result in results])}
-
-
-def _passages(results: Sequence[Result]) -> float | None:
-    return round(fmean(len(result.in_view) for result in results), 4) if results else None
 
 
 def _usage(used: Sequence[Usage]) -> dict[str, Any]:

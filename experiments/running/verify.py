@@ -46,11 +46,8 @@ class Check:
 
 
 def verify(run: Finished) -> Iterator[Check]:
-    """Yield every check, in the order in which they build upon each other.
-
-    Raises:
-        RunError: the run's manifest cannot be read.
-    """
+    """Yield every check, in the order in which they build upon each other; RunError where the run's manifest cannot be
+    read."""
     plan, folder = Plan.of_finished(run), run.folder
     done, wanted = folder.done(), {(cell.id, question) for cell in run.cells for question in run.questions}
     altered = [f"{question} in cell {cell}: altered since it was kept" for cell, question in folder.altered()]
@@ -121,14 +118,9 @@ def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for place, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, f"{at}[{place}]", named, again)
-    elif not _equal(old, new):
+    elif old != new and not (isinstance(old, float) and isinstance(new, float) and math.isclose(
+            old, new, rel_tol=1e-9, abs_tol=1e-12)):  # another processor rounds otherwise
         yield f"{at}: {_short(old)} {named}, {_short(new)} {again}"
-
-
-def _equal(old: Any, new: Any) -> bool:
-    if isinstance(old, float) and isinstance(new, float):
-        return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)  # another processor rounds otherwise
-    return bool(old == new)
 
 
 def _short(value: Any) -> str:

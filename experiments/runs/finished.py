@@ -73,11 +73,8 @@ class Finished:
 
     @classmethod
     def of(cls, folder: RunFolder) -> Finished:
-        """Return the run of an open folder.
-
-        Raises:
-            RunError: it has not finished, or its summary is damaged, or another version of ragbed made it.
-        """
+        """Return the run of an open folder; RunError where it has not finished, or its summary is damaged, or another
+        version of ragbed made it."""
         summary = folder.summary()
         try:
             _Summary.model_validate(summary)
@@ -162,11 +159,8 @@ class Finished:
 
 @contextmanager
 def open_finished(path: Path) -> Iterator[Finished]:
-    """Yield the finished run of a folder, which is closed in the end.
-
-    Raises:
-        RunError: there is no run, or as `Finished.of` says.
-    """
+    """Yield the finished run of a folder, which is closed in the end; RunError where there is no run, or as
+    `Finished.of` says."""
     folder = RunFolder.existing(path)
     try:
         yield Finished.of(folder)
@@ -198,11 +192,8 @@ def start_up_kept() -> Iterator[None]:
 
 
 def question_named(ids: Sequence[str], name: str) -> int:
-    """Return the place, from 0, of the question with this id, else number (1 or `#1`), else unique beginning of an id.
-
-    Raises:
-        RunError: there is none, or several begin so; it names the nearest.
-    """
+    """Return the place, from 0, of the question with this id, else number (1 or `#1`), else unique beginning of an id;
+    RunError where there is none, or several begin so; it names the nearest."""
     if name in ids:
         return ids.index(name)
     if numbered := re.fullmatch(r"(#?)(\d{1,9})", name):
@@ -227,11 +218,8 @@ def _listed(ids: Sequence[str]) -> str:
 
 
 def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
-    """Return the id and factors of each cell of a run, in the run's order.
-
-    Raises:
-        RunError: the summary or the manifest is damaged.
-    """
+    """Return the id and factors of each cell of a run, in the run's order; RunError where the summary or the manifest
+    is damaged."""
     return Finished.of(folder).rows if (folder.path / "summary.json").is_file() else manifest_of(folder.path).cells
 
 

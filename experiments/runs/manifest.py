@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from documents.errors import RunError
 from documents.types import digest
 from experiments.metrics import Scoring
-from experiments.question import Benchmark, Question, Scheme
+from experiments.question import Benchmark, Scheme
 from experiments.runs.store import question_json
 
 
@@ -45,11 +45,8 @@ class Made(BaseModel):
 
 
 def manifest_of(path: Path) -> Made:
-    """Read the manifest of a run's folder.
-
-    Raises:
-        RunError: it is missing or damaged, or lacks what this version of ragbed keeps in it.
-    """
+    """Read the manifest of a run's folder; RunError where it is missing or damaged, or lacks what this version of
+    ragbed keeps in it."""
     try:
         return Made.model_validate_json((path / "manifest.json").read_bytes())
     except (OSError, ValidationError) as error:
@@ -67,9 +64,5 @@ def known_models(path: Path) -> dict[str, str]:
 
 def questions_hash(benchmark: Benchmark) -> str:
     """Return one hash over the questions and all that they bring."""
-    return digest(*map(_content, benchmark.questions))
-
-
-def _content(question: Question) -> str:
-    """The question with the ids of its chunks, which are hashes of their content."""
-    return digest(question_json(question.without_chunks()), *(chunk.id for chunk in question.chunks))
+    return digest(*(digest(question_json(one.without_chunks()), *(chunk.id for chunk in one.chunks))  # of their content
+                    for one in benchmark.questions))

@@ -232,11 +232,8 @@ class RunFolder:
 
 
 def hold(folder: Path) -> FileLock:
-    """Make the folder of a run where needed, and keep every other process from working on its run until it is released.
-
-    Raises:
-        RunError: another process holds it, or the folder cannot be made or written.
-    """
+    """Make the folder of a run where needed, and keep every other process from working on its run until it is released;
+    RunError where another process holds it, or the folder cannot be made or written."""
     try:
         return hold_file(folder / ".lock")
     except Timeout as error:
@@ -267,11 +264,8 @@ def remove(path: Path) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Replace a file at once: readers see the old content or the new, never half of it.
-
-    Raises:
-        RunError: the file cannot be written.
-    """
+    """Replace a file at once: readers see the old content or the new, never half of it; RunError where the file cannot
+    be written."""
     try:
         write_atomically(path, content.encode())
     except OSError as error:

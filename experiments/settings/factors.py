@@ -78,10 +78,6 @@ class _Strategies:
         return found
 
 
-def _named(strategies: list[Strategy] | None) -> list[Any] | None:
-    return None if strategies is None else [one.said for one in strategies]
-
-
 def was_checked(info: ValidationInfo) -> bool:
     """Return whether the settings are those that a run left behind, for which no plug-in is executed."""
     return bool(info.context and info.context.get("checked"))
@@ -91,10 +87,6 @@ def _no_condition(rules: list[Rules]) -> list[Rules]:
     if "closed-book" in rules:
         raise ValueError("closed-book rules come with the condition of that name; set conditions: closed-book")
     return rules
-
-
-def _known_perturbation(name: str) -> str:
-    return str(Perturbation.parse(name))
 
 
 def by_key(fields: Any) -> Any:
@@ -121,11 +113,13 @@ if TYPE_CHECKING:
     Reasonings: TypeAlias = list[Strategy]
     Retrievals: TypeAlias = list[Strategy]
 else:
-    Reasonings, Retrievals = (Annotated[list[str | dict[str, Any]], Many, AfterValidator(_Strategies(family)),
-                                        PlainSerializer(_named)] for family in FAMILIES)
+    Reasonings, Retrievals = (Annotated[
+        list[str | dict[str, Any]], Many, AfterValidator(_Strategies(family)), PlainSerializer(
+            lambda values: values and [one.said for one in values])] for family in FAMILIES)
 RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition)]
 Conditions = Annotated[list[Condition], Many, Distinct]
-Perturbations = Annotated[list[Annotated[str, AfterValidator(_known_perturbation)]], Many, Distinct]
+Perturbations = Annotated[list[Annotated[str, AfterValidator(
+    lambda name: str(Perturbation.parse(name)))]], Many, Distinct]
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
 AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]

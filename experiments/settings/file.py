@@ -1,8 +1,6 @@
-"""Reading a run's settings: a YAML file, and one line for what does not fit.
+"""Reading a run's settings: a YAML file, a run for each benchmark that it names, and one line for what does not fit.
 
-Strategies as options of the command line name them: by a name, or by settings in YAML.
-
-The runs that a file of settings describes: one for each benchmark that it names.
+Also strategies as options of the command line name them: by a name, or by settings in YAML.
 """
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from documents.errors import SettingsError
 from experiments.settings.matrix import combinations_of
 from experiments.settings.run import RunSettings
 from retrieval.retrievers import RetrieverKind
-from strategies.settings.choosing import Family, Said, chosen
+from strategies.settings.choosing import Said
 
 _MOST = 2**63 - 1
 _NO_MAPPING = ("model_type", "model_attributes_type", "dict_type")
@@ -110,12 +108,10 @@ def check_settings(content: dict[str, Any], where: str, checked: bool = False) -
     """
     try:
         settings = RunSettings.model_validate(content, context={"checked": checked})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise SettingsError(f"{where}: {explain(first, RunSettings)}") from error
-    try:
         _check_numbers(content, settings.model_dump(by_alias=True), "")
         combinations_of(settings)
+    except ValidationError as error:
+        raise SettingsError(f"{where}: {explain(error, RunSettings)}") from error
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from error
     return settings
@@ -133,28 +129,25 @@ def _check_numbers(given: Any, taken: Any, key: str) -> None:
         raise SettingsError(f"{key}: expected a number, not {str(given).lower()}")
 
 
-def explain(error: Any, model: type[BaseModel]) -> str:
-    """Return one line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
+def explain(errors: ValidationError, model: type[BaseModel]) -> str:
+    """Return one line for the first of pydantic's errors: the key, what is wrong with it, the valid keys of a typo."""
+    error = errors.errors(include_url=False)[0]
     known, place = _keys_at(model, error["loc"][:-1])
     key = ".".join(map(str, (*place, *error["loc"][-1:]))) or "settings"
-    if error["type"] == "extra_forbidden":
+    kind, given, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "extra_forbidden":
         meant = _meant(key, str(error["loc"][-1]), known, model)
         return f"unknown setting {key!r}; {meant}there are: {', '.join(known)}"
-    return f"{key}: {_in_words(error)}"
-
-
-def _in_words(error: Any) -> str:
-    kind, given = error["type"], error["input"]
     if kind == "union_tag_not_found" or (
             kind == "union_tag_invalid" and isinstance(given, dict) and given.get("kind") is None):
-        return "give its kind, as in {kind: KIND}"
+        return f"{key}: give its kind, as in {{kind: KIND}}"
     if kind == "union_tag_invalid":
-        return f"no kind is called {error['ctx']['tag']}; there are: {error['ctx']['expected_tags']}"
+        return f"{key}: no kind is called {context['tag']}; there are: {context['expected_tags']}"
     if given is None:
-        return "is given nothing; give it a value, or leave the key out"
+        return f"{key}: is given nothing; give it a value, or leave the key out"
     if kind in _NO_MAPPING:
-        return f"expected a mapping, as in {{key: value}}, not {str(given)[:_SHOWN]!r}"
-    return str(error["msg"]).removeprefix("Value error, ")
+        return f"{key}: expected a mapping, as in {{key: value}}, not {str(given)[:_SHOWN]!r}"
+    return f"{key}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def _meant(given: str, key: str, known: Sequence[str], model: type[BaseModel]) -> str:
@@ -210,11 +203,6 @@ def said(text: str, option: str) -> Said:
     return value
 
 
-def strategy_of(family: Family, text: str) -> Said:
-    """Return the strategy of an option, as short as settings can name it; SettingsError says what does not fit."""
-    return chosen(family, said(text, f"--{family}")).said
-
-
 def read_runs(path: Path) -> list[RunSettings]:
     """Return the settings of a YAML file, one run for each benchmark that it names.
 
@@ -237,7 +225,12 @@ def runs_of(content: dict[str, Any], where: str) -> list[RunSettings]:
         return [check_settings(content, where)]
     if not benchmarks:
         raise SettingsError(f"{where}: benchmark: an empty list; name at least one")
-    kinds = [_kind(one, f"{where}: benchmark.{place}") for place, one in enumerate(benchmarks)]
+    kinds: list[str] = []
+    for place, one in enumerate(benchmarks):
+        if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
+            raise SettingsError(f"{where}: benchmark.{place}: give the settings of a benchmark with its kind, as in "
+                                "{kind: crest, path: FOLDER}")
+        kinds.append(one["kind"])
     runs = []
     for place, (kind, benchmark) in enumerate(zip(kinds, benchmarks, strict=True)):
         count = kinds[:place + 1].count(kind)
@@ -246,14 +239,6 @@ def runs_of(content: dict[str, Any], where: str) -> list[RunSettings]:
                  for key in ("exclude", "include") if content.get(key)}
         runs.append(check_settings({**content, **parts, "name": name, "benchmark": benchmark}, f"{where}, run {name}"))
     return runs
-
-
-def _kind(benchmark: Any, where: str) -> str:
-    kind = benchmark.get("kind") if isinstance(benchmark, dict) else None
-    if not isinstance(kind, str):
-        raise SettingsError(f"{where}: give the settings of a benchmark with its kind, as in {{kind: crest, "
-                            "path: FOLDER}")
-    return kind
 
 
 def _entries_for(kind: str, kinds: Sequence[str], entries: Any, where: str) -> Any:

@@ -71,17 +71,9 @@ def combinations_of(settings: RunSettings) -> list[Combination]:
     return list(left)
 
 
-def models_of(settings: RunSettings) -> list[str]:
-    """Return the models that any combination asks."""
-    return list(dict.fromkeys(one.model for one in combinations_of(settings)))
-
-
 def retrievers_of(settings: RunSettings) -> list[RetrieverFactor]:
-    """Return every retriever that the settings describe, those that an entry of `include` brings last.
-
-    Raises:
-        SettingsError: two that differ have one name.
-    """
+    """Return every retriever that the settings describe, those that an entry of `include` brings last; SettingsError
+    where two that differ have one name."""
     known = {one.name: one for one in settings.retriever}
     for entry in settings.include:
         for one in entry.retriever or ():

@@ -16,28 +16,8 @@ from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge
 from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
-from experiments.settings.factors import (
-    AnswerFormats,
-    Conditions,
-    Cuts,
-    Distinct,
-    Embeddings,
-    Formats,
-    Framings,
-    ListOf,
-    Many,
-    Matrix,
-    Models,
-    Names,
-    Perturbations,
-    Reasonings,
-    Repeats,
-    Retrievals,
-    RulesNames,
-    Seeds,
-    Shows,
-    by_key,
-)
+from experiments.settings import factors
+from experiments.settings.factors import Many, Matrix
 from experiments.settings.retrievers import (
     AnyRetriever,
     Place,
@@ -90,18 +70,18 @@ class _Part(Matrix):
         retriever: names.
     """
 
-    benchmark: Names | None = None
-    models: Models | None = None
-    reasoning: Reasonings | None = None
-    retrieval: Retrievals | None = None
-    rules: RulesNames | None = None
-    conditions: Conditions | None = None
-    perturbations: Perturbations | None = None
-    show: Shows | None = None
-    formats: Formats | None = None
-    answer_formats: AnswerFormats | None = None
-    framings: Framings | None = None
-    seed: Seeds | None = None
+    benchmark: factors.Names | None = None
+    models: factors.Models | None = None
+    reasoning: factors.Reasonings | None = None
+    retrieval: factors.Retrievals | None = None
+    rules: factors.RulesNames | None = None
+    conditions: factors.Conditions | None = None
+    perturbations: factors.Perturbations | None = None
+    show: factors.Shows | None = None
+    formats: factors.Formats | None = None
+    answer_formats: factors.AnswerFormats | None = None
+    framings: factors.Framings | None = None
+    seed: factors.Seeds | None = None
 
 
 class Excluded(_Part):
@@ -111,18 +91,15 @@ class Excluded(_Part):
         reasoning, retrieval, chunkers, embedders: as tables call them.
     """
 
-    reasoning: Names | None = None  # type: ignore[assignment]
-    retrieval: Names | None = None  # type: ignore[assignment]
-    retriever: Names | None = None
-    chunkers: Names | None = None
-    embedders: Names | None = None
+    reasoning: factors.Names | None = None  # type: ignore[assignment]
+    retrieval: factors.Names | None = None  # type: ignore[assignment]
+    retriever: factors.Names | None = None
+    chunkers: factors.Names | None = None
+    embedders: factors.Names | None = None
 
 
-def _form(value: Any) -> str:
-    return "name" if isinstance(value, str) else "settings"
-
-
-NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever, Tag("settings")], Discriminator(_form)]
+NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever, Tag("settings")], Discriminator(
+    lambda value: "name" if isinstance(value, str) else "settings")]
 
 
 class Included(_Part):
@@ -133,8 +110,8 @@ class Included(_Part):
         repeats: how often each of these is asked.
     """
 
-    retriever: Annotated[list[NameOrSettings], Many, Distinct] | None = None
-    repeats: Repeats | None = None
+    retriever: Annotated[list[NameOrSettings], Many, factors.Distinct] | None = None
+    repeats: factors.Repeats | None = None
 
 
 SubAnswers = Literal["asked", "in_prompt", "none"]
@@ -177,31 +154,31 @@ class RunSettings(Matrix):
     name: Annotated[str, AfterValidator(_folder_name)]
     out: Place = Path("runs")
     benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
-    models: Models = Field(default=[DEFAULT])
-    reasoning: Reasonings = Field(default=["direct"], validate_default=True)
-    retrieval: Retrievals = Field(default=["once"], validate_default=True)
+    models: factors.Models = Field(default=[DEFAULT])
+    reasoning: factors.Reasonings = Field(default=["direct"], validate_default=True)
+    retrieval: factors.Retrievals = Field(default=["once"], validate_default=True)
     retriever: Annotated[list[AnyRetriever], Many, AfterValidator(told_apart)] = Field(
         default=["dense"], validate_default=True)
-    chunkers: Cuts = Field(default_factory=list)
-    embedders: Embeddings = Field(default_factory=list)
-    rules: RulesNames = Field(default=["grounded"])
-    conditions: Conditions = Field(default=["given"])
-    perturbations: Perturbations = Field(default=["none"])
-    show: Shows = Field(default=["question"])
-    formats: Formats = Field(default=["plain"])
-    answer_formats: AnswerFormats = Field(default=["tags"])
-    framings: Framings = Field(default=["marked"])
+    chunkers: factors.Cuts = Field(default_factory=list)
+    embedders: factors.Embeddings = Field(default_factory=list)
+    rules: factors.RulesNames = Field(default=["grounded"])
+    conditions: factors.Conditions = Field(default=["given"])
+    perturbations: factors.Perturbations = Field(default=["none"])
+    show: factors.Shows = Field(default=["question"])
+    formats: factors.Formats = Field(default=["plain"])
+    answer_formats: factors.AnswerFormats = Field(default=["tags"])
+    framings: factors.Framings = Field(default=["marked"])
     layout: Layout = "documents_first"
     brief: bool = False
     sub_answers: SubAnswers = "asked"
     filled: Literal["own", "gold"] = "own"
     exemplars: Place | None = None
-    repeats: Repeats = 1
+    repeats: factors.Repeats = 1
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     scoring: Scoring = "corrected"
-    seeds: Annotated[Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
-    exclude: Annotated[list[Excluded], ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
-    include: Annotated[list[Included], ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    seeds: Annotated[factors.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
+    exclude: Annotated[list[Excluded], factors.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    include: Annotated[list[Included], factors.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     limits: Limits = Limits()
     cell_limits: CellLimits = CellLimits()
     calls: ModelSettings = ModelSettings()
@@ -211,10 +188,9 @@ class RunSettings(Matrix):
     @model_validator(mode="before")
     @classmethod
     def _as_the_paper(cls, fields: Any) -> Any:
-        fields = by_key(fields)
-        kind = fields["benchmark"].get("kind") if isinstance(fields, dict) and isinstance(
-            fields.get("benchmark"), dict) else None
-        known = BENCHMARKS.get(kind) if isinstance(kind, str) else None
+        fields = factors.by_key(fields)
+        benchmark = fields.get("benchmark") if isinstance(fields, dict) else None
+        known = BENCHMARKS.get(str(benchmark.get("kind"))) if isinstance(benchmark, dict) else None
         if known is None:
             return fields
         fields = with_defaults(known.run_as(fields["benchmark"]), fields)
@@ -224,35 +200,19 @@ class RunSettings(Matrix):
         return {**fields, "benchmark": {**implied, **fields["benchmark"]}}
 
     @model_validator(mode="after")
-    def _retrievers_differ(self) -> RunSettings:
+    def _fits_together(self) -> RunSettings:
         name, count = Counter(one.name for one in self.retriever).most_common(1)[0]
         if count > 1:
             raise ValueError(f"two retrievers are called {name}; give each a `name` of its own")
-        return self
-
-    @model_validator(mode="after")
-    def _sub_answers_in_text(self) -> RunSettings:
         if self.sub_answers == "in_prompt" and "json" in self._any("answer_formats"):
             raise ValueError("sub_answers: in_prompt asks for lines of text beside the answer, which a JSON object "
                              "has no place for; set sub_answers: asked, or answer_formats: tags")
-        return self
-
-    @model_validator(mode="after")
-    def _filled_where_asked(self) -> RunSettings:
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
-        return self
-
-    @model_validator(mode="after")
-    def _prices_of_models(self) -> RunSettings:
-        judge = self.judging_models
-        asked = dict.fromkeys([*self.models, *(name for more in self.include for name in more.models or ()), *judge])
+        models = [*self.models, *(name for more in self.include for name in more.models or ())]
+        asked = dict.fromkeys([*models, *self.judging_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
-        return self
-
-    @model_validator(mode="after")
-    def _searches_or_asks(self) -> RunSettings:
         check_searching(self._any("reasoning"), self._any("retrieval"), self._any("models"), self._any("conditions"))
         return self
 

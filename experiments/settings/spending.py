@@ -1,10 +1,7 @@
-"""What all questions of one cell may use together.
-
-The budget of a run: what may be spent on it before it stops, resumably.
-"""
+"""What all questions of one cell may use together, and what may be spent on a run before it stops, resumably."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -77,29 +74,6 @@ def changed(budget: Budget, texts: Sequence[str]) -> Budget:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise SettingsError(f"--budget {first['loc'][0]}={first['input']}: {first['msg']}; {_FORM}") from error
-
-
-def foreseen(budget: Budget, dollars: tuple[float | None, float | None], tokens: tuple[float, float]) -> Iterator[str]:
-    """Yield how a plan's bounds stand to the budget, for a dry run.
-
-    Args:
-        dollars, tokens: the least and the most that the run asks for, the judge's in the most alone; None unknown.
-    """
-    bounds: Mapping[str, tuple[float | None, float | None]] = {"dollars": dollars, "tokens": tokens}
-    for name, (least, most) in bounds.items():
-        limit = getattr(budget, name)
-        if limit is None:
-            continue
-        if least is not None and least > limit:
-            yield (f"The budget of {shown(name, limit)} will stop the run before its end: it asks for at least "
-                   f"{shown(name, least)}.")
-        elif most is not None and most > limit:
-            yield (f"The budget of {shown(name, limit)} may stop the run before its end: it asks for up to "
-                   f"{shown(name, most)}.")
-        elif most is not None:
-            yield f"The budget of {shown(name, limit)} is enough: the run asks for up to {shown(name, most)}."
-    if budget.seconds is not None:
-        yield f"The budget of {shown('seconds', budget.seconds)} may stop the run: nothing is known of its speed."
 
 
 def shown(name: str, amount: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -65,8 +64,14 @@ def runs_of_target(target: str, path: str | None, options: Mapping[str, Any], pa
     if not file.is_file() and target in BENCHMARKS:
         runs = [_of_kind(target, path, options, part)]
     else:
-        given = ["FOLDER"] * (path is not None) + list(map(option, options))
-        runs = _of_file(file, given)
+        if file.is_dir():
+            raise SettingsError(f"{file} is a folder; {_TARGETS}")
+        if not file.exists():
+            raise SettingsError(f"{file}: No such file, and no benchmark is called so; there are: "
+                                f"{', '.join(BENCHMARKS)}")
+        if given := ["FOLDER"] * (path is not None) + list(map(option, options)):
+            raise SettingsError(f"{given[0]} goes with a benchmark's name; {file} says itself what is run")
+        runs = read_runs(file)
     return [narrowed(settings, part, rename="name" not in options) for settings in runs]
 
 
@@ -109,16 +114,6 @@ def put(settings: dict[str, Any], text: str, replacing: bool = False) -> None:
     settings[last] = read_value(value, f"--set {text!r}")
 
 
-def _of_file(file: Path, given: Sequence[str]) -> list[RunSettings]:
-    if file.is_dir():
-        raise SettingsError(f"{file} is a folder; {_TARGETS}")
-    if not file.exists():
-        raise SettingsError(f"{file}: No such file, and no benchmark is called so; there are: {', '.join(BENCHMARKS)}")
-    if given:
-        raise SettingsError(f"{given[0]} goes with a benchmark's name; {file} says itself what is run")
-    return read_runs(file)
-
-
 def option(name: str) -> str:
     """Return the option of the command line that gives a setting."""
     return f"--{_COLUMNS.get(name, name)}"
@@ -135,7 +130,9 @@ def narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
     if part.filter:
         chosen["filter"] = {**settings.benchmark.filter, **_tags(part.filter)}
     benchmark = settings.benchmark.model_copy(update=chosen)
-    name = _short(settings.name + part.name) if rename else settings.name
+    name = settings.name + part.name if rename else settings.name
+    if rename and len(name) > _LONGEST:
+        name = f"{name[:_LONGEST - 9]}-{digest(name)[:8]}"
     return settings.model_copy(update={"benchmark": benchmark, "name": name})
 
 
@@ -149,10 +146,6 @@ def _tags(texts: Sequence[str]) -> dict[str, str]:
             raise SettingsError(f"--filter names the tag {tag!r} twice; a question must have both values of none")
         tags[tag] = value
     return tags
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST - 9]}-{digest(name)[:8]}"
 
 
 class Finding(BaseModel):
@@ -177,5 +170,5 @@ def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str,
     try:
         given = Finding(retriever=read_value(retriever, "--retriever"), where=where)
     except ValidationError as error:
-        raise SettingsError(explain(error.errors(include_url=False)[0], Finding)) from error
+        raise SettingsError(explain(error, Finding)) from error
     return given.retriever, given.where

@@ -2,16 +2,16 @@
 from experiments.statistics.comparison import Comparison, bootstrap, compare, interval_of, of_shares
 from experiments.statistics.paired import Clusters, Pairs, clusters, pairs_of
 from experiments.statistics.power import (
-    ALPHA,
-    POWER,
-    assumed,
-    mcnemar_power,
-    planned,
-    smallest_mean,
-    smallest_share,
+           ALPHA,
+           POWER,
+           assumed,
+           mcnemar_power,
+           planned,
+           smallest_by_error,
+           smallest_share,
 )
 from experiments.statistics.testing import holm, mcnemar, permutation
 
 __all__ = ["ALPHA", "POWER", "Clusters", "Comparison", "Pairs", "assumed", "bootstrap", "clusters", "compare", "holm",
            "interval_of", "mcnemar", "mcnemar_power", "of_shares", "pairs_of", "permutation", "planned",
-           "smallest_mean", "smallest_share"]
+           "smallest_by_error", "smallest_share"]

@@ -100,11 +100,19 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
     finite = [bool(pairs.n) and all(map(math.isfinite, pairs.observed())) for pairs in all_pairs]
     exact = [pairs.share and not pairs.clustered for pairs in all_pairs]
     many = sum(pairs.n > 0 for pairs in all_pairs)
-    drawn = [pairs for pairs, some, one in zip(all_pairs, finite, exact, strict=True) if some and not one]
-    found = zip(bootstraps(drawn, seed), permutations(drawn, seed), strict=True)
-    made = [_compared(pairs, one, _UNTESTED if not some else _of_shares(pairs, many) if one else
-                      _of_figures(pairs, *next(found), many))
-            for pairs, some, one in zip(all_pairs, finite, exact, strict=True)]
+    found = zip(*(draw([pairs for pairs, some, one in zip(all_pairs, finite, exact, strict=True) if some and not one],
+                       seed) for draw in (bootstraps, permutations)), strict=True)
+    made = []
+    for pairs, some, one in zip(all_pairs, finite, exact, strict=True):
+        tested = _UNTESTED
+        if some and one:
+            tested = _of_shares(pairs, many)
+        elif some:
+            drawn, p = next(found)
+            units = len(pairs.units.sums)
+            smallest = smallest_by_error(drawn.error, units, units - 1, many) if drawn.error else None
+            tested = _Tested(drawn.difference, p, smallest, drawn.sides)
+        made.append(_compared(pairs, one, tested))
     return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 
 
@@ -148,12 +156,6 @@ def _of_shares(pairs: Pairs, comparisons: int) -> _Tested:
     return _Tested(of_shares(gained, lost, pairs.n), mcnemar(gained, lost), smallest, (first, second))
 
 
-def _of_figures(pairs: Pairs, drawn: Bootstrapped, p: float | None, comparisons: int) -> _Tested:
-    units = len(pairs.units.sums)
-    smallest = smallest_by_error(drawn.error, units, units - 1, comparisons) if drawn.error else None
-    return _Tested(drawn.difference, p, smallest, drawn.sides)
-
-
 def _dz(pairs: Pairs) -> float | None:
     if pairs.scores is None or pairs.share or pairs.n < 2:
         return None
@@ -171,13 +173,9 @@ def interval_of(pairs: Pairs, seed: int = 0) -> Interval:
 
 
 def of_shares(gained: int, lost: int, n: int) -> Interval:
-    """Compute the interval of the difference of two paired shares: the adjusted Wald interval of Bonett and Price
-    (Journal of Educational and Behavioral Statistics 37, 2012), which has a width too where few pairs differ or none
-    does.
-
-    Args:
-        gained: pairs that are 0 in the first cell and 1 in the second; `lost` the other way round.
-    """
+    """Compute the interval of the difference of two paired shares, of pairs of which so many gained and lost: the
+    adjusted Wald interval of Bonett and Price (Journal of Educational and Behavioral Statistics 37, 2012), which has a
+    width too where few pairs differ or none does."""
     if n == 0:
         return NO_INTERVAL
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)

@@ -150,7 +150,7 @@ class _FittedPart(NamedTuple):
 
 
 def _rest(contrast: Floats, covariance: Floats) -> float:
-    """Return the variance of the contrast below which it is what rounding leaves of none."""
+    """The variance of the contrast below which it is what rounding leaves of none."""
     return max(_NOTHING * float(contrast**2 @ covariance.diagonal()), _NOTHING**2)
 
 
@@ -222,8 +222,8 @@ class Fit:
             return least if fixed else 1.0
         if any(part.worth <= q for part in self.parts):
             return None
-        freedom = (q + q**2) / math.fsum(_traces(scaled @ part.covariance @ scaled.T) / (part.worth - 1)
-                                         for part in self.parts)
+        parts = [(scaled @ part.covariance @ scaled.T, part.worth - 1) for part in self.parts]
+        freedom = (q + q**2) / math.fsum(float((one @ one).trace() + one.trace() ** 2) / free for one, free in parts)
         f = float(((scaled @ coefficients) ** 2).sum()) * (freedom - q + 1) / (q * freedom)
         return max(float(fdtrc(q, freedom - q + 1, f)), least)
 
@@ -242,10 +242,6 @@ def _axes(contrasts: Floats, coefficients: Floats, covariance: Floats) -> tuple[
 
 def _least(clusters: float) -> float:
     return float(2.0 ** max(1 - clusters, -1000.0))
-
-
-def _traces(matrix: Floats) -> float:
-    return float((matrix @ matrix).trace() + matrix.trace() ** 2)
 
 
 def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:

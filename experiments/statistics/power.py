@@ -114,15 +114,6 @@ def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
     return counts[most >= 0], most[most >= 0]
 
 
-def smallest_mean(n: int, deviation: float = DEVIATION, comparisons: int = 1) -> float | None:
-    """Compute the smallest difference of two means over the same `n` questions.
-
-    Args:
-        deviation: the standard deviation of the questions' differences.
-    """
-    return smallest_by_error(deviation / math.sqrt(n), n, n - 1, comparisons) if n > 1 else None
-
-
 def smallest_by_error(error: float, units: int, freedom: int, comparisons: int = 1) -> float | None:
     """Compute the smallest difference of two figures, whose difference has this standard error, that the permutation
     test finds.

@@ -24,11 +24,8 @@ _CLOSE = 1e-10  # of two figures that are equal but for the order of their sums
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Compute the two-sided p of McNemar's exact test (1947): of the pairs that differ, as many are gained as lost.
-
-    Args:
-        gained: pairs that are 0 in the first cell and 1 in the second; `lost` the other way round.
-    """
+    """Compute the two-sided p of McNemar's exact test (1947), of pairs that are 0 in the first cell and 1 in the
+    second, and the other way round: of those that differ, as many are gained as lost."""
     from scipy.special import bdtr
 
     return min(1.0, 2 * float(bdtr(min(gained, lost), gained + lost, 0.5)))
@@ -70,7 +67,8 @@ def permutations(all_pairs: Sequence[Pairs], seed: int = 0, swaps: int = SWAPS) 
     values: list[float | None] = [None] * len(all_pairs)
     alike: dict[int, list[int]] = {}
     for place, pairs in enumerate(all_pairs):
-        if not math.isfinite(_difference(pairs)):
+        first, second = pairs.observed()
+        if not math.isfinite(second - first):
             continue
         changes = _changes(pairs)
         differing = changes[changes.any(axis=1)]
@@ -85,11 +83,6 @@ def permutations(all_pairs: Sequence[Pairs], seed: int = 0, swaps: int = SWAPS) 
         for place, shift in zip(places, shifts, strict=True):
             values[place] = (_extreme(all_pairs[place], shift) + 1) / (swaps + 1)
     return values
-
-
-def _difference(pairs: Pairs) -> float:
-    first, second = pairs.observed()
-    return abs(second - first)
 
 
 def _changes(pairs: Pairs) -> Floats:
@@ -120,8 +113,8 @@ def _extreme(pairs: Pairs, shift: Floats) -> int:
     """
     import numpy as np
 
-    whole = pairs.units.whole()
+    whole, (first, second) = pairs.units.whole(), pairs.observed()
     moved = shift.reshape(len(shift), 2, *whole.sums[0, :, 0].shape)
     totals = Totals(*(np.stack([of[:, :, 0] + moved[:, at], of[:, :, 1] - moved[:, at]], axis=2)
                       for at, of in enumerate(whole)))
-    return int(np.sum(~(np.abs(pairs.changes(totals)) < _difference(pairs) - _CLOSE)))
+    return int(np.sum(~(np.abs(pairs.changes(totals)) < abs(second - first) - _CLOSE)))

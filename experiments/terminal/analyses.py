@@ -3,16 +3,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from documents.errors import RunError, SettingsError
 from experiments.analysis.budgets import budget_views, budgets_of_run
-from experiments.analysis.cases import Cases, case_view, cases_of
+from experiments.analysis.cases import case_view, cases_of
 from experiments.analysis.catalogue import labels_of_variants
 from experiments.analysis.causes import BY_NAME, CAUSES, Cause, cause_of
-from experiments.analysis.compared_run import ComparedRun, read_compared
+from experiments.analysis.compared_run import read_compared
 from experiments.analysis.dose import dose_of_run
 from experiments.analysis.dose_views import dose_views
 from experiments.analysis.effects import effect_views, effects
@@ -21,7 +21,7 @@ from experiments.analysis.notes import ON_MINERS
 from experiments.analysis.tradeoff import refusal_views, tradeoff_of
 from experiments.analysis.view import View
 from experiments.metrics import metric_named
-from experiments.record import UNITS, Unit
+from experiments.record import UNITS
 from experiments.runs.finished import Finished, cells_named, open_finished
 from experiments.statistics import clusters
 from experiments.terminal.display import print_json, say
@@ -32,14 +32,16 @@ _SHOWN = 200  # questions that a terminal shows
 
 
 def show_effects(path: Path, metric: str | None, json: bool) -> None:
-    """Estimate main effects and interactions of a run's factors, and show them.
-
-    Raises:
-        UserError: there is no finished run, fewer than two factors vary in it, or no question of it has the metric.
-    """
+    """Estimate main effects and interactions of a run's factors, and show them; UserError where there is no finished
+    run, fewer than two factors vary in it, or no question of it has the metric."""
     run = read_compared(path)
     name = metric or run.columns[0].split(" / ")[0]
-    _check_effect(run, name)
+    if metric_named(name).of_set:
+        raise SettingsError(f"{name} is computed of a whole set, and no question has one; effects are of metrics that "
+                            "questions have, such as those that it is made of")
+    if name not in run.metrics:
+        own = dict.fromkeys(one for answers in run.answers.values() for row in answers.values() for one in row.scores)
+        raise SettingsError(f"{name} is no metric of {run.path}; there are: {', '.join(own)}")
     found = effects(run.rows, run.answers, clusters(run.questions.values()), name, run.scoring)
     if found is None:
         raise RunError(f"{path}: effects are of two factors and more, besides repeats and seeds, and no two vary "
@@ -48,21 +50,9 @@ def show_effects(path: Path, metric: str | None, json: bool) -> None:
           f"{run.name}, {run.scoring} scoring", json)
 
 
-def _check_effect(run: ComparedRun, name: str) -> None:
-    if metric_named(name).of_set:
-        raise SettingsError(f"{name} is computed of a whole set, and no question has one; effects are of metrics that "
-                            "questions have, such as those that it is made of")
-    if name not in run.metrics:
-        own = dict.fromkeys(one for answers in run.answers.values() for row in answers.values() for one in row.scores)
-        raise SettingsError(f"{name} is no metric of {run.path}; there are: {', '.join(own)}")
-
-
 def show_dose(path: Path, metric: str | None, json: bool) -> None:
-    """Compute curves over the doses of negatives and the areas under them, and show them.
-
-    Raises:
-        UserError: there is no finished run, no two cells of it differ in the dose alone, or no curve has the metric.
-    """
+    """Compute curves over the doses of negatives and the areas under them, and show them; UserError where there is no
+    finished run, no two cells of it differ in the dose alone, or no curve has the metric."""
     if metric is not None:
         metric_named(metric)
     with open_finished(path) as run:
@@ -80,12 +70,11 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
 
 
 def show_budgets(path: Path, unit: str, at: str | None, metric: str | None, json: bool) -> None:
-    """Compute what each way of answering reaches with equal budgets, and show it.
-
-    Raises:
-        UserError: there is no finished run, or an option does not fit.
-    """
-    chosen, budgets = _unit(unit), _budgets(at)
+    """Compute what each way of answering reaches with equal budgets, and show it; UserError where there is no finished
+    run, or an option does not fit."""
+    chosen, budgets = next((one for one in UNITS if one == unit), None), _budgets(at)
+    if chosen is None:
+        raise SettingsError(f"--unit {unit!r}: there are {', '.join(UNITS)}")
     if metric is not None:
         metric_named(metric)
     with open_finished(path) as run:
@@ -93,13 +82,6 @@ def show_budgets(path: Path, unit: str, at: str | None, metric: str | None, json
         if not any(point["n"] for row in found["rows"] for point in row["at"]):
             raise RunError(f"{found['metric']} is no metric of the cells of {path}; see `ragbed list metrics`")
         _show({**_about(run), **found}, budget_views(found, run.rows[0]["judge"]), run.name, json)
-
-
-def _unit(text: str) -> Unit:
-    found = next((one for one in UNITS if one == text), None)
-    if found is None:
-        raise SettingsError(f"--unit {text!r}: there are {', '.join(UNITS)}")
-    return found
 
 
 def _budgets(text: str | None) -> list[float]:
@@ -136,25 +118,21 @@ def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> Non
         views = [case_view(wanted, cases, names, run.questions)] if wanted else [
             *cause_views(found, names, run.scheme.rights), *refusal_views(traded, run.rows, names, run.scheme.rights)]
     if wanted and not json:
-        _show_cases(views[0])
+        view, = views
+        if view.rows:
+            print_views([replace(view, rows=view.rows[:_SHOWN])])
+        else:
+            say(view.title)
+        if len(view.rows) > _SHOWN:
+            say(f"and {len(view.rows) - _SHOWN} more, with --json")
+        say("`ragbed show RUN QUESTION` shows each with its evidence and steps." if view.rows else
+            "No question has it.")
         return
-    questions = {"questions": _having(wanted, cases, names)} if wanted else {}
+    questions = {} if wanted is None else {"questions": [
+        {"cell": cell, "name": label, "question": question, **asdict(case)} for cell, label in names.items()
+        for question, case in cases[cell].items() if cause_of(case) is wanted]}
     _show({"run": str(path), **found, "cells": cells, "joint": joint, "tradeoff": traded, **questions}, views,
           f"{run.name}, right by {found['metric']}", json)
-
-
-def _show_cases(view: View) -> None:
-    say(view.title) if not view.rows else print_views([View(
-        view.name, view.title, view.header, view.rows[:_SHOWN], view.keys, view.main)])
-    if len(view.rows) > _SHOWN:
-        say(f"and {len(view.rows) - _SHOWN} more, with --json")
-    say("`ragbed show RUN QUESTION` shows each with its evidence and steps." if view.rows else "No question has it.")
-
-
-def _having(cause: Cause, cases: Cases, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Every question of the cells that has the cause, with its case."""
-    return [{"cell": cell, "name": label, "question": question, **asdict(case)}
-            for cell, label in names.items() for question, case in cases[cell].items() if cause_of(case) is cause]
 
 
 def _cause_named(name: str) -> Cause:

@@ -12,18 +12,12 @@ from agents.checkpoint import write_state
 from agents.types import Answer
 from experiments.analysis.notes import on_models
 from experiments.terminal.display import note, print_json, say, stoppable, write
-from experiments.terminal.show import chunk_row, place
-from experiments.terminal.trace import PassagePlaces, show_steps, step_row
+from experiments.terminal.show import PassagePlaces, chunk_row, place, show_steps, step_row
 from retrieval.index import Index
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
     from agents.graph import State
-
-
-def as_lines(event: dict[str, Any]) -> None:
-    """Print each event as JSON on a line of its own, for programs."""
-    print_json(event, indent=None)
 
 
 class Watched:
@@ -147,12 +141,21 @@ def ask(settings: AssistantSettings, question: str | State, options: AskOptions)
         trace = {"trace": [step_row(step) for step in ended.answer.trace]} if options.trace else {}
         streamed = {"event": "answer"} if options.stream else {}
         print_json({**streamed, **row, **trace}, None if options.stream else 2)
-    else:
-        if options.trace:
-            show_steps(ended.answer.trace, PassagePlaces({one["number"]: place(one) for one in row["evidence"]}))
-        if options.trace or options.stream:
-            say("== answer")
-        _show(row)
+        return ended.answer.outcome in ("answered", "refused")
+    if options.trace:
+        show_steps(ended.answer.trace, PassagePlaces({one["number"]: place(one) for one in row["evidence"]}))
+    if options.trace or options.stream:
+        say("== answer")
+    say(row["answer"] or f"No answer: {row['failure'] or row['outcome']}.")
+    for citation in row["citations"]:
+        say(f"  [{citation['number']}] {place(citation)}")
+    if row["invalid_citations"]:
+        say(f"  cited but never shown: {row['invalid_citations']}")
+    usage = row["usage"]
+    note(f"{row['outcome']} by {row['model']}: {usage['calls']} calls, {usage['prompt_tokens']} + "
+         f"{usage['completion_tokens']} tokens, {row['seconds']} s")
+    for text in row["notes"]:
+        note(text)
     return ended.answer.outcome in ("answered", "refused")
 
 
@@ -162,7 +165,7 @@ async def _played(settings: AssistantSettings, question: str | State, options: A
     async with Assistant.open(settings) as assistant:
         state = assistant.begin(question) if isinstance(question, str) else question
         ended = _Ended(assistant.index)
-        watch = (as_lines if options.json else Watched()) if options.stream else None
+        watch = (partial(print_json, indent=None) if options.json else Watched()) if options.stream else None
         keep = partial(write_state, options.save) if options.save else None
         begun = len(state.get("results", ()))
         async with contextlib.aclosing(assistant.play(state, watch is not None, keep)) as events:
@@ -190,16 +193,3 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
             "failure": answer.failure.message if answer.failure else None,
             "model": model, "usage": asdict(answer.used), "seconds": round(answer.cost.seconds, 3),
             "notes": on_models([model])}
-
-
-def _show(row: dict[str, Any]) -> None:
-    say(row["answer"] or f"No answer: {row['failure'] or row['outcome']}.")
-    for citation in row["citations"]:
-        say(f"  [{citation['number']}] {place(citation)}")
-    if row["invalid_citations"]:
-        say(f"  cited but never shown: {row['invalid_citations']}")
-    usage = row["usage"]
-    note(f"{row['outcome']} by {row['model']}: {usage['calls']} calls, {usage['prompt_tokens']} + "
-         f"{usage['completion_tokens']} tokens, {row['seconds']} s")
-    for text in row["notes"]:
-        note(text)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import typer
 
@@ -13,13 +12,13 @@ from documents.errors import RunError, SettingsError
 from experiments.analysis.compare import RunComparison, compare_views, find
 from experiments.analysis.compared_run import read_compared
 from experiments.analysis.gates import Gate, Passed
-from experiments.analysis.steps import Parting, findings_json, flip_view, parting_views, partings_json, partings_of
+from experiments.analysis.steps import findings_json, flip_view, parting_views, partings_json, partings_of
 from experiments.runs.finished import no_collections
 from experiments.terminal.display import note, print_json
 from experiments.terminal.tables import print_views
 
-_CHECKED: MappingProxyType[str, str] = MappingProxyType({  # how a gate is of what both runs have
-    "questions": "--shared checks the questions that both have", "cells": "name those to check with --cell"})
+_CHECKED = {"questions": "--shared checks the questions that both have",  # how a gate is of what both runs have
+            "cells": "name those to check with --cell"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,11 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: CompareOptions, js
     """
     gates = [Gate.parse(text) for text in wanted.gates]
     if wanted.junit:
-        _check_junit(wanted.junit, gates)
+        from experiments.export.destinations import check_replaceable
+
+        if not gates:
+            raise SettingsError("--junit writes the conditions of --fail-if, and none is given; give one")
+        check_replaceable(wanted.junit, ".xml")
     with no_collections():
         findings = _find(paths, wanted, gates)
     passed = [Passed.of(gate, one) for gate in gates for one in findings.found
@@ -74,19 +77,13 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: CompareOptions, js
         views = {"views": [view.as_json() for view in compare_views(findings)]}
         print_json({**findings_json(findings, failed, wanted.flips), **steps, **views})
     else:
-        _show(findings, wanted, partings)
+        metrics = dict.fromkeys(one.comparison.metric for one in findings.found)
+        flipped = [view for name in metrics if (view := flip_view(findings, name))] if wanted.flips else []
+        print_views([*compare_views(findings), *flipped, *parting_views(findings, partings)], whole=True)
     for one in failed:
         note(f"fails: {one.said}")
     if failed:
         raise typer.Exit(1)
-
-
-def _check_junit(path: Path, gates: Sequence[Gate]) -> None:
-    from experiments.export.destinations import check_replaceable
-
-    if not gates:
-        raise SettingsError("--junit writes the conditions of --fail-if, and none is given; give one")
-    check_replaceable(path, ".xml")
 
 
 def _find(paths: tuple[Path, Path | None], wanted: CompareOptions, gates: Sequence[Gate]) -> RunComparison:
@@ -98,9 +95,3 @@ def _find(paths: tuple[Path, Path | None], wanted: CompareOptions, gates: Sequen
         baseline = baseline or next(iter(first.cells))  # a gate is of one baseline
     own = wanted.metrics or (second or first).columns[0].split(" / ")[:1]
     return find(first, second, [*own, *(gate.metric for gate in gates)], wanted.cells, baseline)
-
-
-def _show(findings: RunComparison, wanted: CompareOptions, partings: Sequence[Parting]) -> None:
-    metrics = dict.fromkeys(one.comparison.metric for one in findings.found)
-    flipped = [view for name in metrics if (view := flip_view(findings, name))] if wanted.flips else []
-    print_views([*compare_views(findings), *flipped, *parting_views(findings, partings)], whole=True)

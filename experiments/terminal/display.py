@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import typer
@@ -66,6 +66,14 @@ def print_json(value: Any, indent: int | None = 2) -> None:
     sys.stdout.write(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
     if indent is None:
         sys.stdout.flush()
+
+
+def print_result(json: bool, value: Any, text: str) -> None:
+    """Print the value as JSON, or what it comes to in a line of text."""
+    if json:
+        print_json(value)
+    else:
+        say(text)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None,
@@ -172,8 +180,7 @@ class Bars:
             self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def stop(self) -> None:

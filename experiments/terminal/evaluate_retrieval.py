@@ -15,8 +15,17 @@ import typer
 from agents.search import Searcher
 from documents.errors import SettingsError
 from documents.types import Chunk
-from experiments.analysis.trec import Evaluation, Ranker, evaluated, evaluated_alone, line_name, rankings_of
-from experiments.analysis.trec_files import Rankings, read_run, write_run
+from experiments.analysis.trec import (
+    Evaluation,
+    Ranker,
+    Rankings,
+    evaluated,
+    evaluated_alone,
+    line_name,
+    rankings_of,
+    read_run,
+    write_run,
+)
 from experiments.benchmarks.qrels import read_qrels
 from experiments.cells import Cell
 from experiments.metrics import Extent, precision_omega
@@ -105,7 +114,6 @@ def _omega(chunks: Sequence[Chunk], questions: Sequence[Question]) -> float | No
     return sum(found) / len(found) if found else None
 
 
-_NO_SEARCH = Searching()
 Found = Mapping[IndexKey, Searching]
 
 
@@ -149,11 +157,7 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
 
 
 def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
-    """Score TREC runs against judgements, with each other.
-
-    Raises:
-        UserError: a file cannot be read, or does not fit.
-    """
+    """Score TREC runs against judgements, with each other; UserError where a file cannot be read, or does not fit."""
     questions = [Question(query, query, (), True, gold=tuple(
         Gold(document, relevance=grade) for document, grade in judged.items() if grade > 0))
         for query, judged in read_qrels(qrels).items()]
@@ -165,11 +169,7 @@ def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
 
 
 def rankings_in(files: Sequence[Path]) -> dict[str, Rankings]:
-    """Read TREC runs, by the names of their files.
-
-    Raises:
-        UserError: one cannot be read, or two have one name.
-    """
+    """Read TREC runs, by the names of their files; UserError where one cannot be read, or two have one name."""
     names = [file.name.removesuffix(".gz").removesuffix(".run").removesuffix(".trec") or file.name for file in files]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
@@ -204,10 +204,8 @@ def _file_names(labels: Sequence[str]) -> list[str]:
 
 
 def _searched(line: Ranker, found: Found) -> Searching:
-    if line.row is None:
-        return _NO_SEARCH
-    cell = Cell.of(line.row)
-    return found.get((cell.finder, cell.format), _NO_SEARCH)
+    cell = Cell.of(line.row) if line.row is not None else None
+    return Searching() if cell is None else found.get((cell.finder, cell.format), Searching())
 
 
 def _plain(evaluation: Evaluation, found: Found) -> dict[str, Any]:
@@ -225,8 +223,10 @@ def _show(evaluation: Evaluation, found: Found, name: str) -> None:
         ("precision omega", ["-" if one.omega is None else f"{one.omega:.2f}" for one in searching]),
         ("first search, s", ["-" if one.first is None else f"{one.first:.2f}" for one in searching]),
         ("queries/s", [_number(one.rate) for one in searching])) if set(shown) != {"-"}]
-    rows = [[line.name, str(len(line.answers)), *(_figure(line, column) for column in evaluation.columns),
-             *(shown[place] for _, shown in extra)] for place, line in enumerate(evaluation.lines)]
+    rows = [[line.name, str(len(line.answers)), *(
+        "-" if (one := line.metrics.get(column)) is None else
+        figure(one["mean"], one["low"], one["high"], "z.3f") for column in evaluation.columns),
+        *(shown[place] for _, shown in extra)] for place, line in enumerate(evaluation.lines)]
     print_table(["retriever", "n", *(column.replace("_", " ") for column in evaluation.columns),
                  *(title for title, _ in extra)], rows, title=f"{name}: what was found")
     if evaluation.pairs:
@@ -247,11 +247,6 @@ def _show_pairs(evaluation: Evaluation) -> None:
     if len(told) < len(evaluation.pairs):
         say(f"No difference can be shown in {'the other ' if told else ''}{len(evaluation.pairs) - len(told)} of "
             f"{len(evaluation.pairs)} comparisons.")
-
-
-def _figure(line: Ranker, column: str) -> str:
-    found = line.metrics.get(column)
-    return "-" if found is None else figure(found["mean"], found["low"], found["high"], "z.3f")
 
 
 def _number(value: float | None) -> str:

@@ -150,11 +150,8 @@ INVENTORY: dict[str, Callable[[], list[Row]]] = {
 
 
 def write_strategy(name: str, family: str) -> None:
-    """Write `NAME.py` and `test_NAME.py` into the current folder.
-
-    Raises:
-        SettingsError: the name cannot be a strategy's, or a file is there already.
-    """
+    """Write `NAME.py` and `test_NAME.py` into the current folder; SettingsError where the name cannot be a strategy's,
+    or a file is there already."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name.startswith("test_"):
         raise SettingsError(f"{name!r:.60} cannot name a strategy; give a name of at most 40 small letters, digits and "
                             "_, such as look_twice")

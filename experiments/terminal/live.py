@@ -5,8 +5,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from types import TracebackType
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -20,7 +19,7 @@ from experiments.cells import FACTORS, called, labels, shortened, varying
 from experiments.record import Record
 from experiments.settings.spending import shown
 from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
-from experiments.words import price
+from experiments.words import plural, price
 
 if TYPE_CHECKING:
     from experiments.running.runner import Begun
@@ -35,16 +34,6 @@ _FEW = 20
 _APART, _KEPT = 1.0, 600  # seconds between two moments that are remembered, and how many are
 _FINE = ("answered", "refused", "searched")
 NOTHING = "nothing was left to do"
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressLine:
-    """Some cells of a run together; `failed` counts records of this session that hold neither answer nor refusal."""
-
-    name: str
-    done: int
-    total: int
-    failed: int
 
 
 class Tally:
@@ -87,18 +76,15 @@ class Tally:
             else:
                 self._burst = (self._clock(), self.made)
         self.cost += Cost(0.0, timing.attempts, timing.replayed, timing.paid, timing.retried)
-        worth = 0.0
-        for usage in (result.usage, result.judge_usage, result.sub_usage):
-            self.prompt_tokens += usage.prompt_tokens
-            self.completion_tokens += usage.completion_tokens
-            if usage.price is None:
-                self.unpriced = True
-            else:
-                worth += usage.price
-        self.replayed += worth - (timing.paid or 0.0)
+        usage = result.usage + result.judge_usage + result.sub_usage
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.unpriced |= usage.price is None
+        self.replayed += (usage.price or 0.0) - (timing.paid or 0.0)
 
-    def lines(self, most: int) -> list[ProgressLine]:
-        """Return a line for each cell; above `most` of them, for each level of one factor; none at the worst."""
+    def lines(self, most: int) -> list[tuple[str, int, int, int]]:
+        """Return a line for each cell: its name, its records there, those that it has in the end, and those of this
+        session that failed. Above `most` cells, for each level of one factor; none at the worst."""
         cells = self.begun.cells
         rows = shortened([{"id": cell.id, **asdict(cell)} for cell in cells])
         if len(cells) <= most:
@@ -110,8 +96,8 @@ class Tally:
         grouped: dict[str, list[str]] = {}
         for id, name in named.items():
             grouped.setdefault(name, []).append(id)
-        return [ProgressLine(name, sum(self._done[id] for id in ids), len(ids) * self.begun.questions,
-                             sum(self._failed[id] for id in ids)) for name, ids in grouped.items()]
+        return [(name, sum(self._done[id] for id in ids), len(ids) * self.begun.questions,
+                 sum(self._failed[id] for id in ids)) for name, ids in grouped.items()]
 
     def rate(self) -> float | None:
         """Return the records a second, recently; None before the first.
@@ -126,7 +112,7 @@ class Tally:
         return (self.made - before) / (now - since) if self.made > before and now > since else None
 
     def seconds_left(self) -> float | None:
-        """Estimate the seconds that the rest takes; None where the rate is not known yet."""
+        """Estimate the seconds that the rest takes; None where the rate is unknown."""
         rate = self.rate()
         return None if rate is None else (self.total - self.done) / rate
 
@@ -177,8 +163,7 @@ class RunView:
         self._bars.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._bars.stop()
@@ -198,9 +183,11 @@ class RunView:
         loop = asyncio.get_running_loop()
         self._at = loop.time()
         if self._drawn:
-            self._screen = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
-            self._screen.start()
-            self._repeat(loop, _DRAWN_EVERY, self._draw)
+            self._screen = screen = Live(console=self._console, auto_refresh=False, transient=True,
+                                         vertical_overflow="crop")
+            screen.start()
+            self._repeat(loop, _DRAWN_EVERY, lambda tally: screen.update(screen_of(tally, max(1, min(
+                _MOST, self._console.size.height - _AROUND)), self._console.size.width), refresh=True))
         else:
             self._repeat(loop, PROGRESS_EVERY, lambda tally: print_progress(tally.figures()))
 
@@ -225,11 +212,6 @@ class RunView:
 
         self._timer = loop.call_later(every, tick)
 
-    def _draw(self, tally: Tally) -> None:
-        assert self._screen is not None
-        width, height = self._console.size
-        self._screen.update(screen_of(tally, max(1, min(_MOST, height - _AROUND)), width), refresh=True)
-
 
 def screen_of(tally: Tally, most: int, width: int) -> RenderableType:
     """Draw a run for a terminal of that width, in at most so many lines of cells, which may stand for several each."""
@@ -239,18 +221,16 @@ def screen_of(tally: Tally, most: int, width: int) -> RenderableType:
     table.add_column(width=bar)
     table.add_column(no_wrap=True, justify="right")
     table.add_column(no_wrap=True)
-    for line in tally.lines(most):
-        table.add_row(Text(printable(line.name)), ProgressBar(line.total, line.done, width=bar),
-                      Text(f"{line.done:,}/{line.total:,}"), Text(f"{line.failed:,} failed" if line.failed else "",
-                                                                  style="red"))
+    for name, done, total, failed in tally.lines(most):
+        table.add_row(Text(printable(name)), ProgressBar(total, done, width=bar), Text(f"{done:,}/{total:,}"),
+                      Text(f"{failed:,} failed" if failed else "", style="red"))
     return Group(table, *map(Text, (_pace(tally), _use(tally), _calls(tally))))
 
 
 def _pace(tally: Tally) -> str:
     rate, left = tally.rate(), tally.seconds_left()
-    share = 100 * tally.done // tally.total
-    cells = len(tally.begun.cells)
-    text = f"{tally.done:,} of {tally.total:,} questions ({share} %) in {cells:,} cell{'s' * (cells != 1)}"
+    text = (f"{tally.done:,} of {tally.total:,} questions ({100 * tally.done // tally.total} %) in "
+            f"{plural(len(tally.begun.cells), 'cell')}")
     if rate is None or left is None:
         return text
     pace = f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.1f} a second" if rate >= 1 else \
@@ -262,9 +242,9 @@ def _use(tally: Tally) -> str:
     figures = tally.figures()
     paid, live = figures["price"]["paid"], figures["price"]["live"]
     also = f" ({price(live)} with what the journal had)" if live != paid else ""
-    parts = [f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out", f"paid now {price(paid)}{also}"]
-    left = [shown(name, amount) for name, amount in figures["budget_left"].items()]
-    return "; ".join([*parts, *([f"left of the budget: {', '.join(left)}"] if left else [])])
+    left = ", ".join(shown(name, amount) for name, amount in figures["budget_left"].items())
+    return (f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out; paid now {price(paid)}{also}"
+            f"{f'; left of the budget: {left}' if left else ''}")
 
 
 def _calls(tally: Tally) -> str:

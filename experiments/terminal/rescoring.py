@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from agents.types import Cost
-from experiments.analysis.agreement import Agreement, Rater, agreement_view, agreements
+from experiments.analysis.agreement import Rater, agreement_view, agreements
 from experiments.analysis.notes import LEXICAL, unjudged
 from experiments.analysis.view import View
 from experiments.metrics import Scoring, aggregate, may_refuse
@@ -52,10 +52,17 @@ def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Seque
         raters, spent = _judged(folder, settings, material, names, repeats, opened)
     raters += people
     found = agreements(raters, material.rubric, material.steps, settings.seed)
-    if json:
-        print_json({**_as_json(path, material, raters, found, spent), "temperature": settings.calls.temperature})
-    else:
-        _show(settings, material, raters, found, spent)
+    views = [agreement_view(found, material.rubric, len(material.graded))] if found else []
+    if not json:
+        _show(settings, raters, views, spent)
+        return
+    print_json({"run": str(path), "rubric": material.rubric, "answers": len(material.graded),
+                "raters": [{"name": rater.name, "answers": len(rater.verdicts),
+                            "unjudged": sum(verdict.unjudged for verdict in rater.verdicts.values()),
+                            "why": unjudged(rater.verdicts.values())} for rater in raters],
+                "pairs": [asdict(pair) for pair in found], "views": [view.as_json() for view in views],
+                "calls": spent.attempts, "replayed": spent.replayed, "paid": spent.paid,
+                "temperature": settings.calls.temperature})
 
 
 def _judged(folder: RunFolder, settings: RunSettings, material: Material, names: Sequence[str], repeats: int,
@@ -72,23 +79,10 @@ def _judged(folder: RunFolder, settings: RunSettings, material: Material, names:
     return recorded + judged, spent
 
 
-def _as_json(path: Path, material: Material, raters: Sequence[Rater], found: Sequence[Agreement],
-             spent: Cost) -> dict[str, Any]:
-    return {"run": str(path), "rubric": material.rubric, "answers": len(material.graded),
-            "raters": [{"name": rater.name, "answers": len(rater.verdicts),
-                        "unjudged": sum(verdict.unjudged for verdict in rater.verdicts.values()),
-                        "why": unjudged(rater.verdicts.values())} for rater in raters],
-            "pairs": [asdict(pair) for pair in found],
-            "views": [agreement_view(found, material.rubric, len(material.graded)).as_json()] if found else [],
-            "calls": spent.attempts, "replayed": spent.replayed, "paid": spent.paid}
-
-
-def _show(settings: RunSettings, material: Material, raters: Sequence[Rater], found: Sequence[Agreement],
-          spent: Cost) -> None:
+def _show(settings: RunSettings, raters: Sequence[Rater], views: Sequence[View], spent: Cost) -> None:
     say(settings.name)
-    if found:
-        print_views([agreement_view(found, material.rubric, len(material.graded))])
-    else:
+    print_views(views)
+    if not views:
         say(f"{raters[0].name} alone has nobody to agree with; give --judge, --repeats or --labels")
     for rater in raters:
         if why := unjudged(rater.verdicts.values()):
@@ -131,25 +125,21 @@ def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metric
                     title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
         say("")
         if changed:
-            print_views([_changed_view(changed, run.scoring, again.scoring)])
+            shown = tuple((one["name"], one["metric"], *(
+                figure(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f") for when in ("before", "now")))
+                for one in changed)
+            print_views([View("changed", "What differs", (
+                "cell", "metric", f"in the run ({run.scoring})", f"now ({again.scoring})"), shown, 2, 3)])
         else:
             say("No figure differs from the run's own.")
-        for text in [*again.notes, *_on_absent(metrics, rows)]:
+        for text in [*again.notes, *(f"{name}: no question of this run has it" for name in metrics
+                                     if not any(row["metrics"].get(name, {"n": 0})["n"] for row in rows))]:
             note(text)
-    _end_if_unjudged(again)
-
-
-def _end_if_unjudged(again: Again) -> None:
     verdicts = again.asked.values()
     if why := unjudged(verdicts):
         note(f"{again.judge}: {why}")
     if verdicts and all(verdict.unjudged for verdict in verdicts):
         raise typer.Exit(1)
-
-
-def _on_absent(metrics: Sequence[str], rows: Rows) -> list[str]:
-    return [f"{name}: no question of this run has it" for name in metrics
-            if not any(row["metrics"].get(name, {"n": 0})["n"] for row in rows)]
 
 
 def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -170,16 +160,7 @@ def _changed(run: Finished, after: Rows) -> list[dict[str, Any]]:
         for metric in dict.fromkeys([*old["metrics"], *new["metrics"]]):
             was, now = (row["metrics"].get(metric) or {} for row in (old, new))
             if was.get("mean") != now.get("mean"):
-                changed.append({"cell": new["id"], "name": run.labels[new["id"]], "metric": metric,
-                                **_beside("before", was), **_beside("now", now)})
+                changed.append({"cell": new["id"], "name": run.labels[new["id"]], "metric": metric, **{
+                    when + end: found.get(part) for when, found in (("before", was), ("now", now))
+                    for end, part in (("", "mean"), ("_low", "low"), ("_high", "high"))}})
     return changed
-
-
-def _beside(when: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    return {when: found.get("mean"), f"{when}_low": found.get("low"), f"{when}_high": found.get("high")}
-
-
-def _changed_view(changed: Rows, before: Scoring, now: Scoring) -> View:
-    rows = tuple((one["name"], one["metric"], *(figure(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f")
-                                                for when in ("before", "now"))) for one in changed)
-    return View("changed", "What differs", ("cell", "metric", f"in the run ({before})", f"now ({now})"), rows, 2, 3)

@@ -19,7 +19,7 @@ from experiments.runs.finished import Finished
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
-from experiments.terminal.live import NOTHING, RunView, Tally
+from experiments.terminal.live import NOTHING, RunView
 from experiments.terminal.tables import on_published, print_views, run_table
 
 _SHOWN = 300  # characters of a message
@@ -37,7 +37,8 @@ def on_failures(folder: RunFolder, retry: str) -> list[str]:
     again = False
     for kind, message, outcome in folder.failures():
         counts[kind] = counts.get(kind, 0) + 1
-        messages.setdefault(kind, _short(message))
+        line = " ".join(message.split())
+        messages.setdefault(kind, line if len(line) <= _SHOWN else line[:_SHOWN - 3] + "...")
         again = again or outcome in ("error", "timeout")
     lines = [f"{count} failed with {kind}, the first: {messages[kind]}" for kind, count in counts.items()]
     return [*lines, f"{retry} asks them again"] if again else lines
@@ -47,11 +48,6 @@ def all_failed(folder: RunFolder) -> bool:
     """Return whether every question ended without any reply."""
     return all(sum(cell["outcomes"][outcome] for outcome in _NO_REPLY) == cell["n"]
                for cell in folder.summary()["cells"])
-
-
-def _short(message: str) -> str:
-    line = " ".join(message.split())
-    return line if len(line) <= _SHOWN else line[:_SHOWN - 3] + "..."
 
 
 def on_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
@@ -127,7 +123,16 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
             watch = RunWatch(view.stage, view.begun, view.record, view.note)
             folder = asyncio.run(run(settings, watch, mode, again, fresh, replay))
         try:
-            _finish(folder, put if json else None, retry, view.tally, started)
+            report = report_run(Finished.of(folder))
+            if json:
+                put(run_json(folder))
+            else:
+                _show(folder)
+            for text in on_failures(folder, retry):
+                note(text)
+            if not json:
+                note(f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s")
+                say(f"report: {report}")
             said, whole = on_replay(folder, settings, replay) if mode == "replay" else ([], True)
             for text in said:
                 note(text)
@@ -135,20 +140,6 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
                 raise typer.Exit(1)
         finally:
             folder.close()
-
-
-def _finish(folder: RunFolder, put: Put | None, retry: str, tally: Tally | None, started: float) -> None:
-    """The report, the figures, and what failed."""
-    report = report_run(Finished.of(folder))
-    if put:
-        put(run_json(folder))
-    else:
-        _show(folder)
-    for text in on_failures(folder, retry):
-        note(text)
-    if not put:
-        note(f"{tally.summary() if tally else NOTHING}, {time.monotonic() - started:.0f} s")
-        say(f"report: {report}")
 
 
 def run_json(folder: RunFolder) -> dict[str, Any]:

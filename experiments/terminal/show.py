@@ -1,11 +1,18 @@
-"""`ragbed show` at work: one question and what the cells of a run made of it; and chunks as rows for programs."""
+"""`ragbed show` at work: one question and what the cells of a run made of it; and the steps of an answer, and chunks,
+in the terminal and as rows for programs.
+"""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from agents.types import DecisionStep, GenerateStep, SearchStep, Step, called, wire_message
 from documents.types import Chunk
 from experiments.analysis.cases import causes_of
 from experiments.analysis.causes import BY_NAME
@@ -15,12 +22,14 @@ from experiments.record import Record, StoredPassage, StoredStep, StoredSub, Ver
 from experiments.runs.finished import cells_in, cells_named, question_named
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
-from experiments.terminal.display import print_json, print_records, print_table, say
-from experiments.terminal.trace import PassagePlaces, cut, restored, show_steps, step_row
+from experiments.terminal.display import console, print_json, print_records, print_table, say
 from experiments.words import plural, price
 from retrieval.index import Index
 from retrieval.types import Hit
+from strategies.types import Message, Role
 
+_ROLES: TypeAdapter[Role] = TypeAdapter(Role)
+LONGEST = 20_000  # characters of a reply that a terminal shows; --json has all
 Text = Callable[[str], str]
 
 
@@ -44,53 +53,34 @@ def place(row: dict[str, Any]) -> str:
     return f"{row['document']}, " + (f"page {pages[0]}" if pages[0] == pages[1] else f"pages {pages[0]}-{pages[1]}")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownAnswer:
-    """A cell, and what it made of the question.
-
-    Attributes:
-        record: None where there is none yet.
-        cause: in words; None where there is none to tell.
-        searches: whether its evidence is searched for, rather than placed.
-    """
-
-    label: str
-    record: Record | None
-    cause: str | None
-    searches: bool
-
-
-def show_answers(title: str, question: Question, cells: Sequence[ShownAnswer], columns: Sequence[str], text: Text,
-                 prompts: bool, every: bool) -> None:
-    """Print the question with its gold, a line for each cell, then each cell: figures, and the steps that led to them.
+def _show_answers(question: Question, labels: Mapping[str, str], records: Mapping[str, Record],
+                  causes: Mapping[str, str], placing: Collection[str], columns: Sequence[str], text: Text,
+                  prompts: bool, every: bool) -> None:
+    """Print a line for each cell, then each cell: figures, and the steps that led to them.
 
     Evidence that several cells were shown has its passages once.
 
     Args:
-        columns: metrics of the run's table, the first one above all.
-        text: a text by its hash.
-        prompts: whether with the prompts as sent.
-        every: whether with all scores, or those of the columns.
+        labels: of the cells by id; records and causes are of some of them, `placing` those that search nothing.
+        columns: metrics of the run's table, the first one above all; `every` is whether all scores are shown.
     """
-    print_records([(title, list(_question_fields(question)))])
-    say("")
     rows = []
-    for one in cells:
-        scores = {} if one.record is None else one.record.result.scores
-        rows.append([one.label, "not asked yet" if one.record is None else one.record.result.outcome,
-                     *("-" if (score := scores.get(name)) is None else f"{score:g}" for name in columns[:1]),
-                     (one.record and one.cause) or "-"])
-    print_table(["cell", "outcome", *columns[:1], "cause"], rows)
+    for id, label in labels.items():
+        result = records[id].result if id in records else None
+        score = None if result is None else result.scores.get(columns[0])
+        rows.append([label, "not asked yet" if result is None else result.outcome,
+                     "-" if score is None else f"{score:g}", causes.get(id, "-")])
+    print_table(["cell", "outcome", columns[0], "cause"], rows)
     first: dict[tuple[StoredPassage, ...], str] = {}
-    for one in cells:
-        if one.record is None:
+    for id, label in labels.items():
+        if id not in records:
             continue
-        result = one.record.result
+        result = records[id].result
         say("")
-        print_records([(one.label, list(_answer_fields(one.record, question, () if every else columns)))])
-        known = first.setdefault(result.evidence, one.label)
-        places = PassagePlaces({passage.number: _placed(passage) for passage in result.evidence}, one.searches,
-                        known if known != one.label else None)
+        print_records([(label, list(_answer_fields(records[id], question, () if every else columns)))])
+        known = first.setdefault(result.evidence, label)
+        places = PassagePlaces({passage.number: _placed(passage) for passage in result.evidence}, id not in placing,
+                               known if known != label else None)
         show_steps([restored(step, text) for step in result.trace], places, prompts)
         for number, sub in enumerate(result.subs, 1):
             if sub.trace:
@@ -166,8 +156,7 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
     Raises:
         UserError: there is no such run, question or cell.
     """
-    folder = RunFolder.existing(path)
-    try:
+    with closing(RunFolder.existing(path)) as folder:
         ids = folder.question_ids()
         number = question_named(ids, name)
         question, cells = folder.question(ids[number]), cells_in(folder)
@@ -180,13 +169,11 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
             chunks = ("given", "pool", "whole", "negatives", "table")  # which a run does not keep with the question
             row = {key: value for key, value in asdict(question).items() if key not in chunks}
             print_json({"run": str(path), "number": number + 1, "of": len(ids), "question": row, "cells": rows})
-        else:
-            searching = {row["id"] for row in cells if row.get("condition", "retrieved") == "retrieved"}
-            show_answers(f"question {number + 1} of {len(ids)}: {question.id}", question,
-                         [ShownAnswer(label, records.get(id), causes.get(id), id in searching)
-                          for id, label in wanted.items()], columns, texts, prompts, scores)
-    finally:
-        folder.close()
+            return
+        print_records([(f"question {number + 1} of {len(ids)}: {question.id}", list(_question_fields(question)))])
+        say("")
+        placing = {row["id"] for row in cells if row.get("condition", "retrieved") != "retrieved"}
+        _show_answers(question, wanted, records, causes, placing, columns, texts, prompts, scores)
 
 
 def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Question,
@@ -226,3 +213,82 @@ def _cell_row(id: str, label: str, record: Record | None, cause: str | None, que
 def _with_gold(subs: Sequence[StoredSub], question: Question) -> list[tuple[StoredSub, str | None]]:
     """Return each sub-question of a record with its gold answer, None where none is known."""
     return list(zip(subs, [*question.sub_answers, *[None] * len(subs)], strict=False))
+
+
+def restored(step: StoredStep, text: Text) -> Step:
+    """Return the step as it was before it was stored; `text` gives a text by its hash."""
+    if step.kind == "search":
+        return SearchStep(step.query or "", step.found, step.failure)
+    if step.kind == "decision":
+        return DecisionStep(step.purpose or "", step.text)
+    messages = tuple(Message(_ROLES.validate_python(one.role), tuple(map(text, one.parts)), one.tool_calls, one.call_id)
+                     for one in step.messages)
+    return GenerateStep(step.purpose or "", step.key or "", messages, step.shown, step.text, step.reasoning,
+                        step.finish_reason, step.usage, step.failure, step.tool_calls)
+
+
+def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
+    """Return the step as JSON shows it, with the messages as sent, or with their number alone."""
+    if isinstance(step, SearchStep):
+        return {"kind": "search", **asdict(step)}
+    if isinstance(step, DecisionStep):
+        return {"kind": "decision", **asdict(step)}
+    messages = [wire_message(message) for message in step.messages]
+    return {"kind": "generate", **asdict(step), "messages": messages if prompts else len(messages)}
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePlaces:
+    """Where the passages of an answer come from.
+
+    Attributes:
+        of: their places by their numbers.
+        searched: whether they were searched for, rather than placed.
+        listed: the name of the cell under which they are listed already; None where they are not.
+    """
+
+    of: Mapping[int, str]
+    searched: bool = True
+    listed: str | None = None
+
+
+def show_steps(steps: Sequence[Step], places: PassagePlaces, prompts: bool = True) -> None:
+    """Print the steps, one below the other, with the messages as sent or without."""
+    for count, step in enumerate(steps, 1):
+        if isinstance(step, SearchStep):
+            _show_search(count, step, places)
+        elif isinstance(step, DecisionStep):
+            say(f"== step {count}: decides: {step.what}{f' ({step.why})' if step.why else ''}")
+        else:
+            _show_call(count, step, prompts)
+
+
+def _show_search(count: int, step: SearchStep, places: PassagePlaces) -> None:
+    found = f"{'found ' if places.searched else ''}{list(step.found)}"
+    say(f"== step {count}: {'search' if places.searched else 'placed'}, "
+        f"{f'failed: {step.failure.message}' if step.failure else found}")
+    asked = wrap(f"for {step.query!r}", max(20, console().width - 3)) if places.searched else []
+    of = [f"the passages as in {places.listed}"] if places.listed and step.found else [
+        f"[{number}] {places.of[number]}" for number in step.found]
+    for line in (*asked, *of):
+        say(f"   {line}")
+
+
+def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
+    say(f"== step {count}: {step.purpose}, {len(step.messages)} messages, documents shown {list(step.shown)}")
+    if prompts:
+        for message in step.messages:
+            say("\n".join([f"-- {message.role}{f' for {message.call_id}' if message.call_id else ''}",
+                           *filter(None, [message.content]), *(cut(called(call)) for call in message.tool_calls)]))
+    if step.reasoning:
+        say(f"-- reasoning\n{cut(step.reasoning)}")
+    why = step.finish_reason or (f"{step.failure.kind}: {step.failure.message}" if step.failure else "no word why")
+    say(f"-- reply ({why})\n{cut(step.text)}")
+    for call in step.tool_calls:
+        say(f"   {cut(called(call))}")
+
+
+def cut(text: str) -> str:
+    """Cut the text where a terminal stops to show it."""
+    more = len(text) - LONGEST
+    return text if more <= 0 else f"{text[:LONGEST]}… ({more} more characters, with --json)"

@@ -28,7 +28,10 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     columns = [*columns, *measured_in(cells)]
     judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # a model's name is long, and in the title
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
-    header = [*factors, "n", *(_shown(column, judge) for column in columns), *unjudged, "outcomes",
+    names = [column.split(" / ")[0] for column in columns]  # metrics in words, and the judge's name once
+    shown = [column.replace("_", " ") + shown_name(name, judge).removeprefix(name)
+             for column, name in zip(columns, names, strict=True)]
+    header = [*factors, "n", *shown, *unjudged, "outcomes",
               "passages", "calls", "tokens", "price"]
     return header, [_row(cell, factors, columns, bool(unjudged)) for cell in shortened(cells)]
 
@@ -42,18 +45,12 @@ def on_published(names: Sequence[str]) -> list[str]:
             for paper, tables in by_paper.items()]
 
 
-def _shown(column: str, judge: str | None) -> str:
-    """The column's header: its metrics in words, and the judge's name once."""
-    names = column.split(" / ")
-    judged = shown_name(names[0], judge).removeprefix(names[0])
-    return column.replace("_", " ") + judged
-
-
 def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
     return [*("-" if (value := cell.get(name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
-            _outcomes(cell["outcomes"]), _passages(cell.get("passages")), str(usage["calls"]),
+            "\n".join(f"{count} {name}" for name, count in cell["outcomes"].items() if count),
+            "-" if cell["passages"] is None else f"{cell['passages']:.3g}", str(usage["calls"]),
             str(usage["prompt_tokens"] + usage["completion_tokens"]), price(usage["price"], "?")]
 
 
@@ -61,7 +58,8 @@ def _figures(metrics: Mapping[str, Any], column: str) -> str:
     names = column.split(" / ")
     if len(names) > 1 and all(METRICS[family_of(name)].share for name in names):
         return _counts([metrics.get(name) for name in names])
-    return " / ".join(_interval(metrics.get(name)) for name in names)
+    found = [metrics.get(name) for name in names]
+    return " / ".join("-" if one is None else figure(one["mean"], one["low"], one["high"]) for one in found)
 
 
 def _counts(shares: Sequence[Mapping[str, Any] | None]) -> str:
@@ -81,19 +79,6 @@ def _count(share: Mapping[str, Any] | None) -> str:
 def _unjudged(cell: Mapping[str, Any]) -> int:
     count = _count(cell["metrics"].get("unjudged"))
     return int(count) if count != "-" else 0
-
-
-def _interval(metric: Mapping[str, Any] | None) -> str:
-    return "-" if metric is None else figure(metric["mean"], metric["low"], metric["high"])
-
-
-def _passages(mean: float | None) -> str:
-    """How many a question's prompts showed; summaries of earlier versions do not say."""
-    return "-" if mean is None else f"{mean:.3g}"
-
-
-def _outcomes(counts: Mapping[str, int]) -> str:
-    return "\n".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 _LONG = 15  # rows above which a view over several cells becomes a cross table
@@ -163,8 +148,9 @@ def table_of(view: View, judge: str | None, whole: bool = False) -> tuple[str, T
     many = len(made.rows) > (_LONGEST if not view.p else max(_LONGEST, len(view.rows)))
     if many or len(made.header) > max(len(view.header), view.keys + _WIDEST):
         return _elsewhere(view), None
-    header = [f"{name} [95 %]" if any(_has_interval(value) for value in made.column(name)) and not view.shaded else name
-              for name in made.header]
+    header = [f"{name} [95 %]" if not view.shaded and any(
+        isinstance(value, dict) and value.get("low") is not None for value in made.column(name)) else name
+        for name in made.header]
     return title, (header, [[_text(made, name, value) for name, value in zip(made.header, row, strict=True)]
                             for row in made.rows])
 
@@ -208,10 +194,6 @@ def _crossed(view: View, main: int, cells: Sequence[str]) -> View:
 def _span(sizes: Sequence[int]) -> str:
     least, most = min(sizes), max(sizes)
     return str(least) if least == most else f"{least} to {most}"
-
-
-def _has_interval(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("low") is not None
 
 
 def _text(view: View, name: str, value: Any) -> str:

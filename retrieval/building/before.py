@@ -108,11 +108,7 @@ class Before:
 
     @classmethod
     def checked(cls, folder: Path) -> Before:
-        """Return the index in a folder.
-
-        Raises:
-            IndexFolderError: there is none, or it is damaged.
-        """
+        """Return the index in a folder; IndexFolderError where there is none, or it is damaged."""
         try:
             manifest = read_manifest(folder)
             check_files(manifest, folder)

@@ -87,17 +87,14 @@ class PrefixedEmbedder:
         return self.reader.windows(texts, self.prefixes.passage + header)
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self._embedded(texts, self.prefixes.query)
+        return self.embed(texts, self.prefixes.query) if texts else np.zeros((0, self.dimension), np.float32)
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return self._embedded(texts, self.prefixes.passage)
+        return self.embed(texts, self.prefixes.passage) if texts else np.zeros((0, self.dimension), np.float32)
 
     def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         """Return the vectors of at least one text, each below the prefix."""
         raise NotImplementedError
-
-    def _embedded(self, texts: Sequence[str], prefix: str) -> Matrix:
-        return self.embed(texts, prefix) if texts else np.zeros((0, self.dimension), np.float32)
 
 
 def choice_of(embedder: Embedder) -> EmbedderKind | None:

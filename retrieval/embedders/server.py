@@ -59,6 +59,7 @@ class ServerEmbedder(PrefixedEmbedder):
     def __init__(self, settings: Server) -> None:
         at, self._served = served_at(settings.model, calls=False)
         self._url = at.url
+        self._name = f"embedder {self._served} at {self._url}"
         self.settings: Server = settings
         self.prefixes = Prefixes.of(self._served, Prefixes(), settings.query_prefix, settings.passage_prefix)
         self._width = settings.dimensions
@@ -100,8 +101,6 @@ class ServerEmbedder(PrefixedEmbedder):
     def _vectors(self, pieces: Sequence[str]) -> Matrix:
         size = self.settings.batch
         batches = [pieces[first:first + size] for first in range(0, len(pieces), size)]
-        if len(batches) == 1:
-            return self._request(batches[0])
         with ThreadPoolExecutor(self.settings.concurrency, "embed") as workers:
             return np.concatenate(list(workers.map(self._request, batches)))
 
@@ -125,10 +124,9 @@ class ServerEmbedder(PrefixedEmbedder):
         if sorted(places) != list(range(len(texts))):
             raise self._failure(f"{len(texts)} texts were sent, and {len(rows)} embeddings came, or some twice")
         width = self._width or len(rows[0].embedding)
-        for row in rows:
-            if len(row.embedding) != width:
-                raise self._failure(f"an embedding has {len(row.embedding)} numbers, not {width}: set dimensions to "
-                                    "what the server gives, or leave it out")
+        if other := next((len(row.embedding) for row in rows if len(row.embedding) != width), None):
+            raise self._failure(f"an embedding has {other} numbers, not {width}: set dimensions to what the server "
+                                "gives, or leave it out")
         numbers = np.array([row.embedding for row in rows])[np.argsort(places)]
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.linalg.norm(numbers, axis=1)
@@ -174,10 +172,6 @@ class ServerEmbedder(PrefixedEmbedder):
         if 300 <= status < 400:
             return self._failure(f"the server redirects (HTTP {status}), which is not followed; give the final URL")
         return self._failure(f"HTTP {status}: {said}; check the model's name, the address and the settings")
-
-    @property
-    def _name(self) -> str:
-        return f"embedder {self._served} at {self._url}"
 
     def _failure(self, what: str) -> ModelError:
         return ModelError(f"{self._name}: {what}")

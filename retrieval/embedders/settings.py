@@ -4,24 +4,13 @@ The union of the kinds is the registry; `retrieval.embedders.opening` opens what
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    WrapSerializer,
-    field_validator,
-)
+import pydantic
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from documents.errors import SettingsError
 from retrieval.servers import SERVED
-
-if TYPE_CHECKING:
-    from pydantic import SerializerFunctionWrapHandler
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 Backend = Literal["float32", "bfloat16", "onnx", "openvino", "openvino_bfloat16"]
@@ -124,7 +113,7 @@ class Server(EmbedderKind):
     query_prefix: str | None = None
     passage_prefix: str | None = None
 
-    @field_validator("model")
+    @pydantic.field_validator("model")
     @classmethod
     def _of_a_server(cls, model: str) -> str:
         if model.partition(":")[0] not in SERVED:
@@ -149,14 +138,15 @@ def by_name(value: Any) -> Any:
     return {"kind": "server" if colon and form in SERVED else "sentence", "model": value}
 
 
-def shortest(settings: EmbedderKind, write: SerializerFunctionWrapHandler) -> Any:
+def shortest(settings: EmbedderKind, write: pydantic.SerializerFunctionWrapHandler) -> Any:
     """Write settings by their name where it says all."""
     return settings.shorthand() or write(settings)
 
 
 EmbedderSettings = Annotated[
     Annotated[Sentence | Static | Server, Field(discriminator="kind")],
-    BeforeValidator(by_name, json_schema_input_type=str | Sentence | Static | Server), WrapSerializer(shortest)]
+    BeforeValidator(by_name, json_schema_input_type=str | Sentence | Static | Server),
+    pydantic.WrapSerializer(shortest)]
 _ADAPTER: TypeAdapter[Sentence | Static | Server] = TypeAdapter(EmbedderSettings)
 
 

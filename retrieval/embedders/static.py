@@ -4,8 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,35 +48,21 @@ def read_table(folder: ModelFolder) -> TokenTable:
         arrays = load_file(folder.path / WEIGHTS)
     except (OSError, SafetensorError) as error:
         raise ModelError(f"static model {folder.name} in {folder.path} cannot be loaded: {error}") from error
-    vectors = _vectors(arrays)
-    if vectors is None:
+    if "embedding.weight" not in arrays and "embeddings" not in arrays:
         raise ModelError(f"{folder.name} in {folder.path} is no static model: name it without static:")
+    vectors = np.ascontiguousarray(arrays.get("embedding.weight", arrays.get("embeddings")), np.float32)
+    if "embedding.weight" not in arrays:
+        vectors = vectors[arrays["mapping"]] if "mapping" in arrays else vectors
+        vectors = vectors * np.asarray(arrays["weights"], np.float32)[:, None] if "weights" in arrays else vectors
     file = folder.path / "tokenizer.json"
     tokenizer = plain_tokenizer(file)
     tokens = max(tokenizer.get_vocab().values()) + 1
     if len(vectors) < tokens:
         raise ModelError(f"{folder.name} in {folder.path} has {len(vectors)} vectors for {tokens} tokens: its files "
                          "are not of one model")
-    return TokenTable(vectors, tokenizer, _unknown(tokenizer, file))
-
-
-def _vectors(arrays: dict[str, Any]) -> Matrix | None:
-    if "embedding.weight" in arrays:
-        return np.ascontiguousarray(arrays["embedding.weight"], np.float32)
-    if "embeddings" not in arrays:
-        return None
-    vectors = np.asarray(arrays["embeddings"], np.float32)
-    vectors = vectors[arrays["mapping"]] if "mapping" in arrays else vectors
-    return vectors * np.asarray(arrays["weights"], np.float32)[:, None] if "weights" in arrays else vectors
-
-
-def _unknown(tokenizer: Tokenizer, file: Path) -> int | None:
     model = read_json(file)["model"]
-    if isinstance(model.get("unk_token"), str):
-        found: int | None = tokenizer.token_to_id(model["unk_token"])
-        return found
-    unknown: int | None = model.get("unk_id")
-    return unknown
+    named = isinstance(model.get("unk_token"), str)
+    return TokenTable(vectors, tokenizer, tokenizer.token_to_id(model["unk_token"]) if named else model.get("unk_id"))
 
 
 SLICE = 256

@@ -95,7 +95,11 @@ class Reader:
         """Cut texts as `Embedder.windows` says; truncated, a text is one window, read as far as the model reads."""
         if self.long == "truncated":
             return [[(0, len(text))] for text in texts]
-        return cut(self.tokenizer, texts, self._room(header))
+        taken = len(self.tokenizer.encode(header, add_special_tokens=True).ids)
+        if taken > self.window - LEAST_ROOM:
+            raise ModelError(f"{self.name} reads {self.window} tokens, of which a header of {len(header)} "
+                             "characters leaves none: use shorter prompts")
+        return cut(self.tokenizer, texts, self.window - taken)
 
     def embed(self, texts: Sequence[str], prefix: str, embed: Callable[[Sequence[str]], Matrix],
               normalise: bool = True) -> Matrix:
@@ -111,13 +115,6 @@ class Reader:
             raise ModelError(f"{self.name} gives vectors that are no numbers: its weights are damaged, or its backend "
                              "does not suit it")
         return pooled(vectors, [len(cuts) for cuts in spans], normalise)
-
-    def _room(self, header: str) -> int:
-        taken = len(self.tokenizer.encode(header, add_special_tokens=True).ids)
-        if taken > self.window - LEAST_ROOM:
-            raise ModelError(f"{self.name} reads {self.window} tokens, of which a header of {len(header)} "
-                             "characters leaves none: use shorter prompts")
-        return self.window - taken
 
 
 def pooled(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:

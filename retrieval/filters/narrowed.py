@@ -14,10 +14,9 @@ from retrieval.types import Collection, Embedder, FieldValue, Matrix
 
 
 def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
-    """Narrow a collection to the chunks that meet all conditions; the collection itself where all do.
+    """Narrow a collection to the chunks that meet all conditions, texts as `Where` holds them.
 
-    Args:
-        where: conditions as `Where` holds them.
+    It is the collection itself where all chunks do.
 
     Raises:
         SettingsError: a condition cannot be read, asks for a field that nothing in the collection has, or compares
@@ -42,17 +41,12 @@ def _met(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_
         if condition.field not in fields:
             raise SettingsError(f"where: {condition}: there is no field {condition.field!r}; there are: "
                                 f"{', '.join(sorted(fields))}")
-        if condition.orders_text and not mask.any():
-            _check_type(collection, condition)
+        values = {type(said.get(condition.field)) for said in collection.metadata()} \
+            if condition.orders_text and not mask.any() else set()
+        if {int, float} & values and values <= {int, float, type(None)}:
+            raise SettingsError(f"where: {condition}: {condition.field!r} is a number wherever there is one, and "
+                                f"{condition.value!r} is none{' in quotes' if condition.literal else ''}")
     return mask
-
-
-def _check_type(collection: Collection, condition: FilterTerm) -> None:
-    values = [said.get(condition.field) for said in collection.metadata()]
-    held = [value for value in values if value is not None]
-    if held and all(isinstance(value, int | float) and not isinstance(value, bool) for value in held):
-        raise SettingsError(f"where: {condition}: {condition.field!r} is a number wherever there is one, and "
-                            f"{condition.value!r} is none{' in quotes' if condition.literal else ''}")
 
 
 def _once(condition: FilterTerm, value: FieldValue, results: dict[tuple[type, FieldValue], bool]) -> bool:

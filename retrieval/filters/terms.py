@@ -112,11 +112,7 @@ def number_of(value: FieldValue) -> float | None:
 
 
 def conditions(where: Iterable[str]) -> list[FilterTerm]:
-    """Conditions from their texts.
-
-    Raises:
-        SettingsError: one cannot be read.
-    """
+    """Conditions from their texts; SettingsError where one cannot be read."""
     return [condition for text in where for condition in _read(text)]
 
 

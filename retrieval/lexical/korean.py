@@ -64,7 +64,11 @@ class KoreanTokenizer:
         with self._lock:
             found = {text: self._known[text] for text in texts if text in self._known}
         missing = {text: normal(text) for text in texts if text not in found}
-        for (text, plain), morphemes in zip(missing.items(), _analysed(list(missing.values())), strict=True):
+        readable = [_FOREIGN.sub("a", _UNREADABLE.sub(" ", text)) if _HANGUL.search(text) else ""
+                    for text in missing.values()]
+        with _ANALYSING:
+            analysed = list(_kiwi().tokenize(readable)) if readable else []
+        for (text, plain), morphemes in zip(missing.items(), analysed, strict=True):
             found[text] = self._words.of(plain) + self._hangul(morphemes)
         with self._lock:
             self._known |= found
@@ -94,12 +98,6 @@ class KoreanTokenizer:
 
 def _whole(parts: Sequence[str]) -> list[str]:
     return ["".join(parts)] if len(parts) > 1 else []
-
-
-def _analysed(texts: Sequence[str]) -> list[list[Any]]:
-    readable = [_FOREIGN.sub("a", _UNREADABLE.sub(" ", text)) if _HANGUL.search(text) else "" for text in texts]
-    with _ANALYSING:
-        return list(_kiwi().tokenize(readable)) if texts else []
 
 
 @cache

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -20,16 +20,6 @@ Scores = NDArray[np.float32]
 Bm25Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Parameters by which BM25 weighs a token; see `retrieval.retrievers.bm25`."""
-
-    method: Bm25Method
-    k1: float
-    b: float
-    delta: float
-
-
 class Postings:
     """The scores of every token in every chunk that holds it, computed once. Searching is thread-safe.
 
@@ -41,8 +31,12 @@ class Postings:
         self.scorer = scorer
 
     @classmethod
-    def build(cls, texts: Iterable[str], tokenizer: Tokenizer, weights: Weights) -> Postings:
-        """Build the postings of texts. Of their tokens, numbers alone are in memory: four bytes for each."""
+    def build(cls, texts: Iterable[str], tokenizer: Tokenizer, weights: Mapping[str, Any]) -> Postings:
+        """Build the postings of texts. Of their tokens, numbers alone are in memory: four bytes for each.
+
+        Args:
+            weights: bm25s's parameters; see `retrieval.retrievers.bm25`.
+        """
         import bm25s
 
         vocabulary: dict[str, int] = {}
@@ -50,7 +44,7 @@ class Postings:
                 for tokens in tokenizer.tokens(texts)]
         if not vocabulary:
             return cls(None)
-        scorer = bm25s.BM25(k1=weights.k1, b=weights.b, delta=weights.delta, method=weights.method)
+        scorer = bm25s.BM25(**weights)
         scorer.index(bm25s.tokenization.Tokenized(ids=held, vocab=vocabulary), create_empty_token=False,
                      show_progress=False)
         return cls(scorer)
@@ -67,18 +61,13 @@ class Postings:
         if not ids or k < 1:
             return []
         scores: Scores = self.scorer.get_scores_from_ids(ids, weight_mask=among)
-        rows = np.flatnonzero(scores > self._without(ids))
+        absent = self.scorer.nonoccurrence_array  # what a chunk without the token has: BM25L and BM25+ give it some
+        rows = np.flatnonzero(scores > (0.0 if absent is None else float(absent[ids].sum())))
         if len(rows) > k:
             found = scores[rows]
             rows = rows[found >= np.partition(found, len(found) - k)[len(found) - k]]
         best = rows[np.argsort(-scores[rows], kind="stable")[:k]]
         return list(zip(best.tolist(), scores[best].tolist(), strict=True))
-
-    def _without(self, ids: Sequence[int]) -> float:
-        """The score of a chunk that holds none of the tokens: BM25L and BM25+ give it some."""
-        if self.scorer.nonoccurrence_array is None:
-            return 0.0
-        return float(self.scorer.nonoccurrence_array[ids].sum())
 
 
 _OPEN: WeakValueDictionary[Path, Postings] = WeakValueDictionary()
@@ -101,7 +90,13 @@ def kept(key: str, build: Callable[[], Postings]) -> Postings:
         found = _OPEN.get(folder) or _read(folder)
         if found is None:
             with alone(folder, wait=True):
-                found = _read(folder) or _written(folder, build())
+                found = _read(folder)
+                if found is None:
+                    found = build()
+                    if found.scorer is not None:  # else it costs nothing to build
+                        write = partial(found.scorer.save, allow_pickle=False, show_progress=False)
+                        keep(folder, write)
+                        found = _read(folder) or found
         _OPEN[folder] = found
         return found
 
@@ -115,10 +110,3 @@ def _read(folder: Path) -> Postings | None:
     # What is mapped is read as plain arrays: slicing a memmap costs more than the sums over the slice.
     scorer.scores |= {name: np.asarray(scorer.scores[name]) for name in ("data", "indices", "indptr")}
     return Postings(scorer)
-
-
-def _written(folder: Path, postings: Postings) -> Postings:
-    if postings.scorer is None:
-        return postings  # costs nothing to build
-    keep(folder, lambda fresh: postings.scorer.save(fresh, allow_pickle=False, show_progress=False))
-    return _read(folder) or postings

@@ -66,12 +66,10 @@ class Neighbours:
         found: dict[int, list[Hit]] = {}
         for digits, at in places.items():
             searched = self.retriever.search([asked[place].query for place in at], k + 2**digits - 1)
-            found |= {place: self._left(asked[place], hits, k) for place, hits in zip(at, searched, strict=True)}
+            for place, hits in zip(at, searched, strict=True):
+                left = [hit for hit in hits if hit.chunk.id not in asked[place].leave_out][:k]
+                found[place] = [replace(hit, rank=rank, found_by=self.name) for rank, hit in enumerate(left, 1)]
         return [found[place] for place in range(len(asked))]
-
-    def _left(self, one: MiningQuery, hits: Sequence[Hit], k: int) -> list[Hit]:
-        left = [hit for hit in hits if hit.chunk.id not in one.leave_out][:k]
-        return [replace(hit, rank=rank, found_by=self.name) for rank, hit in enumerate(left, 1)]
 
 
 DRAWN = "random"  # what the miner is called
@@ -111,21 +109,21 @@ class SameDocument:
         self._rows, self._nearness = rows, nearness
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        others = [self._others(one) for one in asked]
+        others = []
+        for one in asked:
+            documents = dict.fromkeys(chunk.document for chunk in one.around)
+            left_out = self._rows.of_ids(one.leave_out)
+            others.append([row for document in documents for row in self._by_document.get(document, ())
+                           if row not in left_out])
         cosines = self._nearness.of([one.query for one in asked], others)
         return [self._rows.hits(zip(rows, near, strict=True), k, "same_document")
                 for rows, near in zip(others, cosines, strict=True)]
 
-    def _others(self, one: MiningQuery) -> list[int]:
-        documents = dict.fromkeys(chunk.document for chunk in one.around)
-        left_out = self._rows.of_ids(one.leave_out)
-        return [row for document in documents for row in self._by_document.get(document, ()) if row not in left_out]
-
     @cached_property
     def _by_document(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        found: dict[str, list[int]] = defaultdict(list)
         for row, chunk in enumerate(self._rows.collection.chunks):
-            found.setdefault(chunk.document, []).append(row)
+            found[chunk.document].append(row)
         return found
 
 

@@ -40,11 +40,7 @@ def damaged(path: Path) -> ModelError:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of one of a model's JSON files.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """Return the content of one of a model's JSON files; ModelError where it cannot be read."""
     try:
         return loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -76,11 +72,7 @@ def prompts_of(folder: Path) -> dict[str, str]:
 
 
 def plain_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer in a `tokenizer.json`, made to cut and pad nothing.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """Return the tokenizer in a `tokenizer.json`, made to cut and pad nothing; ModelError where it cannot be read."""
     from tokenizers import Tokenizer
 
     with _TokenizerRead(path):
@@ -197,16 +189,13 @@ def _identity(path: Path) -> str:
     weights = {str(file.relative_to(path)): unchanged_sha256(file) for file in path.rglob("*.safetensors")}
     sizes = model_settings(path / "sentence_bert_config.json")
     tokens = {name: unchanged_sha256(path / name) for name in TOKENIZER if (path / name).is_file()}
-    rest = [_modules(path), prompts_of(path), weights, sizes.get("max_seq_length"),
-            sizes.get("do_lower_case") or False, tokens]
-    return f"{weights[WEIGHTS][:32]}-{digest(json.dumps(rest, sort_keys=True))[:8]}"
-
-
-def _modules(path: Path) -> list[Any]:
     file = path / "modules.json"
     modules = read_json(file) if file.is_file() else [{"type": "Pooling", "path": "1_Pooling"}]
     if not isinstance(modules, list) or not all(isinstance(module, dict) and isinstance(module.get("path", ""), str)
                                                 for module in modules):
         raise damaged(file)
-    return [[str(module.get("type")).rsplit(".", 1)[-1],
-             model_settings(path / module["path"] / "config.json") if module.get("path") else {}] for module in modules]
+    layers = [[str(module.get("type")).rsplit(".", 1)[-1],
+               model_settings(path / module["path"] / "config.json") if module.get("path") else {}]
+              for module in modules]
+    rest = [layers, prompts_of(path), weights, sizes.get("max_seq_length"), sizes.get("do_lower_case") or False, tokens]
+    return f"{weights[WEIGHTS][:32]}-{digest(json.dumps(rest, sort_keys=True))[:8]}"

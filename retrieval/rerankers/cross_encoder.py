@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from documents.errors import ModelError
@@ -75,7 +75,8 @@ class CrossScorer:
                 asked, pieces = self._pieces(query, own)
                 pairs += [(asked, piece) for cuts in pieces for piece in cuts]
                 windows += map(len, pieces)
-            best = iter(_highest(self._predicted(pairs), windows))
+            scores = iter(self._predicted(pairs))
+        best = iter([max(islice(scores, count)) for count in windows])
         return [[next(best) for _ in own] for own in texts]
 
     def _pieces(self, query: str, texts: Sequence[str]) -> tuple[str, list[list[str]]]:
@@ -124,8 +125,3 @@ class CrossScorer:
         if model.num_labels != 1:
             raise ModelError(f"{self._folder.name} tells {model.num_labels} classes apart: a reranker gives one score")
         return model
-
-
-def _highest(scores: Sequence[float], windows: Sequence[int]) -> list[float]:
-    ends = list(accumulate(windows))
-    return [max(scores[end - count:end]) for end, count in zip(ends, windows, strict=True)]

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
     from tokenizers import Tokenizer
 
+_WHAT = "reranking model"
 KEPT = 512 << 20
 """Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""
 _MULTI = {"MultiVectorEncoder", "ColBERT"}
@@ -77,16 +79,13 @@ class TokenVectors:
             found = {key: self._kept[key] for key in keys if key in self._kept}
             found |= self._made({key: text for key, text in zip(keys, texts, strict=True) if key not in found}, store)
             for key in keys:
-                self._keep(key, found[key])
+                if key not in self._kept:
+                    self._kept[key] = found[key]
+                    self._bytes += found[key].nbytes
+                self._kept.move_to_end(key)
+                while self._bytes > self._room:
+                    self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return [found[key] for key in keys]
-
-    def _keep(self, key: str, vectors: Matrix) -> None:
-        if key not in self._kept:
-            self._kept[key] = vectors
-            self._bytes += vectors.nbytes
-        self._kept.move_to_end(key)
-        while self._bytes > self._room:
-            self._bytes -= self._kept.popitem(last=False)[1].nbytes
 
     def _made(self, texts: dict[str, str], store: VectorStore | None) -> dict[str, Matrix]:
         """The vectors of texts by their keys, from the disk as far as they are there."""
@@ -122,10 +121,15 @@ class TokenVectors:
 
     @cached_property
     def _model(self) -> MultiVectorEncoder:
-        with loading(self._folder, "reranking model") as path:
-            from sentence_transformers import MultiVectorEncoder
+        with loading(self._folder, _WHAT) as path:
+            from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+            from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
-            return MultiVectorEncoder(path, **LOCAL) if is_multi(self._folder) else _made(path)
+            if is_multi(self._folder):
+                return MultiVectorEncoder(path, **LOCAL)
+            model = SentenceTransformer(path, **LOCAL)  # one vector a text: its layers without the pooling
+            prompts = {name: text for name, text in model.prompts.items() if text}
+            return MultiVectorEncoder(modules=[model[0], MultiVectorMask()], device="cpu", prompts=prompts)
 
 
 def is_multi(folder: ModelFolder) -> bool:
@@ -134,17 +138,6 @@ def is_multi(folder: ModelFolder) -> bool:
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
 
 
-def _made(path: str) -> MultiVectorEncoder:
-    """A model with one vector a text: its layers without the pooling."""
-    from sentence_transformers import MultiVectorEncoder, SentenceTransformer
-    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
-
-    model = SentenceTransformer(path, **LOCAL)
-    prompts = {name: text for name, text in model.prompts.items() if text}
-    return MultiVectorEncoder(modules=[model[0], MultiVectorMask()], device="cpu", prompts=prompts)
-
-
-_WHAT = "reranking model"
 _GROUP = 200_000
 """Characters whose token vectors are computed together, and are in memory beside those that are kept: some 80 MB."""
 _NOTHING = -1.0  # the score of a passage without a token: no cosine is lower
@@ -214,25 +207,15 @@ class MaxSim:
                 readers.setdefault(text, []).append(place)
         asked = self._vectors.queries(queries) if readers else []
         scored: dict[tuple[int, str], float] = {}
-        for group in _groups(sorted(readers, key=len)):
+        ordered = sorted(readers, key=len)
+        ends = accumulate(map(len, ordered))
+        for _, those in groupby(zip(ordered, ends, strict=True), key=lambda one: one[1] // _GROUP):
+            group = [text for text, _ in those]
             for text, passage in zip(group, self._vectors.passages(group, self._store), strict=True):
                 places = readers[text]
                 found = maxsim([asked[place] for place in places], passage)
                 scored |= {(place, text): score for place, score in zip(places, found, strict=True)}
         return [[scored[place, text] for text in own] for place, own in enumerate(texts)]
-
-
-def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
-    group: list[str] = []
-    size = 0
-    for text in texts:
-        if group and size + len(text) > _GROUP:
-            yield group
-            group, size = [], 0
-        group.append(text)
-        size += len(text)
-    if group:
-        yield group
 
 
 def maxsim(queries: Sequence[Matrix], passage: Matrix) -> list[float]:

@@ -1,18 +1,18 @@
 """BM25: the chunks that hold the query's words, rare words counting most."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from documents.types import digest
 from retrieval.lexical.korean import KoreanTokenizer
-from retrieval.lexical.postings import Bm25Method, Postings, Weights, kept
+from retrieval.lexical.postings import Bm25Method, Postings, Scores, kept
 from retrieval.lexical.tokens import (
     HANGUL,
     KOREAN,
@@ -28,10 +28,6 @@ from retrieval.lexical.tokens import (
 from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit
-
-if TYPE_CHECKING:
-    from retrieval.lexical.postings import Scores
-    from retrieval.lexical.tokens import Tokenizer
 
 Stemmed = Literal[
     "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english", "esperanto",
@@ -113,14 +109,21 @@ class Bm25(RetrieverKind):
         settings = self.model_dump_json(include=set(Bm25.model_fields))
         return f"bm25 {digest(settings, str(RULES), versions)}"
 
+    def weights(self) -> dict[str, Any]:
+        """Return the parameters by which bm25s weighs a token."""
+        return self.model_dump(include={"method", "k1", "b", "delta"})
+
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
         """Choose what cuts that collection's chunks, and queries.
 
         Raises:
             MissingExtra: it holds Korean, and kiwipiepy is not installed.
         """
+        chunks = collection.chunks
+        taken = min(len(chunks), _SAMPLE)
+        sample = (chunks[place * len(chunks) // taken].content for place in range(taken))
         korean = self.language == "korean" or (
-            self.language == "auto" and self.tokenizer == "auto" and is_korean(_sample(collection)))
+            self.language == "auto" and self.tokenizer == "auto" and is_korean(sample))
         cut = self.tokenizer if self.tokenizer != "auto" else "kiwi" if korean else "words"
         stopwords = self.stopwords if isinstance(self.stopwords, bool) else frozenset(map(normal, self.stopwords))
         return tokenizer_of(cut, "english" if self.language in ("auto", "korean") else self.language, self.stemming,
@@ -153,22 +156,13 @@ class Bm25Retriever:
     def _postings(self) -> Postings:
         if len(self.collection.chunks) < self.tokenizer.many:
             return self._built()
-        key = digest(self.collection.wording, self.tokenizer.identity, repr(self._weights), version_of("bm25s"))
+        key = digest(self.collection.wording, self.tokenizer.identity, repr(self.settings.weights()),
+                     version_of("bm25s"))
         return kept(key, self._built)
 
     def _built(self) -> Postings:
-        return Postings.build(self.collection.texts(), self.tokenizer, self._weights)
-
-    @property
-    def _weights(self) -> Weights:
-        return Weights(self.settings.method, self.settings.k1, self.settings.b, self.settings.delta)
+        return Postings.build(self.collection.texts(), self.tokenizer, self.settings.weights())
 
     @cached_property
     def _among(self) -> Scores | None:
         return None if self.collection.among is None else self.collection.among.astype(np.float32)
-
-
-def _sample(collection: Collection) -> Iterable[str]:
-    chunks = collection.chunks
-    taken = min(len(chunks), _SAMPLE)
-    return (chunks[place * len(chunks) // taken].content for place in range(taken))

@@ -27,20 +27,18 @@ def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None],
         header: of a document.
         embedder: of the others; asked for where there are such.
     """
-    found = [known(chunk) for chunk in chunks]
-    missing = [chunk for chunk, vectors in zip(chunks, found, strict=True) if vectors is None]
-    made = iter(_embedded(missing, header, embedder()) if missing else ())
-    parts = [next(made) if vectors is None else vectors for vectors in found]
-    starts: NDArray[np.intp] = np.array([0, *accumulate(map(len, parts))][:-1], np.intp)
-    return (parts[0] if len(parts) == 1 else np.concatenate(parts)), starts
-
-
-def _embedded(chunks: Sequence[Chunk], header: Callable[[str], str], embedder: Embedder) -> list[Matrix]:
-    texts = [[above + chunk.content[start:end] for start, end in embedder.windows([chunk.content], above)[0]]
-             for chunk in chunks for above in [header(chunk.document)]]
-    vectors = embedder.embed_passages([text for windows in texts for text in windows])
-    ends = list(accumulate(map(len, texts)))
-    return [vectors[first:end] for first, end in zip([0, *ends], ends, strict=False)]
+    parts = [known(chunk) for chunk in chunks]
+    missing = [place for place, vectors in enumerate(parts) if vectors is None]
+    if missing:
+        used = embedder()
+        texts = [[above + chunk.content[start:end] for start, end in used.windows([chunk.content], above)[0]]
+                 for chunk in (chunks[place] for place in missing) for above in [header(chunk.document)]]
+        vectors = used.embed_passages([text for windows in texts for text in windows])
+        for place, own in zip(missing, np.split(vectors, list(accumulate(map(len, texts)))[:-1]), strict=True):
+            parts[place] = own
+    whole = [vectors for vectors in parts if vectors is not None]
+    starts: NDArray[np.intp] = np.array([0, *accumulate(map(len, whole))][:-1], np.intp)
+    return (whole[0] if len(whole) == 1 else np.concatenate(whole)), starts
 
 
 BLOCK = 4_000_000
@@ -69,25 +67,17 @@ def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matr
         size = max(BLOCK // reach, 1)
         for block in (unfinished[first:first + size] for first in range(0, len(unfinished), size)):
             for query, scores, rows in zip(block, *vectors.search(queries[block], reach, windows), strict=True):
-                found = _best(owners, scores, rows)
-                results[query] = found[:k]
-                if reach < most and rows[0] >= 0 and not _enough(found, k, float(scores[-1])):  # none for a NaN
+                best: dict[int, float] = {}
+                for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
+                    if row >= 0:
+                        best.setdefault(int(owners[row]), round(score, DECIMALS))
+                results[query] = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:k]
+                # Enough where nothing beyond the last vector seen can stand among the first `k`; none for a NaN.
+                enough = len(best) >= k and results[query][-1][1] > round(float(scores[-1]), DECIMALS)
+                if reach < most and rows[0] >= 0 and not enough:
                     left.append(query)
         unfinished, reach = left, min(4 * reach, most)
     return results
-
-
-def _best(owners: NDArray[np.intp], scores: Matrix, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
-    best: dict[int, float] = {}
-    for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
-        if row >= 0:
-            best.setdefault(int(owners[row]), round(score, DECIMALS))
-    return sorted(best.items(), key=lambda item: (-item[1], item[0]))
-
-
-def _enough(found: list[tuple[int, float]], k: int, last: float) -> bool:
-    """Whether nothing beyond the last vector seen can stand among the first `k`."""
-    return len(found) >= k and found[k - 1][1] > round(last, DECIMALS)
 
 
 class Dense(RetrieverKind):

@@ -75,12 +75,10 @@ class MmrRetriever:
         fetch = self.settings.fetch
         candidates = [distinct(hits) for hits in self.inner.search(queries, max(fetch, k))]
         vectors = self.collection.embedder.embed_queries(queries)
-        return [continued(self._diverse(vector, hits[:fetch], k), hits[fetch:], k)
+        return [continued(self._diverse(vector, hits[:fetch], k) if hits else [], hits[fetch:], k)
                 for vector, hits in zip(vectors, candidates, strict=True)]
 
     def _diverse(self, query: Matrix, hits: Sequence[Hit], k: int) -> list[Hit]:
-        if not hits:
-            return []
         vectors, firsts = self.collection.vectors([hit.chunk for hit in hits])
         relevant = np.maximum.reduceat(vectors @ query, firsts) if self.settings.relevance == "cosine" \
             else np.asarray(scaled([hit.score for hit in hits]))

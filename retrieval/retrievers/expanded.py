@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -34,7 +34,8 @@ def sections(text: str, format: Format) -> list[Span]:
             continue
         if len(spans) == 1 and not held:
             spans.append((0, block.start))
-        level = _level(text, block.start)
+        match = _LEVEL.match(text, block.start)
+        level = 1 if match is None else int(match[1]) if match[1] else len(match[2])
         while held and held[-1][0] >= level:
             spans.append((held.pop()[1], block.start))
         held.append((level, block.start))
@@ -60,8 +61,15 @@ def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within
                <= largest]
     if fitting:
         return max(fitting, key=lambda each: each[1] - each[0])
-    smallest = min(around, key=lambda each: each[1] - each[0])
-    return _window(text, format, span, smallest, largest - len(prefix))
+    within = min(around, key=lambda each: each[1] - each[0])
+    size = largest - len(prefix)
+    spare = size - (span[1] - span[0])
+    if spare <= 0:
+        return span
+    end = min(within[1], max(within[0], span[0] - spare // 2) + size)
+    start = max(within[0], end - size)
+    return (start if start == within[0] else _first(text, format, start, span[0]),
+            end if end == within[1] else _last(text, format, span[1], end))
 
 
 def free(span: Span, taken: Iterable[Span], length: int) -> Span:
@@ -73,23 +81,6 @@ def free(span: Span, taken: Iterable[Span], length: int) -> Span:
         if end > span[1]:
             last = min(last, max(start, span[1]))
     return first, last
-
-
-def _level(text: str, start: int) -> int:
-    match = _LEVEL.match(text, start)
-    if match is None:
-        return 1
-    return int(match[1]) if match[1] else len(match[2])
-
-
-def _window(text: str, format: Format, span: Span, within: Span, size: int) -> Span:
-    spare = size - (span[1] - span[0])
-    if spare <= 0:
-        return span
-    end = min(within[1], max(within[0], span[0] - spare // 2) + size)
-    start = max(within[0], end - size)
-    return (start if start == within[0] else _first(text, format, start, span[0]),
-            end if end == within[1] else _last(text, format, span[1], end))
 
 
 def _first(text: str, format: Format, start: int, limit: int) -> int:
@@ -142,11 +133,6 @@ class Expanded(RetrieverKind):
         return f"expanded {digest(str(self.largest), self.of.identity())}"
 
 
-class _Outlined(NamedTuple):
-    text: str
-    sections: Sequence[Span]
-
-
 @dataclass(frozen=True, slots=True)
 class _Parent:
     chunk: Chunk
@@ -166,7 +152,6 @@ class ExpandedRetriever:
     inner: Retriever
     collection: Collection
     settings: Expanded
-    _known: OrderedDict[tuple[str, Format], tuple[Document, _Outlined]] = field(default_factory=OrderedDict)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         found: list[list[Hit]] = [[] for _ in queries]
@@ -194,32 +179,29 @@ class ExpandedRetriever:
 
     def _parent(self, chunk: Chunk, taken: Sequence[Chunk]) -> Chunk:
         try:
-            document, outlined = self._outlined(chunk.document, chunk.format)
+            document, nested = self._outlined(chunk.document, chunk.format)
         except KeyError:
             return chunk
-        span = chunk.start, chunk.end
-        if chunk.content != chunk.prefix + outlined.text[chunk.start:chunk.end]:
+        text, span = document.text(chunk.format), (chunk.start, chunk.end)
+        if chunk.content != chunk.prefix + text[chunk.start:chunk.end]:
             return chunk
         place = chunk.document, chunk.format
         kept = [(one.start, one.end) for one in taken if (one.document, one.format) == place]
-        within = free(span, [*kept, *self._excluded.get(place, ())], len(outlined.text))
-        start, end = parent(outlined.text, chunk.format, outlined.sections, span, within, chunk.prefix,
-                            self.settings.largest)
+        within = free(span, [*kept, *self._excluded.get(place, ())], len(text))
+        start, end = parent(text, chunk.format, nested, span, within, chunk.prefix, self.settings.largest)
         if (start, end) == span:
             return chunk
-        prefix = "" if chunk.prefix in outlined.text[start:chunk.start] else chunk.prefix
+        prefix = "" if chunk.prefix in text[start:chunk.start] else chunk.prefix
         return Chunk.of(document, chunk.format, start, end, prefix)
 
-    def _outlined(self, id: str, format: Format) -> tuple[Document, _Outlined]:
-        known = self._known.pop((id, format), None)
-        if known is None:
+    @cached_property
+    def _outlined(self) -> Callable[[str, Format], tuple[Document, list[Span]]]:
+        @lru_cache(_DOCUMENTS)
+        def outlined(id: str, format: Format) -> tuple[Document, list[Span]]:
             document = self.collection.document(id)
-            text = document.text(format)
-            known = document, _Outlined(text, sections(text, format))
-        self._known[id, format] = known
-        while len(self._known) > _DOCUMENTS:
-            self._known.popitem(last=False)
-        return known
+            return document, sections(document.text(format), format)
+
+        return outlined
 
     @cached_property
     def _excluded(self) -> Mapping[tuple[str, Format], Sequence[Span]]:

@@ -6,14 +6,15 @@ import importlib.util
 import json
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from traceback import TracebackException
-from types import CodeType, ModuleType, TracebackType
-from typing import Any, Literal, TextIO
+from types import CodeType, ModuleType
+from typing import Any, Literal, TextIO, cast
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -27,52 +28,33 @@ from retrieval.retrievers.kind import RetrieverKind
 from retrieval.storage.files import sha256_of
 from retrieval.types import Collection, Hit, Retriever
 
+_RAISED = (Exception, SystemExit)
+_LOCK = threading.Lock()
+_INSIDE: list[TextIO] = []  # for each thread that runs a user's code, the stdout from before the first
 
-class Theirs:
-    """Whatever a user's code raises says in one line whose it is; the whole is its cause.
 
-    What it prints goes to stderr: stdout is for results that programs read.
+@contextmanager
+def _theirs(factory: str) -> Iterator[None]:
+    """Say in one line whose it is what a user's code raises, and send what it prints to stderr.
+
+    stdout, for results that programs read, is back when the last thread ends: each on its own would put back the
+    other's.
     """
-
-    def __init__(self, factory: str) -> None:
-        self._factory = factory
-
-    def __enter__(self) -> None:
-        """Their code begins."""
-        _ASIDE.begin()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        _ASIDE.end()
-        if isinstance(error, Exception | SystemExit) and not isinstance(error, RagbedError):
-            # Python's own way to get the text of an error whose text may raise another.
-            said = " ".join(str(TracebackException(type(error), error, None)).split())[:300]
-            raise SettingsError(f"external {self._factory}: {type(error).__name__}: {said}") from error
-
-
-class _Aside:
-    """stdout is stderr from when the first thread begins until the last ends: each on its own would put back the
-    other's."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._stdout: TextIO | None = None
-
-    def begin(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._stdout, sys.stdout = sys.stdout, sys.stderr
-            self._inside += 1
-
-    def end(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside and self._stdout is not None:
-                sys.stdout, self._stdout = self._stdout, None
-
-
-_ASIDE = _Aside()
+    with _LOCK:
+        _INSIDE.append(_INSIDE[0] if _INSIDE else sys.stdout)
+        sys.stdout = sys.stderr
+    try:
+        yield
+    except RagbedError:
+        raise
+    except _RAISED as error:
+        # Python's own way to get the text of an error whose text may raise another.
+        said = " ".join(str(TracebackException(type(error), error, None)).split())[:300]
+        raise SettingsError(f"external {factory}: {type(error).__name__}: {said}") from error
+    finally:
+        with _LOCK:
+            stdout = _INSIDE.pop()
+            sys.stdout = sys.stderr if _INSIDE else stdout
 
 
 class External(RetrieverKind):
@@ -125,7 +107,7 @@ class External(RetrieverKind):
         module = self.factory.rpartition(":")[0]
         if module.endswith(".py"):
             return Path(module)
-        with Theirs(self.factory):  # the packages that it is in are imported
+        with _theirs(self.factory):  # the packages that it is in are imported
             spec = importlib.util.find_spec(module)
         if spec is None or not spec.origin or not spec.has_location:
             raise SettingsError(f"external {self.factory}: there is no module {module}: name one that is installed, or "
@@ -134,30 +116,31 @@ class External(RetrieverKind):
 
     def _function(self) -> Callable[..., object]:
         module, _, name = self.factory.rpartition(":")
-        loaded = _loaded(Path(module)) if module.endswith(".py") else importlib.import_module(module)
+        file = Path(module)
+        if module.endswith(".py") and not file.is_file():
+            raise SettingsError(f"external: {file} is no file: name one by its path from the folder that ragbed runs "
+                                "in")
+        loaded = _run(str(file.resolve()), file.read_bytes()) if module.endswith(".py") else \
+            importlib.import_module(module)
         function = getattr(loaded, name, None)
         if not callable(function):
             there = ", ".join(each for each, value in vars(loaded).items() if callable(value) and each[0] != "_")
             raise SettingsError(f"external {self.factory}: there is no function {name}; there are: {there or 'none'}")
-        made: Callable[..., object] = function
-        return made
+        return cast("Callable[..., object]", function)
 
     def _made(self, chunks: Sequence[Chunk]) -> Retriever:
-        with Theirs(self.factory):
-            return self._checked(self._function()(list(chunks), **self.options), chunks)
-
-    def _checked(self, made: object, chunks: Sequence[Chunk]) -> Retriever:
-        # Whoever made one of LangChain's has imported it.
-        theirs: Any = getattr(sys.modules.get("langchain_core.retrievers"), "BaseRetriever", None)
-        if theirs is not None and isinstance(made, theirs):
-            return FromLangChain(made, chunks, f"external {self.factory}")
-        store: Any = getattr(sys.modules.get("langchain_core.vectorstores"), "VectorStore", None)
-        if not callable(getattr(made, "search", None)) or (store is not None and isinstance(made, store)):
-            raise SettingsError(f"external {self.factory}: it made a {type(made).__name__}: let it return a retriever "
-                                "of LangChain's, such as a vector store's `as_retriever()`, or what has "
-                                "`search(queries, k)`")
-        found: Any = made
-        return found  # type: ignore[no-any-return]
+        with _theirs(self.factory):
+            made = self._function()(list(chunks), **self.options)
+            # Whoever made one of LangChain's has imported it.
+            theirs: Any = getattr(sys.modules.get("langchain_core.retrievers"), "BaseRetriever", None)
+            if theirs is not None and isinstance(made, theirs):
+                return FromLangChain(made, chunks, f"external {self.factory}")
+            store: Any = getattr(sys.modules.get("langchain_core.vectorstores"), "VectorStore", None)
+            if not callable(getattr(made, "search", None)) or (store is not None and isinstance(made, store)):
+                raise SettingsError(f"external {self.factory}: it made a {type(made).__name__}: let it return a "
+                                    "retriever of LangChain's, such as a vector store's `as_retriever()`, or what has "
+                                    "`search(queries, k)`")
+            return cast("Retriever", made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +155,7 @@ class ExternalRetriever:
         """Raises SettingsError where it fails, or finds anything but hits of the chunks that it was made of."""
         if k < 1 or not queries:
             return [[] for _ in queries]
-        with Theirs(self.factory):
+        with _theirs(self.factory):
             found: Any = self.inner.search(list(queries), k)
             if not isinstance(found, list) or len(found) != len(queries) or not all(map(_are_hits, found)):
                 raise SettingsError(f"external {self.factory}: search returned what is no list of hits for each query")
@@ -191,12 +174,6 @@ class ExternalRetriever:
 def _are_hits(hits: Any) -> bool:
     return isinstance(hits, list) and all(
         isinstance(hit, Hit) and isinstance(hit.chunk, Chunk) and isinstance(hit.chunk.id, str) for hit in hits)
-
-
-def _loaded(file: Path) -> ModuleType:
-    if not file.is_file():
-        raise SettingsError(f"external: {file} is no file: name one by its path from the folder that ragbed runs in")
-    return _run(str(file.resolve()), file.read_bytes())
 
 
 @cache

@@ -1,16 +1,15 @@
 """Fused retrieval: what several retrievers find, put into one order."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from math import fsum
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from documents.types import Chunk, digest
-from retrieval.hits import DECIMALS, continued, distinct, scaled
+from documents.types import digest
+from retrieval.hits import DECIMALS, continued, distinct, in_turn, reciprocal_ranks, scaled
 from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit, Retriever
@@ -78,14 +77,6 @@ def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
                  for place, name in enumerate(names))
 
 
-def _in_turn(lists: Sequence[Sequence[Hit]]) -> Iterator[Hit]:
-    seen: set[str] = set()
-    for hit in (hit for level in zip_longest(*lists) for hit in level if hit is not None):
-        if hit.chunk.id not in seen:
-            seen.add(hit.chunk.id)
-            yield hit
-
-
 @dataclass(frozen=True, slots=True)
 class FusedRetriever:
     """Fuses what `parts` find; `names` are what hits call them, as in `fused(dense 1, bm25 4)`.
@@ -102,32 +93,23 @@ class FusedRetriever:
             return [[] for _ in queries]
         depth = self.settings.depth
         found = [part.search(queries, max(depth, k)) for part in self.parts]
-        return [continued(self._fused([hits[:depth] for hits in lists]), _in_turn([hits[depth:] for hits in lists]), k)
+        return [continued(self._fused([hits[:depth] for hits in lists]),
+                          distinct(in_turn(hits[depth:] for hits in lists)), k)
                 for lists in ([distinct(hits) for hits in several] for several in zip(*found, strict=True))]
 
     def _fused(self, lists: Sequence[Sequence[Hit]]) -> list[Hit]:
         ranks = [{hit.chunk.id: rank for rank, hit in enumerate(hits, 1)} for hits in lists]
         chunks = {hit.chunk.id: hit.chunk for hits in lists for hit in hits}
-        scores = self._reciprocal(chunks, ranks) if self.settings.method == "reciprocal_rank" \
-            else self._weighted(chunks, lists)
+        weights = self.settings.weights or [1.0] * len(self.parts)
+        if self.settings.method == "reciprocal_rank":
+            scores = reciprocal_ranks(ranks, weights, self.settings.constant)
+        else:
+            parts = [dict(zip(places, scaled([hit.score for hit in hits]), strict=True))
+                     for places, hits in zip(ranks, lists, strict=True)]
+            scores = {id: round(fsum(weight * part.get(id, 0.0) for weight, part in zip(weights, parts, strict=True))
+                                / fsum(weights), DECIMALS) for id in chunks}
         order = sorted(chunks, key=lambda id: (-scores[id], *(places.get(id, _NOWHERE) for places in ranks)))
         return [Hit(chunks[id], scores[id], rank, self._found_by(id, ranks)) for rank, id in enumerate(order, 1)]
-
-    def _reciprocal(self, chunks: Mapping[str, Chunk], ranks: Sequence[Mapping[str, int]]) -> dict[str, float]:
-        """The sum of the parts does not depend on their order, so that what is tied stays tied."""
-        return {id: fsum(weight / (self.settings.constant + places[id])
-                         for weight, places in zip(self._weights(), ranks, strict=True) if id in places)
-                for id in chunks}
-
-    def _weighted(self, chunks: Mapping[str, Chunk], lists: Sequence[Sequence[Hit]]) -> dict[str, float]:
-        weights = self._weights()
-        scores = [dict(zip((hit.chunk.id for hit in hits), scaled([hit.score for hit in hits]), strict=True))
-                  for hits in lists]
-        return {id: round(fsum(weight * part.get(id, 0.0) for weight, part in zip(weights, scores, strict=True))
-                          / fsum(weights), DECIMALS) for id in chunks}
-
-    def _weights(self) -> Sequence[float]:
-        return self.settings.weights or [1.0] * len(self.parts)
 
     def _found_by(self, id: str, ranks: Sequence[Mapping[str, int]]) -> str:
         found = (f"{name} {places[id]}" for name, places in zip(self.names, ranks, strict=True) if id in places)

@@ -85,19 +85,14 @@ class RerankedRetriever:
                 for hits, own in zip(found, scores, strict=True)]
 
     def _ordered(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
-        final = [round(score, DECIMALS) for score in self._weighed(hits, scores)]
-        order = sorted(range(len(hits)), key=lambda place: -final[place])
-        return [Hit(hits[place].chunk, final[place], rank, self._found_by(hits[place]))
-                for rank, place in enumerate(order, 1)]
-
-    def _weighed(self, hits: Sequence[Hit], scores: Sequence[float]) -> Sequence[float]:
-        weight = self.weight
-        if weight == 1.0:
-            return scores
-        before = scaled([hit.score for hit in hits])
-        return [weight * now + (1 - weight) * then for now, then in zip(scaled(scores), before, strict=True)]
-
-    def _found_by(self, hit: Hit) -> str:
         by: Any = self.settings.by
-        return f"{by.kind}({hit.found_by} {hit.rank})"
+        weighed = scores
+        if self.weight < 1.0:
+            before = scaled([hit.score for hit in hits])
+            weighed = [self.weight * now + (1 - self.weight) * then
+                       for now, then in zip(scaled(scores), before, strict=True)]
+        final = [round(score, DECIMALS) for score in weighed]
+        order = sorted(range(len(hits)), key=lambda place: -final[place])
+        return [Hit(hits[place].chunk, final[place], rank, f"{by.kind}({hits[place].found_by} {hits[place].rank})")
+                for rank, place in enumerate(order, 1)]
 

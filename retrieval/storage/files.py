@@ -63,16 +63,13 @@ def _swept(folder: Path) -> None:
     with suppress(OSError):
         for entry in list(folder.iterdir()):
             with suppress(OSError):
-                if time.time() - entry.lstat().st_mtime > UNUSED:
-                    _remove(entry)
-
-
-def _remove(entry: Path) -> None:
-    if entry.is_dir() and not entry.is_symlink():
-        shutil.rmtree(entry, ignore_errors=True)
-        return
-    for beside in (entry, *(entry.with_name(entry.name + end) for end in ("-wal", "-shm"))):  # of SQLite's files
-        beside.unlink(missing_ok=True)
+                if time.time() - entry.lstat().st_mtime <= UNUSED:
+                    continue
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry, ignore_errors=True)
+                    continue
+                for end in ("", "-wal", "-shm"):  # of SQLite's files
+                    entry.with_name(entry.name + end).unlink(missing_ok=True)
 
 
 _LARGE = 8_000_000
@@ -171,11 +168,7 @@ def seal(body: Mapping[str, Any], path: Path) -> None:
 
 
 def body_of(path: Path) -> dict[str, Any] | None:
-    """Read what a manifest says, whole or not; None where it holds no JSON object.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Read what a manifest says, whole or not; None where it holds no JSON object; OSError where it cannot be read."""
     try:
         body = loads(path.read_bytes(), mend=True)  # fast: equal names and halves fail the hash
     except ValueError:

@@ -8,9 +8,8 @@ import os
 import platform
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,9 +19,6 @@ from documents.errors import IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import digest
 from retrieval.storage.files import body_of, changed, hashes_of, hold, made, opened, unwritable
-
-ABANDONED = 3_600
-"""Seconds without a write after which a half-written sibling is of a killed process, whatever lock that held."""
 
 
 def settled(folder: Path) -> Path:
@@ -83,7 +79,8 @@ def replaced(folder: Path) -> Iterator[Path]:
     try:
         yield fresh
         with writing(folder):
-            _flush(fresh)
+            for path in (*fresh.iterdir(), fresh):
+                _sync(path)
             _swap(fresh, folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -142,22 +139,9 @@ def _prefix(folder: Path) -> str:
 
 
 def _clean(folder: Path) -> None:
-    """Remove what killed processes left: under the same lock at once, else when nothing was written for long."""
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.new-*"):
-        if left.name.startswith(_prefix(folder)) or time.time() - _written(left) > ABANDONED:
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _written(folder: Path) -> float:
-    with suppress(OSError):
-        return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
-    return time.time()
-
-
-def _flush(folder: Path) -> None:
-    for path in folder.iterdir():
-        _sync(path)
-    _sync(folder)
+    """Remove what killed processes left that held the same lock."""
+    for left in folder.parent.glob(f"{glob.escape(_prefix(folder))}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:

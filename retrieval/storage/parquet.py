@@ -4,11 +4,10 @@ from __future__ import annotations
 import json
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
@@ -40,9 +39,10 @@ class _Groups(Generic[T]):
         import pyarrow.parquet as pq
 
         self._file: Any = pq.ParquetFile(path)
-        self._kept, self._make = kept, make
-        self._read: OrderedDict[int, tuple[dict[str, list[Any]], dict[int, T]]] = OrderedDict()
+        self._make = make
         self._lock = threading.Lock()
+        self._group = lru_cache(kept)(self._decoded)
+        self._made: Callable[[int], dict[int, T]] = lru_cache(kept)(lambda group: {})
         about = self._file.metadata
         self._ends = list(accumulate(about.row_group(group).num_rows for group in range(about.num_row_groups)))
 
@@ -52,9 +52,9 @@ class _Groups(Generic[T]):
     def __getitem__(self, row: int) -> T:
         group = bisect_right(self._ends, row)
         place = row - (self._ends[group - 1] if group else 0)
-        columns, made = self._group(group)
+        made = self._made(group)
         if place not in made:
-            made[place] = self._make({name: column[place] for name, column in columns.items()})
+            made[place] = self._make({name: column[place] for name, column in self._group(group).items()})
         return made[place]
 
     def __iter__(self) -> Iterator[T]:
@@ -63,8 +63,7 @@ class _Groups(Generic[T]):
     def columns(self, *names: str) -> Iterator[dict[str, Any]]:
         """Read these fields of all rows, or all fields; other columns are not read."""
         for group in range(len(self._ends)):
-            with self._lock:
-                columns = self._decoded(group, names)
+            columns = self._decoded(group, names)
             for values in zip(*columns.values(), strict=True):
                 yield dict(zip(columns, values, strict=True))
 
@@ -73,19 +72,10 @@ class _Groups(Generic[T]):
         with self._lock:
             return self._file.read(columns=[name])[name]
 
-    def _group(self, group: int) -> tuple[dict[str, list[Any]], dict[int, T]]:
-        with self._lock:
-            found = self._read.get(group)
-            if found is None:
-                found = self._read[group] = self._decoded(group), {}
-                if len(self._read) > self._kept:
-                    self._read.popitem(last=False)
-            self._read.move_to_end(group)
-            return found
-
     def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
         """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
-        table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
+        with self._lock:
+            table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
         return {name: table[name].to_pylist() for name in names or table.column_names}
 
 
@@ -160,23 +150,25 @@ class DocumentTable:
     @cached_property
     def sources(self) -> dict[str, str]:
         """The source of each document id, in the order of the index."""
-        return {row["id"]: row["source"] for row in self._groups.columns("id", "source")}
+        return self._by_id("source")
 
     @cached_property
     def headers(self) -> dict[str, str]:
         """The header that the chunks of each document id are searched with."""
-        return {row["id"]: row["header"] for row in self._groups.columns("id", "header")}
+        return self._by_id("header")
 
     @cached_property
     def titles(self) -> dict[str, str]:
         """The title of each document id."""
-        return {row["id"]: row["title"] for row in self._groups.columns("id", "title")}
+        return self._by_id("title")
 
     @cached_property
     def metadata(self) -> dict[str, dict[str, FieldValue]]:
         """The metadata of each document id."""
-        found = ((row["id"], row["metadata"]) for row in self._groups.columns("id", "metadata"))
-        return {key: json.loads(text) for key, text in found if text}
+        return {key: json.loads(text) for key, text in self._by_id("metadata").items() if text}
+
+    def _by_id(self, column: str) -> dict[str, str]:
+        return {row["id"]: row[column] for row in self._groups.columns("id", column)}
 
     def __getitem__(self, key: str) -> Document:
         return self._groups[self._rows[key]]
@@ -212,8 +204,7 @@ read with its group."""
 class TableWriter:
     """A Parquet file that is written as rows come in; at most one group of them is in memory.
 
-    Raises:
-        OSError: the disk is full, say.
+    Its methods raise OSError where the disk is full, say.
     """
 
     def __init__(self, path: Path, schema: Any, rows: int) -> None:
@@ -222,23 +213,26 @@ class TableWriter:
         self._schema = schema
         self._rows = rows
         self._waiting: list[dict[str, Any]] = []
+        self._characters = 0
         self._writer: Any = pq.ParquetWriter(path, schema, compression="zstd")
 
-    def add(self, row: dict[str, Any]) -> None:
+    def add(self, row: dict[str, Any], characters: int = 0) -> None:
         self._waiting.append(row)
-        if len(self._waiting) == self._rows:
-            self.flush()
+        self._characters += characters
+        if len(self._waiting) == self._rows or self._characters >= CHARACTERS_A_GROUP:
+            self._flush()
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Write what waits as a group of its own."""
         import pyarrow as pa
 
         if self._waiting:
             self._writer.write_table(pa.Table.from_pylist(self._waiting, self._schema))
             self._waiting.clear()
+            self._characters = 0
 
     def close(self) -> None:
-        self.flush()
+        self._flush()
         self._writer.close()
 
     def abandon(self) -> None:
@@ -261,9 +255,8 @@ class ChunkWriter(TableWriter):
 
     def chunk(self, chunk: Chunk, windows: int) -> None:
         first, last = chunk.pages or (None, None)
-        self.add({"id": chunk.id, "document": chunk.document, "format": chunk.format, "start": chunk.start,
-                  "end": chunk.end, "content": chunk.content, "prefix": chunk.prefix, "first_page": first,
-                  "last_page": last, "windows": windows})
+        fields = {name: getattr(chunk, name) for name in Chunk.__dataclass_fields__ if name != "pages"}
+        self.add({**fields, "first_page": first, "last_page": last, "windows": windows})
 
 
 class DocumentWriter(TableWriter):
@@ -276,17 +269,10 @@ class DocumentWriter(TableWriter):
         texts = ("id", "source", "title", "html", "plain", "header", "metadata")
         super().__init__(path, pa.schema([*((name, pa.large_string()) for name in texts), ("pages", pa.list_(page))]),
                          DOCUMENTS_A_GROUP)
-        self._characters = 0
 
     def document(self, document: Document, header: str, metadata: Mapping[str, FieldValue]) -> None:
-        self.add({**asdict(document), "header": header, "metadata": canonical(metadata)})
-        self._characters += len(document.html) + len(document.plain)
-        if self._characters >= CHARACTERS_A_GROUP:
-            self.flush()
-
-    def flush(self) -> None:
-        super().flush()
-        self._characters = 0
+        self.add({**asdict(document), "header": header, "metadata": canonical(metadata)},
+                 len(document.html) + len(document.plain))
 
 
 def canonical(metadata: Mapping[str, FieldValue]) -> str:

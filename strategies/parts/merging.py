@@ -2,23 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
-from math import fsum
 
+from retrieval.hits import in_turn as alternating
+from retrieval.hits import reciprocal_ranks
 from strategies.types import Evidence, Passage
-
-_CONSTANT = 60  # of reciprocal ranks: Cormack et al. 2009
 
 
 def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
     """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first. A passage's
     score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go to what an
     earlier list, and in it an earlier rank, holds. `bound` says how many are kept."""
-    places: dict[int, list[int]] = {}
-    for one in lists:
-        for rank, number in enumerate(dict.fromkeys(passage.number for passage in one), start=1):
-            places.setdefault(number, []).append(rank)
-    scores = {number: fsum(1 / (_CONSTANT + rank) for rank in ranks) for number, ranks in places.items()}
+    scores = reciprocal_ranks({number: rank for rank, number in enumerate(
+        dict.fromkeys(passage.number for passage in one), start=1)} for one in lists)
     ranked = sorted(in_order(lists), key=lambda passage: -scores[passage.number])
     return tuple(ranked[:bound(lists, keep)])
 
@@ -26,8 +21,7 @@ def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
 def in_turn(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
     """Take the first of each list, then the second of each, for queries that ask for different things: reciprocal ranks
     would put what several of them found a little before what answers one of them best."""
-    rows = zip_longest(*lists)
-    return in_order([[passage for row in rows for passage in row if passage is not None]])[:bound(lists, keep)]
+    return in_order([alternating(lists)])[:bound(lists, keep)]
 
 
 def in_order(lists: Iterable[Sequence[Passage]]) -> Evidence:
