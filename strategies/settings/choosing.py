@@ -147,7 +147,7 @@ def _opened(family: Family, said: Any, execute: bool) -> Strategy:
     if kind not in known(family):
         content = plugin(family, kind, tuple(known(family))).content
     values = checked(kind, function, given, partial(_value, execute))
-    shown = {}
+    shown: dict[str, Any] = {}
     for one, value in values.items():
         default = default_of(function, one)
         if isinstance(value, Strategy):  # as short as it can be
