@@ -32,11 +32,8 @@ _SHOWN = 60  # characters of a path that is none
 
 
 def local(path: str | Path) -> Path:
-    """Return the place that a path names, `~` expanded, whether or not something is there.
-
-    Raises:
-        BenchmarkError: the path is empty, or can name nothing on this machine.
-    """
+    """Return the place that a path names, `~` expanded, whether or not something is there. Raises BenchmarkError where
+    the path is empty, or can name nothing on this machine."""
     if not str(path).strip():
         raise BenchmarkError("an empty path; name a file or a folder")
     try:

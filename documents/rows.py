@@ -107,11 +107,7 @@ class Row:
 
 def read_rows(file: Path) -> Iterator[Row]:
     """Return the rows of a `.parquet`, `.jsonl` or `.json` file; the last is one record, a list of them, or has one a
-    line.
-
-    Raises:
-        BenchmarkError: the file cannot be read, or holds something other than JSON objects.
-    """
+    line. Raises BenchmarkError where the file cannot be read, or holds something other than JSON objects."""
     if not (place := local(file)).is_file():
         raise BenchmarkError(f"{file}: {'not a file' if place.exists() else 'no such file'}")
     if file.suffix == ".parquet":
@@ -154,11 +150,8 @@ def read_json(file: Path) -> Any:
 
 
 def read_text(file: Path) -> str:
-    """Return the content of a text file in UTF-8, with or without a byte order mark.
-
-    Raises:
-        BenchmarkError: it cannot be read as such.
-    """
+    """Return the content of a text file in UTF-8, with or without a byte order mark. Raises BenchmarkError where it
+    cannot be read as such."""
     try:
         return local(file).read_text(encoding="utf-8-sig")
     except OSError as error:

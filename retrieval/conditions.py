@@ -65,11 +65,7 @@ class Perturbation:
     @lru_cache(maxsize=256)
     def parse(cls, name: str) -> Perturbation:
         """From a name such as `shuffle`, `negatives@5`, `negatives@5:hard` or `shuffle+separators_off`; `none` does
-        nothing.
-
-        Raises:
-            SettingsError: there is no such perturbation, or two of its parts exclude each other.
-        """
+        nothing. Raises SettingsError where there is no such perturbation, or two of its parts exclude each other."""
         fields: dict[str, Any] = {}
         for part in name.split("+") if name != "none" else ():
             match = _PART.fullmatch(part)

@@ -21,11 +21,8 @@ class Named(BaseModel):
 
 
 def discriminated(kinds: Iterable[type[BaseModel]], usual: str | None = None) -> Any:
-    """Return the union of these models by their `kind`; a name alone stands for a kind's defaults.
-
-    Args:
-        usual: the kind of settings that name none.
-    """
+    """Return the union of these models by their `kind`; a name alone stands for a kind's defaults. `usual`: the kind of
+    settings that name none."""
     def kind_of(value: Any) -> Any:
         if isinstance(value, str):
             return value

@@ -5,9 +5,10 @@ metadata, and is known again by that, or by its text.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -78,10 +79,12 @@ class FromLangChain:
         return [self._hits(found, k) for found in asked.batch(list(queries), {"max_concurrency": 1})]
 
     def _hits(self, found: Any, k: int) -> list[Hit]:
-        documents = _checked(found, self._name)
-        hits = [Hit(self._chunk(one), score, 0, self._name)
-                for one, score in zip(documents, _scores(documents), strict=True)]
-        return [Hit(hit.chunk, hit.score, rank, hit.found_by) for rank, hit in enumerate(distinct(hits)[:k], 1)]
+        from langchain_core.documents import Document
+
+        if not isinstance(found, list) or not all(isinstance(one, Document) for one in found):
+            raise SettingsError(f"{self._name}: the retriever returned what is no list of LangChain documents")
+        hits = [Hit(self._chunk(one), score, 0, self._name) for one, score in zip(found, _scores(found), strict=True)]
+        return [replace(hit, rank=rank) for rank, hit in enumerate(distinct(hits)[:k], 1)]
 
     def _chunk(self, document: LangChainDocument) -> Chunk:
         if self._known is None:
@@ -133,27 +136,11 @@ def _name(value: object) -> str | None:
 
 
 def _scores(documents: Sequence[LangChainDocument]) -> list[float]:
-    given = [_score(one.metadata) for one in documents]
-    scores = [score for score in given if score is not None]
+    given = [[number(one.metadata.get(key)) for key in ("score", "relevance_score")] for one in documents]
+    scores = [score for each in given for score in [one for one in each if one is not None][:1]]
     if len(scores) == len(given) and all(one >= other for one, other in pairwise(scores)):
         return scores
     return [1 / rank for rank in range(1, len(documents) + 1)]
-
-
-def _score(said: Mapping[Any, Any]) -> float | None:
-    for key in ("score", "relevance_score"):
-        value = number(said.get(key))
-        if value is not None:
-            return value
-    return None
-
-
-def _checked(found: Any, name: str) -> list[LangChainDocument]:
-    from langchain_core.documents import Document
-
-    if not isinstance(found, list) or not all(isinstance(one, Document) for one in found):
-        raise SettingsError(f"{name}: the retriever returned what is no list of LangChain documents")
-    return found
 
 
 def _asking_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
@@ -200,14 +187,10 @@ def _adapter() -> Any:
                                                   run_type="retriever", **kwargs)
 
         def _found(self, queries: list[str], k: int | None = None) -> list[list[LangChainDocument]]:
-            return [_documents(hits, self.source_of)
-                    for hits in self.retriever.search(queries, self.k if k is None else k)]
+            found: list[list[Hit]] = self.retriever.search(queries, self.k if k is None else k)
+            made = [as_documents((hit.chunk for hit in hits), self.source_of) for hits in found]
+            for document, hit in zip(chain(*made), chain(*found), strict=True):
+                document.metadata |= {"score": hit.score, "rank": hit.rank, "found_by": hit.found_by}
+            return made
 
     return RagbedRetriever
-
-
-def _documents(hits: Sequence[Hit], source_of: Callable[[str], str]) -> list[LangChainDocument]:
-    documents = as_documents((hit.chunk for hit in hits), source_of)
-    for document, hit in zip(documents, hits, strict=True):
-        document.metadata |= {"score": hit.score, "rank": hit.rank, "found_by": hit.found_by}
-    return documents

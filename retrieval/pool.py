@@ -187,11 +187,8 @@ class RetrieverChoice:
     aids: Callable[[], Aids] = Aids
 
     def open(self, collection: Collection) -> Retriever:
-        """Return the retriever over what of the collection meets the conditions.
-
-        Raises:
-            UserError: a model, a package or a field is not to be had.
-        """
+        """Return the retriever over what of the collection meets the conditions. Raises UserError where a model, a
+        package or a field is not to be had."""
         return self.kind.open(narrowed(collection, self.where), self.aids())
 
     def identity(self) -> str:

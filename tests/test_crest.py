@@ -85,12 +85,12 @@ def test_repeated_citations_merge_and_are_counted(one):
     assert question.tags["ground"] == ("differs",)
 
 
-def test_a_docid_that_repeats_is_kept_and_the_first_of_it_is_the_gold(one):
+def test_a_docid_that_repeats_is_kept_and_the_last_of_it_is_the_gold_as_published(one):
     other = {**DOCUMENTS[1], "docid": 40}
     question = one(documents=[DOCUMENTS[0], other, DOCUMENTS[0]])
     assert [chunk.document for chunk in question.given] == [
         "non_refusal-7/40", "non_refusal-7/40~2", "non_refusal-7/40~3"]
-    assert [gold.chunk for gold in question.gold] == [question.given[0].id]
+    assert [gold.chunk for gold in question.gold] == [question.given[2].id]
 
 
 def test_the_refusal_split_is_unanswerable_and_may_cite_what_was_left_out(one):

@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from report_runs import Page
 
-from experiments import Question, Record, ReportInput, Result, Step, StoredSub, Timing, Verdict, write_report
+from experiments import Question, Record, ReportInput, Result, Step, StoredSub, Timing, Verdict, aggregate, write_report
 from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.published import paper_views
 from experiments.metrics import share_of
@@ -41,7 +41,8 @@ def written(folder: Path, summary: dict[str, Any], records: list[Record], *quest
     results: dict[str, list[Result]] = {}
     for one in records:
         results.setdefault(one.result.cell, []).append(one.result)
-    run = AnalysisInput(summary["cells"], results, asked, (), published=summary.get("published", ()))
+    cells = [{**cell, "metrics": aggregate(results.get(cell["id"], ()), "corrected", 0)} for cell in summary["cells"]]
+    run = AnalysisInput(cells, results, asked, (), published=summary.get("published", ()))
     views = [*summary.get("views", ()), *(view.as_json() for view in paper_views(run))]
     write_report(ReportInput("r", {**summary, "views": views}, asked, records, {}.__getitem__), path)
     return path

@@ -56,7 +56,10 @@ def write_html(events: Iterable[Event]) -> str:
         if isinstance(event, str):
             parts.append(escaped(event))
         elif isinstance(event, Open):
-            parts.append(_start(event))
+            attributes = "".join(f' {name}="{escaped(value).replace(chr(34), "&quot;")}"'
+                                 for name, value in event.attributes)
+            line_end = "\n" if event.tag in _CONTAINERS or event.tag == "hr" else ""
+            parts.append(f"<{event.tag}{attributes}>{line_end}")
         elif event.tag not in _VOID:
             parts.append(f"</{event.tag}>" if event.tag in INLINE else f"</{event.tag}>\n")
     return "".join(parts)
@@ -65,11 +68,6 @@ def write_html(events: Iterable[Event]) -> str:
 def escaped(text: str) -> str:
     """Text with the characters escaped that HTML reads as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _start(event: Open) -> str:
-    attributes = "".join(f' {name}="{escaped(value).replace(chr(34), "&quot;")}"' for name, value in event.attributes)
-    return f"<{event.tag}{attributes}>" + ("\n" if event.tag in _CONTAINERS or event.tag == "hr" else "")
 
 
 _PHRASING = frozenset({*HEADINGS, "p", "dt", "dd", "li", "td", "th", "caption", "pre"})
@@ -98,8 +96,6 @@ class Tidy:
     def open(self, tag: str, attributes: tuple[tuple[str, str], ...] = ()) -> bool:
         """Begins a block; False if it was flattened, and must not be closed."""
         self.boundary()
-        if self._inside("p"):
-            self._end("p")
         parents = _PARENTS.get(tag)
         fits = parents is None or (bool(self._blocks) and self._blocks[-1] in parents)
         if len(self._blocks) >= _DEEPEST or not fits:
@@ -112,8 +108,6 @@ class Tidy:
     def close(self, tag: str) -> None:
         """Ends the block that was opened last."""
         self.boundary()
-        if self._inside("p"):
-            self._end("p")
         self._end(tag)
 
     def boundary(self) -> None:

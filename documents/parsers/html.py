@@ -51,7 +51,11 @@ def parse_page(page: str) -> Parsed:
         soup = BeautifulSoup(page, "lxml")
         tidy = Tidy()
         _walk(soup, tidy)
-        return Parsed(_title(soup), write_html(tidy.events), write_plain(tidy.events))
+        # Not by a CSS selector: the library that reads those fails on CPython 3.11.2, which Debian 12 has.
+        titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
+        texts = (" ".join(normalised(tag.get_text(" ")).split())
+                 for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3"))) if tag is not None)
+        return Parsed(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events))
 
 
 @contextmanager
@@ -66,15 +70,6 @@ def _no_collector(large: bool) -> Iterator[None]:
             gc.enable()
         if large:
             gc.collect()
-
-
-def _title(soup: BeautifulSoup) -> str:
-    # Not by a CSS selector: the library that reads those fails on CPython 3.11.2, which Debian 12 has.
-    titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
-    for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3"))):
-        if tag is not None and (text := " ".join(normalised(tag.get_text(" ")).split())):
-            return text
-    return ""
 
 
 def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:

@@ -45,19 +45,15 @@ def parse_pdf(data: bytes, source: str) -> Parsed:
     try:
         opened: Any = pymupdf.open
         with opened(stream=data, filetype="pdf") as file:
-            _check(file, data, source)
+            if file.needs_pass:
+                raise DocumentError(source, "encrypted: it needs a password")
+            if file.is_repaired and b"%%EOF" not in data[-_TAIL:]:
+                raise DocumentError(source, "a truncated PDF: its end is missing")
+            if file.page_count == 0:
+                raise DocumentError(source, "a PDF without pages")
             return _parsed(file, source)
     except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError) as error:
         raise DocumentError(source, f"a damaged PDF: {' '.join(str(error).split())[:200]}") from error
-
-
-def _check(file: Any, data: bytes, source: str) -> None:
-    if file.needs_pass:
-        raise DocumentError(source, "encrypted: it needs a password")
-    if file.is_repaired and b"%%EOF" not in data[-_TAIL:]:
-        raise DocumentError(source, "a truncated PDF: its end is missing")
-    if file.page_count == 0:
-        raise DocumentError(source, "a PDF without pages")
 
 
 def _parsed(file: Any, source: str) -> Parsed:
@@ -105,7 +101,10 @@ def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height
             table = grid.filled(members, lambda cell: joined(cell, habits))
             placed.append(((min(line.block for line in members), table.box[1]), table))
             rest = _without(rest, members)
-    for table, taken in aligned_tables(_without(rest, _running(rest, habits, height))):
+    alone = [row.cells[0] for row in rows_of(rest) if len(row.cells) == 1]
+    running = [line for line in alone
+               if sum(map(str.isalpha, line.text)) > 3 and habits.edge(line.text, line.box, height)]
+    for table, taken in aligned_tables(_without(rest, running)):
         members = [line for line in rest if any(inside(line.box, box) for box in taken)]
         placed.append(((min(line.block for line in members), table.box[1]), table))
         rest = _without(rest, members)
@@ -115,12 +114,6 @@ def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height
     margins = {"header": -1, "footer": 1}
     placed.sort(key=lambda item: (margins.get(getattr(item[1], "kind", ""), 0), item[0]))
     return [block for _, block in placed]
-
-
-def _running(lines: list[PdfLine], habits: Habits, height: float) -> list[PdfLine]:
-    alone = [row.cells[0] for row in rows_of(lines) if len(row.cells) == 1]
-    return [line for line in alone
-            if sum(map(str.isalpha, line.text)) > 3 and habits.edge(line.text, line.box, height)]
 
 
 def _without(lines: list[PdfLine], taken: list[PdfLine]) -> list[PdfLine]:
@@ -135,17 +128,16 @@ def _events(blocks: Sequence[Block], page: int) -> Iterator[Event]:
         if item != listed:
             yield Open("ul") if item else Close("ul")
             listed = item
-        yield from _table(block, page) if isinstance(block, PdfTable) else _text(block, page)
+        if isinstance(block, PdfTable):
+            yield from _table(block, page)
+            continue
+        tag = "li" if block.kind == "list" else _TAGS.get(block.kind, "p")
+        yield Open(tag, (("class", block.kind), ("data-page", str(page)), ("data-size", f"{block.size:.1f}"),
+                         ("data-box", _box(block.box))))
+        yield block.text
+        yield Close(tag)
     if listed:
         yield Close("ul")
-
-
-def _text(block: PdfParagraph, page: int) -> Iterator[Event]:
-    tag = "li" if block.kind == "list" else _TAGS.get(block.kind, "p")
-    yield Open(tag, (("class", block.kind), ("data-page", str(page)), ("data-size", f"{block.size:.1f}"),
-                     ("data-box", _box(block.box))))
-    yield block.text
-    yield Close(tag)
 
 
 def _table(table: PdfTable, page: int) -> Iterator[Event]:

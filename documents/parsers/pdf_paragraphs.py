@@ -182,23 +182,19 @@ def paragraphs_of(lines: Iterable[PdfLine], habits: Habits, height: float) -> li
             groups[-1].append(line)
         else:
             groups.append([line])
-    return [_paragraph(group, habits, height) for group in groups]
+    made = []
+    for group in groups:
+        text, box = joined(group, habits), bounds(line.box for line in group)
+        made.append(PdfParagraph(_BULLET.sub("", text), habits.edge(text, box, height) or _kind(text, group, habits),
+                                 max(group, key=lambda line: len(line.text)).size, box))
+    return made
 
 
 def _continues(above: PdfLine, line: PdfLine) -> bool:
-    beside = abs(above.box[1] - line.box[1]) < 0.5 * line.height
-    if beside:
+    if abs(above.box[1] - line.box[1]) < 0.5 * line.height:  # beside it
         return True
     return (abs(above.size - line.size) < 0.6 and above.bold == line.bold and not _BULLET.match(line.text)
             and not _ITEM.match(line.text) and line.box[1] - above.box[3] < 0.8 * line.height)
-
-
-def _paragraph(lines: list[PdfLine], habits: Habits, height: float) -> PdfParagraph:
-    text = joined(lines, habits)
-    box = bounds(line.box for line in lines)
-    size = max((line for line in lines), key=lambda line: len(line.text)).size
-    return PdfParagraph(_BULLET.sub("", text) if _BULLET.match(text) else text,
-                     habits.edge(text, box, height) or _kind(text, lines, habits), size, box)
 
 
 def _kind(text: str, lines: list[PdfLine], habits: Habits) -> str:
@@ -220,25 +216,17 @@ def joined(lines: Sequence[PdfLine], habits: Habits) -> str:
     """Lines in reading order as running text."""
     text = lines[0].text if lines else ""
     for above, line in pairwise(lines):
-        text = _with(text, above, line.text, habits)
+        below, space = line.text, " "
+        if _BROKEN.search(text) and below[:1].islower():
+            # The hyphen goes only if the whole word occurs elsewhere: `long-` and `term` stay `long-term`.
+            tail, head = _WORD.findall(text)[-1], _WORD.match(below)
+            text = text[:-1] if (tail + (head[0] if head else "")).lower() in habits.words else text
+            space = ""
+        elif not above.spaced and (_IDEOGRAPH.search(text) or (
+                _HANGUL.search(text) and habits.spaces_kept and "가" <= below[:1] <= "힣")):
+            space = ""  # Korean words are broken anywhere: there the space in the file decides
+        text = f"{text}{space}{below}"
     return " ".join(text.split())
-
-
-def _with(text: str, above: PdfLine, below: str, habits: Habits) -> str:
-    """Two lines as running text.
-
-    A hyphen at the end is removed only if the whole word occurs elsewhere in the document; `long-` and `term`
-    stay `long-term`. Korean words are broken anywhere: there the space in the file decides.
-    """
-    if _BROKEN.search(text) and below[:1].islower():
-        tail, head = _WORD.findall(text)[-1], _WORD.match(below)
-        whole = (tail + (head[0] if head else "")).lower()
-        return (text[:-1] if whole in habits.words else text) + below
-    if _IDEOGRAPH.search(text) and not above.spaced:
-        return text + below
-    if _HANGUL.search(text) and habits.spaces_kept and not above.spaced and "가" <= below[:1] <= "힣":
-        return text + below
-    return f"{text} {below}"
 
 
 def by_block(lines: Iterable[PdfLine]) -> list[list[PdfLine]]:

@@ -2,9 +2,7 @@
 
 Filings hardly ever rule their tables: on eight pages spread over Adobe's 10-K MuPDF's `find_tables` finds none, and
 in others it takes shaded rows for cells, at up to 0.1 s a page. So it is asked only on pages with a drawn grid;
-all other tables are found in the text itself, by `documents.parsers.pdf_tables`.
-
-Tables that only the alignment of their text shows.
+all other tables are found in the alignment of the text itself.
 """
 from __future__ import annotations
 
@@ -72,8 +70,16 @@ def drawn_grids(page: Any) -> list[DrawnGrid]:
     """Tables of a page that draws a grid of lines."""
     if not _has_grid(page.get_drawings()):
         return []
-    found = page.find_tables(strategy="lines_strict", use_layout=False).tables
-    return [grid for raw in found if (grid := _grid(raw)) is not None]
+    grids = []
+    for raw in page.find_tables(strategy="lines_strict", use_layout=False).tables:
+        texts = raw.extract()
+        if len(texts) < 2 or raw.col_count < 2 or sum(bool(text) for line in texts for text in line) < 4:
+            continue
+        cells = [[(tuple(box), normalised(text or "").strip())
+                  for box, text in zip(row.cells, line, strict=True) if box]
+                 for row, line in zip(raw.rows, texts, strict=True)]
+        grids.append(DrawnGrid([row for row in cells if row], tuple(raw.bbox)))
+    return grids
 
 
 def _has_grid(drawings: Iterable[dict[str, Any]]) -> bool:
@@ -88,15 +94,6 @@ def _has_grid(drawings: Iterable[dict[str, Any]]) -> bool:
         if width < 2 < height or (stroked and height > 5):
             down.add(round(rect.x0))
     return len(across) >= _RULES and len(down) >= _RULES
-
-
-def _grid(raw: Any) -> DrawnGrid | None:
-    texts = raw.extract()
-    if len(texts) < 2 or raw.col_count < 2 or sum(bool(text) for line in texts for text in line) < 4:
-        return None
-    cells = [[(tuple(box), normalised(text or "").strip()) for box, text in zip(row.cells, line, strict=True) if box]
-             for row, line in zip(raw.rows, texts, strict=True)]
-    return DrawnGrid([row for row in cells if row], tuple(raw.bbox))
 
 
 def _covered(starts: list[int], low: float, high: float) -> int:
@@ -219,7 +216,8 @@ def _spread(row: TextRow, columns: Sequence[Extent]) -> list[PdfCell]:
     if several and titles[0].box[0] > columns[0][0] + 20 and count < len(values) and len(values) % count == 0:
         each = len(values) // count
         groups = [values[index * each:(index + 1) * each] for index in range(count)]
-        if all(_over(cell.box, group) for cell, group in zip(titles, groups, strict=True)):
+        if all(abs(cell.box[0] + cell.box[2] - group[0][0] - group[-1][1]) < 0.4 * (group[-1][1] - group[0][0])
+               for cell, group in zip(titles, groups, strict=True)):
             return [PdfCell(label), *(PdfCell(cell.text, each) for cell in titles)]
     return _placed(row, columns)
 
@@ -227,11 +225,6 @@ def _spread(row: TextRow, columns: Sequence[Extent]) -> list[PdfCell]:
 def _stands_over(title: PdfLine, group: Sequence[Extent]) -> bool:
     wide = title.box[2] - title.box[0] > _LEAST * (group[-1][1] - group[0][0]) if group else False
     return wide or is_year(title.text) or title.text.startswith("(")
-
-
-def _over(box: Box, group: Sequence[Extent]) -> bool:
-    low, high = group[0][0], group[-1][1]
-    return abs((box[0] + box[2]) / 2 - (low + high) / 2) < 0.2 * (high - low)
 
 
 def _unwrapped(rows: Sequence[tuple[Box, list[PdfCell]]]) -> list[list[PdfCell]]:

@@ -38,7 +38,12 @@ def _pipes(rows: list[HtmlRow]) -> list[str]:
     lines, width = _without_empty([(head, line) for head, line in written if any(line)])
     if width < 2:
         return [line[0] for _, line in lines]
-    return ["\n".join(_lines(lines, width, allowance(rows)))]
+    heads_of = [line for head, line in lines if head] or [[""] * width]
+    fill = sum(width - len(line) for _, line in lines) * 3 <= allowance(rows)
+    written_lines = ["| " + " | ".join(line + [""] * (width - len(line) if fill else 0)) + " |"
+                     for line in [*heads_of, *(line for head, line in lines if not head)]]
+    written_lines.insert(len(heads_of), "|" + " --- |" * width)
+    return ["\n".join(written_lines)]
 
 
 def _without_empty(rows: list[Line]) -> tuple[list[Line], int]:
@@ -57,15 +62,6 @@ def _without_empty(rows: list[Line]) -> tuple[list[Line], int]:
             kept.append(column)
     keeping = set(kept)
     return [(head, [text for column, text in enumerate(line) if column in keeping]) for head, line in rows], len(kept)
-
-
-def _lines(rows: list[Line], width: int, limit: int) -> list[str]:
-    heads = [line for head, line in rows if head] or [[""] * width]
-    body = [line for head, line in rows if not head]
-    fill = sum(width - len(line) for _, line in rows) * 3 <= limit
-    lines = ["| " + " | ".join(line + [""] * (width - len(line) if fill else 0)) + " |" for line in [*heads, *body]]
-    lines.insert(len(heads), "|" + " --- |" * width)
-    return lines
 
 
 _FLOWS = frozenset({"li", "dt", "dd", "td", "th", "caption", "blockquote"})
@@ -147,14 +143,17 @@ class _Writer:
     def _finish(self, done: _Flow) -> None:
         parent = self.flow
         if done.tag in ("td", "th"):
-            self._table().rows[-1].cells.append(_cell(done))
+            self._table().rows[-1].cells.append(HtmlCell(
+                done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
+                int(done.attributes.get("rowspan", 1)) or _ALL_ROWS, done.nested, done.listed))
         elif done.tag == "caption":
             self._table().blocks.append("\n".join(done.blocks))
         elif done.tag == "thead":
             parent.blocks += done.blocks
         elif done.tag == "li":
             parent.number = int(done.attributes.get("value", parent.number + 1))
-            parent.blocks.append(_item(done, parent))
+            marker = f"{parent.number}. " if parent.tag == "ol" else "- "
+            parent.blocks.append(_indented("\n".join(done.blocks), marker, " " * len(marker)))
         elif done.blocks or done.rows:
             self._block(done, parent)
 
@@ -180,16 +179,6 @@ class _Writer:
 
 _LONG = 300
 _ALL_ROWS = 9_999
-
-
-def _cell(done: _Flow) -> HtmlCell:
-    return HtmlCell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
-                int(done.attributes.get("rowspan", 1)) or _ALL_ROWS, done.nested, done.listed)
-
-
-def _item(done: _Flow, parent: _Flow) -> str:
-    marker = f"{parent.number}. " if parent.tag == "ol" else "- "
-    return _indented("\n".join(done.blocks), marker, " " * len(marker))
 
 
 def _indented(text: str, first: str, rest: str) -> str:

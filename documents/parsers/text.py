@@ -2,14 +2,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from documents.parse import Parsed, decode
 from documents.parsers.clean_html import Close, Event, Open, normalised, plain_spaces, write_html
 from documents.parsers.html import parse_page
-
-if TYPE_CHECKING:
-    pass
 
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _ALIGNED = re.compile(r"\S(?: {3,}|\t)\S|^(?: {2,}|\t)\S.*\n", re.MULTILINE)
@@ -17,11 +13,8 @@ _DEEPEST = 60
 
 
 def parse_text(data: bytes, source: str) -> Parsed:
-    """Take the text as it is, normalised, and in paragraphs of HTML; what is aligned with spaces stays so.
-
-    Raises:
-        DocumentError: the data is binary.
-    """
+    """Take the text as it is, normalised, and in paragraphs of HTML; what is aligned with spaces stays so. Raises
+    DocumentError where the data is binary."""
     text = plain_spaces(normalised(decode(data, source)).expandtabs(4))
     events: list[Event] = []
     for paragraph in _BLANK.split(text.strip("\n")):
@@ -43,17 +36,12 @@ def parse_markdown(data: bytes, source: str) -> Parsed:
     from markdown_it import MarkdownIt
 
     markdown = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
-    text = _body(decode(data, source))
+    text = decode(data, source)
+    lines = text.split("\n")
+    if lines[0].strip() == "---":  # YAML front matter, which is about the file and not of it
+        end = next((index for index, line in enumerate(lines[1:60], 1) if line.strip() in ("---", "...")), -1)
+        text = "\n".join(lines[end + 1:])
     tokens = markdown.parse(text)
     if any(token.level >= _DEEPEST - 1 for each in tokens for token in (each, *(each.children or ()))):
         return parse_text(data, source)
     return parse_page(markdown.renderer.render(tokens, markdown.options, {}))
-
-
-def _body(text: str) -> str:
-    """The text without its YAML front matter, which is about the file and not of it."""
-    lines = text.split("\n")
-    if lines[0].strip() != "---":
-        return text
-    ends = [index for index, line in enumerate(lines[1:60], 1) if line.strip() in ("---", "...")]
-    return "\n".join(lines[ends[0] + 1:]) if ends else text

@@ -226,8 +226,8 @@ def gathered(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], dict[str, 
     documents: dict[str, Document] = {}
     for question, brought in loaded:
         if question.id in questions:
-            raise BenchmarkError(f"two questions have the id {question.id}; give the path of one file, not of a "
-                                 "folder that holds a question twice")
+            raise BenchmarkError(f"two questions have the id {question.id}; give each its own, or the path of one file "
+                                 "where a folder holds a question twice")
         questions[question.id] = question
         documents.update((document.id, document) for document in brought)
     return tuple(questions.values()), documents

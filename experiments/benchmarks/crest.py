@@ -89,7 +89,7 @@ def _question(row: Row, split: Split, id: str) -> Loaded:
     docids, seen = [record.number("docid") for record in records], Counter[str]()
     made = [_document(record, distinct(f"{id}/{docid}", seen)) for docid, record in zip(docids, records, strict=True)]
     chunks = tuple(chunk for _, chunk in made)
-    by_docid = dict(zip(reversed(docids), reversed(chunks), strict=True))  # the first of a docid that repeats
+    by_docid = dict(zip(docids, chunks, strict=True))  # of a docid that repeats the last, as the published code has it
     cited = _citations(row, docids, split)
     gold = [gold_chunk(by_docid[docid]) if docid in by_docid else Gold(f"{id}/{docid}")
             for docid in dict.fromkeys(cited)]

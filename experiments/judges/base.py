@@ -13,7 +13,7 @@ from agents.journal import Model
 from agents.types import Cost
 from documents.errors import RunError
 from documents.types import digest
-from experiments.metrics import Scoring, reasoning_of
+from experiments.metrics import Scoring, reasoning_of, text_as_published
 from experiments.question import Question, Rubric, Scheme
 from experiments.record import Grade, Result, Verdict
 from strategies.prompting import fill_framed
@@ -125,10 +125,12 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
             return None
         return Graded(rubric, question.text, question.answers, result.text, reasoning,
                       tuple(step.text for step in question.steps), scoring)
-    due = bool(result.text) if scoring == "as-published" else result.outcome == "answered"
+    published = scoring == "as-published"
+    text = text_as_published(result) if published and rubric == "grades" else result.text
+    due = bool(text) if published else result.outcome == "answered"
     if rubric is None or not due or not result.answerable or not question.answers:
         return None
-    return Graded(rubric, question.text, question.answers, result.text, scoring=scoring,
+    return Graded(rubric, question.text, question.answers, text, scoring=scoring,
                   reasoned=result.tagged is not None)
 
 

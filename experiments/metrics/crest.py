@@ -10,6 +10,7 @@ The published code (github.com/UpstageAI/CReSt, `evaluation/crest.py`) differs:
   that word keeps its points.
 - A judge is shown the answer without the citations that end it; others stay. It is asked once, without a repair.
 - The last turn of least-to-most asks for no tags, in the layout `as_published`: the whole reply is the answer.
+- The answer is cut from the reply by `<Answer>` and `</Answer>` in that case, thinking or not, its blanks kept.
 - An empty answer is dropped: every metric is None, so n shrinks.
 - An unread verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
 - Only `[n]` is a citation; every number so written counts in P, shown or not. Refusals count in the averages.
@@ -21,7 +22,6 @@ What is ours all the same:
 - The judge's prompt is in our words and shows several accepted answers; a reply that states two grades is unread,
   where the published code takes the first. The lexical judge removes citations everywhere.
 - A refusal that no judge was asked of, in a run that was made with the other scoring, is Wrong.
-- Thinking in tags is removed from a reply without answer tags; the published code takes the whole reply.
 - Least-to-most asks at most six different sub-questions, less the question itself, and its turns are in our words;
   where the model names none it answers in one call with tags, and the published code has no answer.
 - Documents are shown by number and content; the published prompts hold whole records, gold marks among them.

@@ -15,8 +15,8 @@ which gives 29.93.
 
 The group `choice`: whether the right option was chosen (MRCEval, DetectiveQA). As published (MRCEval, "MRCEval: A
 Comprehensive, Challenging and Accessible Machine Reading Comprehension Benchmark", 2025) the prediction is the first
-character of the reply, in its own case; with a strategy that asks for tags, of what stands in them. Where the published
-code fails on an empty reply, ours is 0.
+character of the reply, in its own case, a blank too; with a strategy that asks for tags, of what stands in them. Where
+the published code fails on an empty reply, ours is 0.
 """
 from __future__ import annotations
 

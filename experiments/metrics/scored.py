@@ -9,7 +9,7 @@ from agents.types import Outcome
 from experiments.question import Attack, Gold, Question
 from experiments.record import Grade, Result, StoredPassage, StoredStep, Verdict
 from strategies.choice import Options, is_only_choice
-from strategies.reading import outside_answer
+from strategies.reading import outside_answer, read_answer
 from strategies.types import Rules
 
 Scoring = Literal["corrected", "as-published"]
@@ -153,6 +153,18 @@ def _found(evidence: Sequence[StoredPassage], marked: Sequence[Extent]) -> tuple
     named = {extent.document for extent in marked}
     return tuple(Extent(one.source if one.source in named else one.document, one.format, one.start, one.end)
                  for one in evidence)
+
+
+def text_as_published(result: Result) -> str:
+    """Return the answer as CReSt's published code cuts it from the last reply (`evaluation/method/baseline.py`).
+
+    It stands after the last `<Answer>` and before the next `</Answer>`, in that case and with its blanks; without them
+    it is the whole reply. An answer that is no single reply, such as a vote or the fields of a schema, stays as it is.
+    """
+    reply = next((step.text for step in reversed(result.trace) if step.purpose == "answer"), "")
+    if read_answer(reply)[0] != result.text:
+        return result.text
+    return reply.split("<Answer>")[-1].split("</Answer>")[0]
 
 
 def reasoning_of(result: Result, options: Options) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUP
 from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
 from experiments.metrics.metric import Metric, MetricGroup, SetFigure, Sizes, cut_of, family_of, joint, pooled_mean
 from experiments.metrics.ranking import RANKING, SPANS
-from experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of
+from experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
 from experiments.question import ANSWERS as ANSWERS_SCHEME
 from experiments.question import Question, Scheme
 from experiments.record import Result
@@ -70,6 +71,8 @@ def scored_result(result: Result, question: Question, scheme: Scheme, scoring: S
         rules, separators, searched: those of the result's cell.
     """
     item = scored_of(result, question, rules, separators=separators, searched=searched)
+    if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not result.tagged)):
+        item = replace(item, text=text_as_published(result))
     return result.model_copy(update={"scores": score(item, scoring, scheme.groups, scheme.metrics)})
 
 

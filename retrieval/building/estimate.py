@@ -84,10 +84,7 @@ class BuildEstimate:
 
 def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEstimate:
     """Measure what building the plan will take. The sample's renderings are staged, its vectors are in the cache then.
-
-    Raises:
-        ModelError: the embedder is needed and not on this machine.
-    """
+    Raises ModelError where the embedder is needed and not on this machine."""
     new = [work for work in plan if work.file is not None and not stays(work, job)]
     sizes = {work.source: _size(work) for work in new}
     pending = {work.source for work in new if work.known is None and work.key not in staging}
@@ -139,11 +136,8 @@ def _seconds_a_window(job: BuildJob, missing: Sequence[str]) -> float:
 
 
 def indexing(kind: Decided, count: int, dimension: int) -> float:
-    """Return the seconds that learning from so many vectors and adding them takes, on as many cores as it uses.
-
-    Args:
-        kind: with everything filled in.
-    """
+    """Return the seconds that learning from so many vectors and adding them takes, on as many cores as it uses. `kind`:
+    with everything filled in."""
     if isinstance(kind, Hnsw):
         return count * LINK * kind.ef_build / 100 * dimension / 384 / min(kind.threads, processors())
     if not isinstance(kind, Ivf | IvfPq):

@@ -137,11 +137,8 @@ class Piece:
 
 
 def cut(job: BuildJob, arrival: Arrival) -> Piece:
-    """Cut a document; chunks and vectors that must be equal are taken out of the index before.
-
-    Raises:
-        ModelError: the embedder is not on this machine, and something has to be embedded.
-    """
+    """Cut a document; chunks and vectors that must be equal are taken out of the index before. Raises ModelError where
+    the embedder is not on this machine, and something has to be embedded."""
     document, settings, metadata = arrival.document, job.settings, job.metadata_of(arrival.document.source)
     before = job.before if arrival.same else None
     made = None if before is None else before.manifest.settings

@@ -103,11 +103,8 @@ def plan_added(sources: Sequence[Source], before: Before) -> list[Work]:
 
 
 def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
-    """Plan what stays when the sources of these names, folders or patterns are taken out.
-
-    Raises:
-        IndexFolderError: a name is of nothing in the index, or nothing would be left.
-    """
+    """Plan what stays when the sources of these names, folders or patterns are taken out. Raises IndexFolderError where
+    a name is of nothing in the index, or nothing would be left."""
     kept = dict(before.manifest.sources)
     for name in names:
         gone = list(matching(name, before.manifest.sources))
@@ -167,11 +164,8 @@ def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> A
 
 def arrived(work: Work, result: Document | DocumentError | None, before: Before | None,
             staging: Staging) -> Arrival | DocumentError:
-    """Return the document of a plan's source.
-
-    Args:
-        result: what was read of it just now; None where it is known, or staged.
-    """
+    """Return the document of a plan's source. `result`: what was read of it just now; None where it is known, or
+    staged."""
     if work.file is None or work.known is not None:
         assert before is not None
         source = work.known or work.source
@@ -185,11 +179,8 @@ def arrived(work: Work, result: Document | DocumentError | None, before: Before 
 
 
 def of_documents(documents: Iterable[Document], before: Before | None, metadata: Metadata) -> Arriving:
-    """Documents that are given, in their order.
-
-    Raises:
-        DocumentError: two have one source or one id, or there is metadata of a source that did not come.
-    """
+    """Yield given documents, in their order. Raises DocumentError where two have one source or one id, or there is
+    metadata of a source that did not come."""
     sources: set[str] = set()
     ids: set[str] = set()
     for document in documents:

@@ -101,11 +101,7 @@ class Writer:
         self._waiting.extend(enumerate(piece.texts, first))
 
     def embed(self, told: Callable[[int], None], rest: bool = False) -> None:
-        """Embed what waits in whole blocks, and at last the rest.
-
-        Args:
-            told: is told how many windows are embedded.
-        """
+        """Embed what waits in whole blocks, and at last the rest. `told`: is told how many windows are embedded."""
         while len(self._waiting) >= (1 if rest else BLOCK):
             block, self._waiting = self._waiting[:BLOCK], self._waiting[BLOCK:]
             done = self.embedded

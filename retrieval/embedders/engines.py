@@ -101,11 +101,8 @@ def _stepped(length: int) -> int:
 
 
 class PyTorch:
-    """A model of sentence-transformers on the processor, in float32, or in bfloat16 where that costs little.
-
-    Raises:
-        ModelError: the files are not a model that can be read.
-    """
+    """A model of sentence-transformers on the processor, in float32, or in bfloat16 where that costs little. Raises
+    ModelError where the files are not a model that can be read."""
 
     def __init__(self, folder: ModelFolder, precision: Precision) -> None:
         self._precision: Precision = precision

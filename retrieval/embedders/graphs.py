@@ -181,11 +181,8 @@ def _quiet() -> Iterator[None]:
 
 
 def read_onnx(path: Path) -> Run:
-    """Load a graph for ONNX Runtime, which lets several threads run one session, each call on its own thread.
-
-    Raises:
-        ModelError: the file is damaged.
-    """
+    """Load a graph for ONNX Runtime, which lets several threads run one session, each call on its own thread. Raises
+    ModelError where the file is damaged."""
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()
@@ -206,11 +203,8 @@ def read_onnx(path: Path) -> Run:
 
 
 def read_openvino(path: Path, precision: Literal["f32", "bf16"] = "f32", streams: int = 1) -> Run:
-    """Compile a graph for OpenVINO, in that precision where the processor has it, with a stream for each thread.
-
-    Raises:
-        ModelError: the file is damaged.
-    """
+    """Compile a graph for OpenVINO, in that precision where the processor has it, with a stream for each thread. Raises
+    ModelError where the file is damaged."""
     settings = {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "THROUGHPUT", "NUM_STREAMS": streams,
                 "INFERENCE_NUM_THREADS": streams}
     try:

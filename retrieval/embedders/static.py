@@ -36,11 +36,8 @@ class TokenTable:
 
 def read_table(folder: ModelFolder) -> TokenTable:
     """Read the table of a model as model2vec (`embeddings`, also with fewer vectors than tokens and with weights) or as
-    sentence-transformers' StaticEmbedding (`embedding.weight`) writes it.
-
-    Raises:
-        ModelError: the files are damaged, or hold another kind of model.
-    """
+    sentence-transformers' StaticEmbedding (`embedding.weight`) writes it. Raises ModelError where the files are
+    damaged, or hold another kind of model."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 

@@ -103,11 +103,8 @@ class Reader:
 
     def embed(self, texts: Sequence[str], prefix: str, embed: Callable[[Sequence[str]], Matrix],
               normalise: bool = True) -> Matrix:
-        """Return vectors of texts, one that is longer than the window as the mean of its windows' vectors.
-
-        Args:
-            embed: vectors of at least one text that fits the window or, `truncated`, is to be cut to it.
-        """
+        """Return vectors of texts, one that is longer than the window as the mean of its windows' vectors. `embed`:
+        vectors of at least one text that fits the window or, `truncated`, is to be cut to it."""
         spans = self.windows(texts, prefix)
         vectors = embed([prefix + text[start:end] for text, cuts in zip(texts, spans, strict=True)
                          for start, end in cuts])

@@ -49,17 +49,18 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
             raise DocumentError(str(path), f"line {line}: no `source`, the path of a document as the index names it")
         if source in found:
             raise DocumentError(str(path), f"line {line}: source {source} is there twice")
-        found[source] = {name: _value(path, line, name, value) for name, value in row.items() if value is not None}
+        for name, value in row.items():
+            if not (value is None or isinstance(value, bool | str | int) or (
+                    isinstance(value, float) and math.isfinite(value))):
+                raise DocumentError(str(path), f"line {line}: {name} is neither text, a number, true nor false")
+        found[source] = {name: value for name, value in row.items() if value is not None}
     types_of(found, str(path))
     return found
 
 
 def types_of(metadata: Metadata, where: str = "metadata") -> dict[str, FieldType]:
-    """Return the type of each field, by name in alphabetical order.
-
-    Raises:
-        DocumentError: a field has a name that the index gives, or values of two types; says it of `where`.
-    """
+    """Return the type of each field, by name in alphabetical order. Raises DocumentError where a field has a name that
+    the index gives, or values of two types; says it of `where`."""
     types: dict[str, FieldType] = {}
     for source, fields in metadata.items():
         for name, value in fields.items():
@@ -125,9 +126,3 @@ def _column(name: str, texts: list[str]) -> list[FieldValue]:
     if said and all(text.lower() in _BOOLEANS for text in said):
         return [_BOOLEANS.get(text.lower()) for text in texts]
     return [text or None for text in texts]
-
-
-def _value(path: Path, line: int, name: str, value: Any) -> FieldValue:
-    if isinstance(value, bool | str | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise DocumentError(str(path), f"line {line}: {name} is neither text, a number, true nor false")

@@ -59,11 +59,8 @@ def _once(condition: FilterTerm, value: FieldValue, results: dict[tuple[type, Fi
 
 @dataclass(frozen=True)
 class Narrowed:
-    """The chunks of a collection that a mask lets through; rows are those of the whole collection.
-
-    Args:
-        mask: which may be found, of those that may be found anyway; shape (chunks,).
-    """
+    """The chunks of a collection that a mask lets through; rows are those of the whole collection. `mask`: which may be
+    found, of those that may be found anyway; shape (chunks,)."""
 
     whole: Collection
     mask: NDArray[np.bool_]

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import pairwise
+from operator import ge, gt, le, lt
 from typing import Annotated, Any
 from unicodedata import normalize
 
@@ -18,6 +20,7 @@ from retrieval.types import FieldValue
 LONGEST = 2_000
 """Characters of a filter: what is longer is a mistake."""
 
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 _OPERATOR = r"!=|!~|<=|>=|==|=|<|>|~"
 _QUOTED = r'"(?:[^"\\]|\\["\\])*"'
 _FIELD = r'[^\s"<>=!~](?:[^"<>=!~]*[^\s"<>=!~])?'
@@ -62,9 +65,17 @@ class FilterTerm:
         text = _folded(str(value))
         if self.operator == "~":
             return self._wanted in text
+        number = number_of(value)
+        both = self._number is not None and number is not None
         if self.operator == "=":
-            return self._equals(value, text)
-        return self._compared(value, text)
+            if self._pattern is not None:
+                return fnmatchcase(text, self._pattern)
+            return self._number == number if both else self._wanted == text
+        if both:
+            return _ORDERS[self.operator](number, self._number)
+        if _DATE.fullmatch(self._wanted) and _DATE.fullmatch(text):
+            return _ORDERS[self.operator](text[:len(self._wanted)], self._wanted)
+        return self._number is None and number is None and _ORDERS[self.operator](text, self._wanted)
 
     @property
     def orders_text(self) -> bool:
@@ -82,24 +93,6 @@ class FilterTerm:
     @cached_property
     def _pattern(self) -> str | None:
         return self._wanted.replace("[", "[[]") if not self.literal and {"*", "?"} & set(self.value) else None
-
-    def _equals(self, value: FieldValue, text: str) -> bool:
-        if self._pattern is not None:
-            return fnmatchcase(text, self._pattern)
-        number = number_of(value)
-        if self._number is not None and number is not None:
-            return self._number == number
-        return self._wanted == text
-
-    def _compared(self, value: FieldValue, text: str) -> bool:
-        number = number_of(value)
-        if self._number is not None and number is not None:
-            return _ordered(number, self._number, self.operator)
-        if _DATE.fullmatch(self._wanted) and _DATE.fullmatch(text):
-            return _ordered(text[:len(self._wanted)], self._wanted, self.operator)
-        if (self._number is None) != (number is None):
-            return False
-        return _ordered(text, self._wanted, self.operator)
 
 
 def number_of(value: FieldValue) -> float | None:
@@ -151,20 +144,13 @@ Where = Annotated[tuple[str, ...], BeforeValidator(_validated, json_schema_input
 def _read(text: str) -> Iterator[FilterTerm]:
     if len(text) > LONGEST:
         raise SettingsError(f"where: {text[:40]}...: {len(text):,} characters, and at most {LONGEST:,} are read")
-    for part in _parts(text):
+    ands = [match.span() for match in _AND.finditer(text) if not match[1]]
+    for (_, start), (end, _) in pairwise([(0, 0), *ands, (len(text), len(text))]):
+        part = text[start:end].strip()
         match = _CONDITION.fullmatch(part)
         if match is None:
             raise SettingsError(f"where: {part!r}: {_SHAPE}")
         yield _condition(_plain(match["field"]), match["operator"], match["value"])
-
-
-def _parts(text: str) -> Iterator[str]:
-    start = 0
-    for match in _AND.finditer(text):
-        if not match[1]:
-            yield text[start:match.start()].strip()
-            start = match.end()
-    yield text[start:].strip()
 
 
 def _condition(field: str, operator: str, value: str) -> FilterTerm:
@@ -216,9 +202,3 @@ def _quoted(text: str) -> str:
 def _folded(text: str) -> str:
     """Without case, and with each letter composed: file names are not everywhere."""
     return normalize("NFC", text).casefold()
-
-
-def _ordered(one: Any, other: Any, operator: str) -> bool:
-    if operator in ("<=", ">="):
-        return bool(one <= other if operator == "<=" else one >= other)
-    return bool(one < other if operator == "<" else one > other)

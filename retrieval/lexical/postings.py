@@ -32,11 +32,8 @@ class Postings:
 
     @classmethod
     def build(cls, texts: Iterable[str], tokenizer: Tokenizer, weights: Mapping[str, Any]) -> Postings:
-        """Build the postings of texts. Of their tokens, numbers alone are in memory: four bytes for each.
-
-        Args:
-            weights: bm25s's parameters; see `retrieval.retrievers.bm25`.
-        """
+        """Build the postings of texts. Of their tokens, numbers alone are in memory: four bytes for each. `weights`:
+        bm25s's parameters; see `retrieval.retrievers.bm25`."""
         import bm25s
 
         vocabulary: dict[str, int] = {}

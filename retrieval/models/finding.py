@@ -48,11 +48,8 @@ def read_json(path: Path) -> Any:
 
 
 def model_settings(path: Path) -> dict[str, Any]:
-    """Return the object in one of a model's JSON files; empty where it has no such file.
-
-    Raises:
-        ModelError: there is no object in it.
-    """
+    """Return the object in one of a model's JSON files; empty where it has no such file. Raises ModelError where there
+    is no object in it."""
     content = read_json(path) if path.is_file() else {}
     if not isinstance(content, dict):
         raise damaged(path)
@@ -60,11 +57,8 @@ def model_settings(path: Path) -> dict[str, Any]:
 
 
 def prompts_of(folder: Path) -> dict[str, str]:
-    """Return the prompts that a sentence-transformers model declares, by name, without the empty ones.
-
-    Raises:
-        ModelError: the file that declares them is damaged.
-    """
+    """Return the prompts that a sentence-transformers model declares, by name, without the empty ones. Raises
+    ModelError where the file that declares them is damaged."""
     prompts = model_settings(folder / PROMPTS).get("prompts") or {}
     if not isinstance(prompts, dict):
         raise damaged(folder / PROMPTS)
@@ -139,10 +133,7 @@ def _hub_name(name: str) -> str:
 
 def find_static(name: str) -> ModelFolder:
     """Return the static model of that name, looked for where `find_model` looks: its folder, or the module's within it.
-
-    Raises:
-        ModelError: the model is nowhere.
-    """
+    Raises ModelError where the model is nowhere."""
     for place in (*_places(name), _snapshot(name)):
         for path in (place, place / "0_StaticEmbedding") if place else ():
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():

@@ -127,11 +127,8 @@ def running(precision: Precision, threads: int | None = None) -> Iterator[None]:
 
 
 def fast_tokenizer(model: Any) -> Tokenizer:
-    """Return the tokenizer of a model, apart from its own, which cuts and pads nothing.
-
-    Raises:
-        ModelError: the model has none of the fast kind.
-    """
+    """Return the tokenizer of a model, apart from its own, which cuts and pads nothing. Raises ModelError where the
+    model has none of the fast kind."""
     from tokenizers import Tokenizer
 
     own = getattr(model.tokenizer, "backend_tokenizer", None)

@@ -63,11 +63,8 @@ class CrossScorer:
         self._lock = threading.RLock()
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Any real numbers; pairs of about a length are read together.
-
-        Raises:
-            ModelError: the model cannot be loaded, or is a classifier of several classes.
-        """
+        """Any real numbers; pairs of about a length are read together. Raises ModelError where the model cannot be
+        loaded, or is a classifier of several classes."""
         with self._lock:
             pairs: list[tuple[str, str]] = []
             windows: list[int] = []

@@ -70,10 +70,7 @@ class TokenVectors:
 
     def passages(self, texts: Sequence[str], store: VectorStore | None = None) -> list[Matrix]:
         """Return for each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows.
-
-        Args:
-            store: where they are looked for before they are computed, and kept.
-        """
+        `store`: where they are looked for before they are computed, and kept."""
         with self._lock:
             keys = [digest(text) for text in texts]
             found = {key: self._kept[key] for key in keys if key in self._kept}
@@ -186,21 +183,15 @@ class LateInteraction(Reranker):
 
 
 class MaxSim:
-    """Scores passages by late interaction.
-
-    Args:
-        store: where the token vectors of passages are kept; None keeps them in memory alone.
-    """
+    """Scores passages by late interaction. `store`: where the token vectors of passages are kept; None keeps them in
+    memory alone."""
 
     def __init__(self, vectors: TokenVectors, store: VectorStore | None = None) -> None:
         self._vectors, self._store = vectors, store
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """From -1 to 1. Each different text is embedded once, however many queries it is a candidate of.
-
-        Raises:
-            ModelError: the model cannot be loaded.
-        """
+        """From -1 to 1. Each different text is embedded once, however many queries it is a candidate of. Raises
+        ModelError where the model cannot be loaded."""
         readers: dict[str, list[int]] = {}
         for place, own in enumerate(texts):
             for text in dict.fromkeys(own):

@@ -30,11 +30,8 @@ class Reranker(Named):
     """Settings of a reranker."""
 
     def open(self, aids: Aids) -> Scorer:
-        """Open what scores. Nothing large is loaded before the first candidates come.
-
-        Raises:
-            UserError: a model or package that it needs is not to be had.
-        """
+        """Open what scores. Nothing large is loaded before the first candidates come. Raises UserError where a model or
+        package that it needs is not to be had."""
         raise NotImplementedError
 
     def weight(self) -> float:
@@ -42,11 +39,8 @@ class Reranker(Named):
         return 1.0
 
     def identity(self) -> str:
-        """Tell rerankers apart that score otherwise: their settings, and what they use.
-
-        Raises:
-            UserError: a model that it needs is not to be had.
-        """
+        """Tell rerankers apart that score otherwise: their settings, and what they use. Raises UserError where a model
+        that it needs is not to be had."""
         raise NotImplementedError
 
 

@@ -114,11 +114,8 @@ class Bm25(RetrieverKind):
         return self.model_dump(include={"method", "k1", "b", "delta"})
 
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
-        """Choose what cuts that collection's chunks, and queries.
-
-        Raises:
-            MissingExtra: it holds Korean, and kiwipiepy is not installed.
-        """
+        """Choose what cuts that collection's chunks, and queries. Raises MissingExtra where it holds Korean, and
+        kiwipiepy is not installed."""
         chunks = collection.chunks
         taken = min(len(chunks), _SAMPLE)
         sample = (chunks[place * len(chunks) // taken].content for place in range(taken))
@@ -140,11 +137,8 @@ class Bm25Retriever:
     _lock: Lock = field(default_factory=Lock)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return a query whose words no chunk holds finds nothing.
-
-        Raises:
-            SettingsError: the postings of a large collection cannot be kept, for the cache folder cannot be written.
-        """
+        """Find nothing for a query whose words no chunk holds. Raises SettingsError where the postings of a large
+        collection cannot be kept, for the cache folder cannot be written."""
         with self._lock:
             postings, among = self._postings, self._among
         found = [postings.best(tokens, k, among) for tokens in self.tokenizer.tokens(queries)]

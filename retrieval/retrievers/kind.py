@@ -38,11 +38,8 @@ class RetrieverKind(Named):
         return True
 
     def open(self, collection: Collection, aids: Aids) -> Retriever:
-        """Return the retriever over that collection.
-
-        Raises:
-            UserError: a model or package that it needs is not to be had.
-        """
+        """Return the retriever over that collection. Raises UserError where a model or package that it needs is not to
+        be had."""
         raise NotImplementedError
 
     def identity(self) -> str:

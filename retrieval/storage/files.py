@@ -129,11 +129,7 @@ _REMEDIES: Mapping[int, str] = MappingProxyType({
 
 
 def why_unwritten(error: OSError, again: str = "the same command continues") -> str:
-    """Return why a file of a run cannot be written, and what to do.
-
-    Args:
-        again: how it goes on once there is space.
-    """
+    """Return why a file of a run cannot be written, and what to do. `again`: how it goes on once there is space."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"cannot write: {error.strerror}; free space, and {again}"
     remedy = _REMEDIES.get(error.errno or 0, "make its folder writable, or copy that to where you can write")

@@ -96,11 +96,7 @@ def tidy(folder: Path) -> None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Give a failure to write below the folder the one line that it needs.
-
-    Raises:
-        IndexFolderError: in place of any OSError of the body.
-    """
+    """Give a failure to write below the folder the one line that it needs: IndexFolderError in place of OSError."""
     try:
         yield
     except OSError as error:
