@@ -1,16 +1,18 @@
 """Filters: conditions on what is known of chunks, which decide before a search which of them may be found."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from documents.errors import SettingsError
-from documents.types import Chunk, Document, digest
+from documents.types import digest
 from retrieval.filters.terms import FilterTerm, conditions
-from retrieval.types import Collection, Embedder, FieldValue, Matrix
+from retrieval.types import Collection, Matrix
 
 
 def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
@@ -26,17 +28,17 @@ def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
     if not read or not len(collection.chunks):
         return collection
     mask = _met(collection, read)
-    return collection if mask.all() else Narrowed(collection, mask)
+    return collection if mask.all() else cast("Collection", Narrowed(collection, mask))
 
 
 def _met(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_]:
     mask = np.zeros(len(collection.chunks), np.bool_)
     fields: dict[str, None] = {}
-    known: list[dict[tuple[type, FieldValue], bool]] = [{} for _ in read]
+    # Many chunks share a value. 1 and true are equal in Python, and are two.
+    meets = [lru_cache(maxsize=None, typed=True)(condition.meets) for condition in read]
     for row, said in enumerate(collection.metadata()):
         fields |= dict.fromkeys(said)
-        mask[row] = all(_once(condition, said.get(condition.field), results)
-                        for condition, results in zip(read, known, strict=True))
+        mask[row] = all(met(said.get(condition.field)) for condition, met in zip(read, meets, strict=True))
     for condition in read:
         if condition.field not in fields:
             raise SettingsError(f"where: {condition}: there is no field {condition.field!r}; there are: "
@@ -49,14 +51,6 @@ def _met(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_
     return mask
 
 
-def _once(condition: FilterTerm, value: FieldValue, results: dict[tuple[type, FieldValue], bool]) -> bool:
-    """Many chunks share a value. 1 and true are equal in Python, and are two."""
-    key = type(value), value
-    if key not in results:
-        results[key] = condition.meets(value)
-    return results[key]
-
-
 @dataclass(frozen=True)
 class Narrowed:
     """The chunks of a collection that a mask lets through; rows are those of the whole collection. `mask`: which may be
@@ -65,37 +59,17 @@ class Narrowed:
     whole: Collection
     mask: NDArray[np.bool_]
 
-    @property
-    def chunks(self) -> Sequence[Chunk]:
-        return self.whole.chunks
+    def __getattr__(self, name: str) -> Any:
+        """Give everything else as the whole collection does."""
+        return getattr(self.whole, name)
 
     @property
     def content(self) -> str:
         return digest("narrowed", self.whole.content, np.packbits(self.mask).tobytes().hex())
 
     @property
-    def wording(self) -> str:
-        return self.whole.wording
-
-    @property
-    def embedder(self) -> Embedder:
-        return self.whole.embedder
-
-    @property
     def among(self) -> NDArray[np.bool_]:
         return self.mask if self.whole.among is None else self.mask & self.whole.among
 
-    def texts(self) -> Iterator[str]:
-        return self.whole.texts()
-
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
         return self.whole.nearest(queries, k, self.mask if among is None else self.mask & among)
-
-    def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        return self.whole.vectors(chunks)
-
-    def document(self, id: str) -> Document:
-        return self.whole.document(id)
-
-    def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        return self.whole.metadata()

@@ -120,10 +120,10 @@ def find_model(name: str, what: str = "embedding model") -> ModelFolder:
         path = fetched
     path = path or _packaged(name)
     if path is None:
-        pulled = _hub_name(name) == MINILM
-        raise ModelError(f"{what} {name} was not found: " + (
-            "run: ragbed models pull all-minilm-l6-v2" if pulled else
-            f"run: hf download {_hub_name(name)}, or name a folder that holds it"))
+        hub = _hub_name(name)
+        raise ModelError(f"{what} {name} was not found: run: " + (
+            "ragbed models pull all-minilm-l6-v2" if hub == MINILM else
+            f"hf download {hub}, or name a folder that holds it"))
     return ModelFolder(name, path, _identity(path))
 
 
