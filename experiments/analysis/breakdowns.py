@@ -125,16 +125,13 @@ def _gap_rows(material: AnalysisInput, label: str, cell: Mapping[str, Any],
         for hops in material.tags(pair[1], "hops"):
             by_hops.setdefault(hops, []).append(pair)
     parts = by_hops if len(by_hops) > 1 else {}
-    return [(hops, label, len(part), *_gap_beside(material, cell, part, metrics))
-            for hops, part in [*sorted(parts.items()), (ALL, pairs)] if part]
-
-
-def _gap_beside(material: AnalysisInput, cell: Mapping[str, Any], pairs: Sequence[tuple[Result, Result]],
-            metrics: Sequence[str]) -> list[Value]:
-    originals = figures(material, cell, [first for first, _ in pairs], metrics)
-    edited = figures(material, cell, [second for _, second in pairs], metrics)
-    return [value for place, name in enumerate(metrics)
-            for value in (originals[place], edited[place], change(material, pairs, name))]
+    rows: list[tuple[Value, ...]] = []
+    for hops, part in [*sorted(parts.items()), (ALL, pairs)]:
+        sides = [figures(material, cell, [pair[side] for pair in part], metrics) for side in (0, 1)]
+        if part:
+            rows.append((hops, label, len(part), *(value for name, original, edited in zip(metrics, *sides, strict=True)
+                                                   for value in (original, edited, change(material, part, name)))))
+    return rows
 
 
 ALL = "all"

@@ -49,7 +49,6 @@ def groups_of(dose: Mapping[str, Any]) -> list[CurveGroup]:
     for place, curve in enumerate(dose["curves"]):
         found.setdefault((curve["axis"], curve["word"]), []).append(place)
 
-
     made = []
     for (axis, word), places in found.items():
         curves = [dose["curves"][place] for place in places]

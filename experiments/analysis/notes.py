@@ -1,7 +1,4 @@
-"""What a reader of a run's figures has to know, in sentences.
-
-What a reader of rankings has to know, in sentences.
-"""
+"""What a reader of a run's figures and rankings has to know, in sentences."""
 from __future__ import annotations
 
 from collections import Counter
@@ -75,15 +72,12 @@ def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> 
     Args:
         known: identities by name as a run recorded them, for weights that are not on this machine.
     """
-    return [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
-            "good a strategy is." for model in models if _is_default(model, (known or {}).get(model))]
-
-
-def _is_default(model: str, known: str | None) -> bool:
     from agents.models import resolve
 
     entry = entry_named(DEFAULT)
-    return entry is not None and resolve(model, calls=False, known=known).identity == f"sha256:{entry.weights.sha256}"
+    return [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
+            "good a strategy is." for model in models if entry is not None and f"sha256:{entry.weights.sha256}"
+            == resolve(model, calls=False, known=(known or {}).get(model)).identity]
 
 
 def on_judge(judge: str | None, used: Usage) -> list[str]:

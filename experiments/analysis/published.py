@@ -126,7 +126,8 @@ def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequenc
         if not (column.metric or column.pattern) or not _is_of(cell, table.cell | column.cell):
             found.append(None)
             continue
-        chosen = [result for result in results if _has(questions.get(result.question), tags)]
+        chosen = [result for result in results if (question := questions.get(result.question)) is not None
+                  and all(value in question.tags.get(name, ()) for name, value in tags.items())]
         if column.pattern:
             chains = [(chain == tuple(one == "c" for one in column.pattern.split()), of)
                       for chain, of in zip((chain_pattern(result.scores) for result in chosen), (
@@ -145,10 +146,6 @@ def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequenc
 
 def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
     return all(cell.get(name) in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
-
-
-def _has(question: Question | None, tags: Mapping[str, str]) -> bool:
-    return question is not None and all(value in question.tags.get(name, ()) for name, value in tags.items())
 
 
 def paper_views(material: AnalysisInput) -> list[View]:

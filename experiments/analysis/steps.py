@@ -87,15 +87,15 @@ def divergences(first: tuple[Path, str], second: tuple[Path, str], questions: Se
     return [_parted(name, before[name], after[name]) for name in questions if name in before and name in after]
 
 
-def histogram(found: Sequence[Divergence], up: set[str], down: set[str]) -> list[Bar]:
+def histogram(found: Sequence[Divergence], up: Mapping[str, bool]) -> list[Bar]:
     """Return how many questions part at each place, in the order of the steps; those that part nowhere last.
 
     Args:
-        up, down: questions that score higher in the second cell, and lower.
+        up: of each question whose score differs, whether it is higher in the second cell.
     """
     counts = Counter((one.step is None, one.step or 0, one.where) for one in found)
-    return [Bar(where, count, *(sum(one.where == where and one.question in flipped for one in found)
-                                for flipped in (up, down)))
+    return [Bar(where, count, *(sum(one.where == where and up.get(one.question) is way for one in found)
+                                for way in (True, False)))
             for (_, _, where), count in sorted(counts.items())]
 
 
@@ -156,18 +156,15 @@ class Parting:
 
 def partings_of(findings: RunComparison) -> list[Parting]:
     """Return one for each cell that is compared, whatever by how many metrics; of repeats and seeds, the first's."""
-    firsts = {one.match: one for one in reversed(findings.found)}
-    return [_parting(findings, one) for one in reversed(firsts.values())]
-
-
-def _parting(findings: RunComparison, one: CellComparison) -> Parting:
-    first, second = findings.cells(one.match)
-    before, after = (findings.first.path, first.row["id"]), (findings.second.path, second.row["id"])
-    found = divergences(before, after, list(findings.second.questions))
-    changed = flips(findings, one)
-    up = {flip.question for flip in changed if flip.after > flip.before}
-    down = {flip.question for flip in changed if flip.after < flip.before}
-    return Parting(one.match, one.comparison.metric, tuple(found), tuple(histogram(found, up, down)))
+    made = {}
+    for one in findings.found:
+        if one.match not in made:
+            first, second = findings.cells(one.match)
+            found = divergences((findings.first.path, first.row["id"]), (findings.second.path, second.row["id"]),
+                                list(findings.second.questions))
+            up = {flip.question: flip.after > flip.before for flip in flips(findings, one)}
+            made[one.match] = Parting(one.match, one.comparison.metric, tuple(found), tuple(histogram(found, up)))
+    return list(made.values())
 
 
 def findings_json(findings: RunComparison, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:

@@ -96,7 +96,11 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
             label, answered["mean"], risk["mean"], risk["low"], risk["high"], answered["low"], answered["high"], label,
             row.get("sweep") or "", (cut(label), *at, f"answers {percent(answered['mean'])} of {answered['n']}",
                                      f"wrong in {percent(risk['mean'])} of {risk['n']} answered")))
-    ideal = _answerable([row for row in rows if any(row["id"] == one["cell"] for one in own)])
+    shares = set()  # of answerable questions: None where it is not known
+    for row in (row for row in rows if any(row["id"] == one["cell"] for one in own)):
+        over, right = (row["metrics"].get(name, {}).get("n", 0) for name in ("refused_answerable", "refusal_accuracy"))
+        shares.add(over / (over + right) if over + right else None)
+    ideal = shares.pop() if len(shares) == 1 else None  # else cells have dropped the gold of some
     goal = None if ideal is None else Goal(
         ideal, 0.0, "all are answerable" if ideal == 1 else f"{percent(ideal)} are answerable",
         "all that is answerable is answered, and nothing wrong")
@@ -114,12 +118,3 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
     return Chart("scatter", "Share of questions answered against the share of wrong ones among them, one point a cell.",
                  "questions answered rather than refused", _WRONG, tuple(points), percent=True, goal=goal,
                  caption=" ".join(said))
-
-
-def _answerable(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """The share of answerable questions; None where it is not known, or cells have dropped the gold of some."""
-    shares = set()
-    for row in rows:
-        over, right = (row["metrics"].get(name, {}).get("n", 0) for name in ("refused_answerable", "refusal_accuracy"))
-        shares.add(over / (over + right) if over + right else None)
-    return shares.pop() if len(shares) == 1 else None

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _WANTED = 6  # ticks
@@ -88,7 +88,10 @@ def cost_axis(values: Iterable[float], words: Callable[[float], str]) -> Axis:
     """From 0, or logarithmic where the dearest costs a great many times the cheapest."""
     known = sorted(values)
     if known[0] > 0 and known[-1] / known[0] > _FAR_APART:
-        return _logarithmic(known[0] / 1.5, known[-1] * 1.5, words)
+        axis = Axis(known[0] / 1.5, known[-1] * 1.5, (), logarithmic=True)
+        powers = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)) + 1)
+        return replace(axis, ticks=tuple(Tick(axis.at(value), words(value)) for power in powers for part in (1, 2, 5)
+                                         if axis.low <= (value := part * 10.0**power) <= axis.high))
     return _linear(0.0, known[-1] * 1.12 or 1.0, lambda value, _: words(value))
 
 
@@ -101,10 +104,3 @@ def _linear(low: float, high: float, words: Callable[[float, int], str]) -> Axis
     axis = Axis(low, high, ())
     values = [round(count * step, 12) for count in range(first, last + 1)]
     return Axis(low, high, tuple(Tick(axis.at(value), words(value, digits)) for value in values))
-
-
-def _logarithmic(low: float, high: float, words: Callable[[float], str]) -> Axis:
-    axis = Axis(low, high, (), logarithmic=True)
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    values = [part * 10.0**power for power in powers for part in (1, 2, 5)]
-    return Axis(low, high, tuple(Tick(axis.at(value), words(value)) for value in values if low <= value <= high), True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from agents.types import OUTCOMES
@@ -209,6 +210,7 @@ def _cell(number: int, stored: Mapping[str, Any], label: str) -> ReportCell:
         passages=stored.get("passages"))
 
 
+@lru_cache(maxsize=1024)
 def column(name: str, judge: str | None) -> str:
     """Return the metric's name, with the judge's short one where a judge's grades are in it, safe to look at."""
     return visible(shown_name(name, short_name(judge) if judge else None))

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.types import called as in_words
 from experiments.question import Question
-from experiments.record import Result, StoredMessage, StoredPassage, StoredStep, Verdict
+from experiments.record import Result, StoredPassage, StoredStep, Verdict
 from experiments.report.packing import Packed, packed_within
 from experiments.report.text import bounded, shown
 from experiments.words import visible
@@ -59,7 +59,6 @@ class Texts:
         """Return each part as its pieces, in which a number stands for the passage of that number."""
         pieces = (self._pieces(self._text(key), parts) for key, parts in zip(self._prompts, self._shown, strict=True))
         return packed_within("prompts", len(self._prompts), pieces, budget)
-
 
     def _pieces(self, text: str, shown: Sequence[str]) -> list[Piece]:
         pieces: list[Piece] = []
@@ -180,17 +179,14 @@ def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str
         return {"decided": shown(step.purpose or "", REPLY), "why": shown(step.text, REPLY)}
     usage = step.usage
     return {"purpose": visible(step.purpose or step.kind),
-            "messages": [_message(message, evidence, texts) for message in step.messages],
+            # the role, the numbers of its parts, and in words the tools that it calls and the call that it answers
+            "messages": [[visible(one.role), *(texts.prompt(key, evidence) for key in one.parts),
+                          *map(_called, one.tool_calls), *([visible(f"answers {one.call_id}")] if one.call_id else [])]
+                         for one in step.messages],
             "reply": shown(step.text, REPLY), "reasoning": shown(step.reasoning, REPLY),
             "calls": list(map(_called, step.tool_calls)),
             "ended": visible(step.finish_reason), "failure": failure,
             "tokens": [usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens]}
-
-
-def _message(message: StoredMessage, evidence: tuple[str, ...], texts: Texts) -> list[Any]:
-    """The role, the numbers of its parts, and in words the tools that it calls and the call that it answers."""
-    return [visible(message.role), *(texts.prompt(key, evidence) for key in message.parts),
-            *map(_called, message.tool_calls), *([visible(f"answers {message.call_id}")] if message.call_id else [])]
 
 
 def _called(call: Mapping[str, Any]) -> str:

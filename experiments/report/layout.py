@@ -179,10 +179,12 @@ class _Builder:
         href, label = self._link(value)
         words = figure(mean, value["low"], value["high"], "+z.2f" if column in self.view.signed else "z.2f")
         shown, _, interval = words.partition(" ")
-        own = value.get("n")
+        own, (low, high) = value.get("n"), self.view.shaded or (0.0, 0.0)
+        shade = None if self.view.shaded is None else 0 if high <= low else min(max(
+            round((mean - low) / (high - low) * _SHADES), 0), _SHADES)
         return Entry("", shown, "no interval" if value["low"] is None else interval,
                      own if own is not None and own != n and column not in self.view.signed else None,
-                     self._shade(mean), self.view.shaded is not None and self.view.shaded[1] == mean
+                     shade, self.view.shaded is not None and self.view.shaded[1] == mean
                      and self.view.shaded[0] < mean and self.view.section == "Factors",
                      self._marks(column, value), href, label)
 
@@ -195,12 +197,6 @@ class _Builder:
         if list(filters) == ["wrong"]:  # what is wrong in a cell is shown beside what that cell answers
             filters = {"cell": filters["wrong"], **filters} if value.get("mean") != 1 else {"cell": filters["wrong"]}
         return to_questions(**filters), ", ".join(f"{name} in {visible(label)}" for name, label in wanted.items())
-
-    def _shade(self, mean: float) -> int | None:
-        if self.view.shaded is None:
-            return None
-        low, high = self.view.shaded
-        return min(max(round((mean - low) / (high - low) * _SHADES), 0), _SHADES) if high > low else 0
 
     def _marks(self, column: str, value: Mapping[str, Any]) -> tuple[float, float, float] | None:
         """On an axis as far to either side of 0 as the column reaches."""
@@ -220,4 +216,3 @@ def _head(words: str, judges: Iterable[str]) -> str:
     name, space, judge = metric.partition(" ")
     known = metric_words(name) if family_of(name) in METRICS else name
     return visible(f"{known}{space}{judge}{colon}{rest}")
-

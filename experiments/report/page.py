@@ -38,18 +38,14 @@ def report_run(run: Finished) -> Path:
     path = run.path / "report.html"
     try:
         with no_collections():
-            write_report(_input(run), path)
+            rights = tuple(run.summary["rights"])
+            write_report(ReportInput(
+                run.name, dict(run.summary), run.questions, run.folder.records(traces=True), run.folder.database.text,
+                rights, lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring), _facts(run)),
+                path)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
     return path
-
-
-def _input(run: Finished) -> ReportInput:
-    rights = tuple(run.summary["rights"])
-    return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
-                       run.folder.database.text, rights,
-                       lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring),
-                       _facts(run))
 
 
 def _facts(run: Finished) -> list[tuple[str, str]]:

@@ -1,7 +1,5 @@
-"""The question browser as data: an index of all questions, and an item of each, which is opened when asked for.
-
-The index of the question browser: of each question what the list shows and its filters ask for.
-"""
+"""The question browser as data: an index of all questions, with what its list shows and its filters ask for, and an
+item of each, which is opened when asked for."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,63 +34,6 @@ class Words:
         return self.known.setdefault(word, len(self.known))
 
 
-class Listing:
-    """Collects the columns, one entry a question; those of answers have one for each cell of each question."""
-
-    def __init__(self, view: ReportInput, cells: Sequence[ReportCell]) -> None:
-        self._view, self._cells = view, cells
-        self._rows: list[tuple[int, dict[str, Any]]] = []
-        self._outcomes, self._grades, self._tags = Words("missing"), Words(""), Words()
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def add(self, question: Question, records: Mapping[str, Record], item: int, place: int) -> None:
-        """Takes a question.
-
-        Args:
-            item: the number of its item.
-            place: where it stands in the list.
-        """
-        answers = [self._answer(question, records.get(cell.id)) for cell in self._cells]
-        text = visible(question.text[:LINE]) + "…" * (len(question.text) > LINE)
-        self._rows.append((place, {
-            "id": question.id, "ids": visible(question.id[:ID]), "texts": text,
-            "answerable": int(question.answerable), "items": item,
-            "tags": [self._tags(visible(f"{name}: {value}"[:TAG])) for name, values in question.tags.items()
-                     for value in values],
-            "outcome": [answer[0] for answer in answers], "grade": [answer[1] for answer in answers],
-            "score": [answer[2] for answer in answers]}))
-
-    def _answer(self, question: Question, record: Record | None) -> tuple[int, int, float | None]:
-        if record is None:
-            return 0, 0, None
-        result = record.result
-        decides = deciding(result, self._view.rights)
-        return (self._outcomes(result.outcome), self._grades(graded(result.verdict, question)),
-                None if decides is None else round(decides[1], 3))
-
-    def columns(self, causes: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-        """Return everything but where the items are.
-
-        Args:
-            causes: by cell's id, then by question's.
-        """
-        rows = [row for _, row in sorted(self._rows, key=lambda row: row[0])]
-        of_cells = [causes.get(cell.id, {}) for cell in self._cells]
-        numbers = Words("")
-        caused = [numbers(visible(of_cell.get(row["id"], ""))) for row in rows for of_cell in of_cells]
-        return {
-            "cells": [{"number": cell.number, "label": cell.label} for cell in self._cells],
-            "words": {"outcome": list(self._outcomes.known), "grade": list(self._grades.known),
-                      "cause": list(numbers.known), "tag": list(self._tags.known)},
-            "causes": {one["name"]: [visible(one["title"]), visible(one["definition"])] for one in (
-                self._view.summary.get("error_analysis") or {}).get("causes") or () if one["name"] in numbers.known},
-            "cause": caused, "rights": bool(self._view.rights),
-            **{name: [row[name] for row in rows] for name in ("ids", "texts", "answerable", "items", "tags")},
-            **{name: [value for row in rows for value in row[name]] for name in ("outcome", "grade", "score")}}
-
-
 def deciding(result: Result, rights: Sequence[str]) -> tuple[str, float] | None:
     """Return the first of the metrics that say what is right, if any applies, and its score."""
     return next(((name, score) for name in rights if (score := result.scores.get(name)) is not None), None)
@@ -123,16 +64,15 @@ def browse(view: ReportInput, cells: Sequence[ReportCell], results: list[Result]
         results: takes the results of all records, without their traces: the records are read once.
         budget: characters of packed blocks; the questions and their answers are there whatever they take.
     """
-    items = _Items(view, cells)
-    listing = Listing(view, cells)
+    made = _Collected(view, cells)
     places = {name: place for place, name in enumerate(view.questions)}
     for question, records in _asked(view):
         results += [record.result.model_copy(update={"trace": ()}) for record in records.values()]
-        listing.add(question, records, items.add(question, records), places.get(question.id, len(places)))
-    kinds = items.packed(budget)
-    head = {**listing.columns(view.causes(results)), "metrics": list(items.metrics.known),
+        made.add(question, records, places.get(question.id, len(places)))
+    kinds = made.packed(budget)
+    head = {**made.index(view.causes(results)),
             "kinds": {kind.kind: {"firsts": kind.firsts, "kept": kind.kept} for kind in kinds}}
-    return Browser(pack(as_json(head)), kinds, len(listing))
+    return Browser(pack(as_json(head)), kinds, len(made.rows))
 
 
 def _asked(view: ReportInput) -> Iterator[tuple[Question, dict[str, Record]]]:
@@ -145,27 +85,58 @@ def _asked(view: ReportInput) -> Iterator[tuple[Question, dict[str, Record]]]:
         yield question, {}
 
 
-class _Items:
-    """Makes the items of all kinds."""
+class _Collected:
+    """Takes the questions, and makes of each its item and its row of the index."""
 
     def __init__(self, view: ReportInput, cells: Sequence[ReportCell]) -> None:
-        self.metrics = Words()
-        self._numbers: dict[tuple[str, str | None], int] = {}
-        self._cells, self._rights = cells, view.rights
+        self.rows: list[tuple[int, dict[str, Any]]] = []
+        self._view, self._cells = view, cells
+        self._outcomes, self._grades, self._tags, self._metrics = Words("missing"), Words(""), Words(), Words()
         self._questions, self._traces = Blocks("questions"), Blocks("traces")
         self._texts = Texts(view.text)
 
-    def add(self, question: Question, records: Mapping[str, Record]) -> int:
-        """Return the number of the question's item."""
+    def add(self, question: Question, records: Mapping[str, Record], place: int) -> None:
+        """Takes a question, which stands at this place in the list."""
         passages = Passages(self._texts)
         answered = [_filled(self._answer(cell, record, passages)) if (record := records.get(cell.id)) else None
                     for cell in self._cells]
-        return self._questions.add(_filled({
+        item = self._questions.add(_filled({
             "text": shown(question.text, QUESTION), "gold": [shown(answer, ANSWER) for answer in question.answers],
             "options": [[visible(label), shown(text, ANSWER)] for label, text in question.options],
             "subs": subs(question), "references": references(question), "passages": passages.found,
             "gold_total": max((record.result.gold_total for record in records.values()), default=0),
             "answers": answered}))
+        results = [record.result if (record := records.get(cell.id)) else None for cell in self._cells]
+        decides = [one and deciding(one, self._view.rights) for one in results]
+        self.rows.append((place, {
+            "id": question.id, "ids": visible(question.id[:ID]),
+            "texts": visible(question.text[:LINE]) + "…" * (len(question.text) > LINE),
+            "answerable": int(question.answerable), "items": item,
+            "tags": [self._tags(visible(f"{name}: {value}"[:TAG])) for name, values in question.tags.items()
+                     for value in values],
+            "outcome": [self._outcomes(one.outcome if one else "missing") for one in results],
+            "grade": [self._grades(graded(one.verdict, question) if one else "") for one in results],
+            "score": [round(one[1], 3) if one else None for one in decides]}))
+
+    def index(self, causes: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+        """Return everything of the index but where the items are.
+
+        Args:
+            causes: by cell's id, then by question's.
+        """
+        rows = [row for _, row in sorted(self.rows, key=lambda row: row[0])]
+        of_cells = [causes.get(cell.id, {}) for cell in self._cells]
+        numbers = Words("")
+        caused = [numbers(visible(of_cell.get(row["id"], ""))) for row in rows for of_cell in of_cells]
+        return {
+            "cells": [{"number": cell.number, "label": cell.label} for cell in self._cells],
+            "words": {"outcome": list(self._outcomes.known), "grade": list(self._grades.known),
+                      "cause": list(numbers.known), "tag": list(self._tags.known)},
+            "causes": {one["name"]: [visible(one["title"]), visible(one["definition"])] for one in (
+                self._view.summary.get("error_analysis") or {}).get("causes") or () if one["name"] in numbers.known},
+            "cause": caused, "rights": bool(self._view.rights), "metrics": list(self._metrics.known),
+            **{name: [row[name] for row in rows] for name in ("ids", "texts", "answerable", "items", "tags")},
+            **{name: [value for row in rows for value in row[name]] for name in ("outcome", "grade", "score")}}
 
     def packed(self, budget: int) -> tuple[Packed, ...]:
         """Return the kinds in the order in which they get room, each what those before it leave."""
@@ -191,11 +162,10 @@ class _Items:
     def _scores(self, result: Result, cell: ReportCell) -> list[list[float | int | None] | int]:
         """The numbers of the metrics, their values, and the place of the one that says whether the answer is right."""
         judge = result.verdict.judge if result.verdict else cell.judge
-        decides = deciding(result, self._rights)
-        return [[self._numbers.setdefault((name, judge), self.metrics(column(name, judge))) for name in result.scores],
+        decides = deciding(result, self._view.rights)
+        return [[self._metrics(column(name, judge)) for name in result.scores],
                 [None if value is None else round(value, 4) for value in result.scores.values()],
                 *([] if decides is None else [list(result.scores).index(decides[0])])]
-
 
     def _trace(self, result: Result) -> int | None:
         if not result.trace and not result.subs:

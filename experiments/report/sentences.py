@@ -139,17 +139,13 @@ def _against(found: Standing, tested: CellPairs | None, cost: CellCosts) -> str:
         return ". Whether that is a real difference was not tested: ragbed compare does."
     if found.tested == 0:
         return ". No cell was tested against it: none differs from it in one factor alone."
-    beaten = f", better by paired tests than {_beaten(found)}" if found.below else ""
+    many = len(found.below)
+    named = f"{many} of the other {found.tested}" if many < found.tested else \
+        found.below[0].first.label if many == 1 else f"each of the other {many}"
+    beaten = f", better by paired tests than {named}" if many else ""
     if found.above:
         return f"{beaten}; over the questions that both have, {found.above[0].first.label} is better."
     return f"{beaten}{_beside(found, cost)}."
-
-
-def _beaten(found: Standing) -> str:
-    many = len(found.below)
-    if many == found.tested:
-        return found.below[0].first.label if many == 1 else f"each of the other {many}"
-    return f"{many} of the other {found.tested}"
 
 
 def _beside(found: Standing, cost: CellCosts) -> str:
@@ -200,7 +196,10 @@ def on_bounds(table: Table, competing: Table) -> list[str]:
         return []
     said: list[str] = []
     for condition, (sentence, name) in _BOUNDS.items():
-        cell = _under(condition, best[0], table)
+        # what answers in the same way, without perturbation
+        cell = next((cell for cell in table.cells if cell.factors.get("condition") == condition
+                     and cell.factors.get("perturbation") is None
+                     and all(cell.factors.get(name) == best[0].factors.get(name) for name in _SAME)), None)
         if cell is not None and cell.id in known and cell.id not in rivals:
             figure, own = known[cell.id], known[best[0].id]
             over = "" if figure.n == own.n else f" over {figure.n} of the {own.n} questions"
@@ -208,10 +207,3 @@ def on_bounds(table: Table, competing: Table) -> list[str]:
             said.append(sentence.format("the same" if not said else "it", mean_words(figure) + over,
                                         name if beyond > 0 else ""))
     return said
-
-
-def _under(condition: str, best: ReportCell, table: Table) -> ReportCell | None:
-    """The cell that answers in the same way, without perturbation, under another condition."""
-    return next((cell for cell in table.cells if cell.factors.get("condition") == condition
-                 and cell.factors.get("perturbation") is None
-                 and all(cell.factors.get(name) == best.factors.get(name) for name in _SAME)), None)

@@ -72,14 +72,9 @@ def _why(counts: Counter[str], results: Sequence[Result]) -> str:
     """By the kind of failure, such as `HTTP 500`; by outcome where no result says it."""
     kinds = Counter(result.failure.kind for result in results
                     if result.outcome in _FAILED and result.failure is not None)
-    found = (kinds or Counter({name: counts[name] for name in _FAILED if counts[name]})).most_common()
-    if len(found) == 1:
-        return _words(found[0][0])
-    return listed([f"{_words(kind)} {count:,}" for kind, count in found], len(found))
-
-
-def _words(kind: str) -> str:
-    return visible(kind.replace("http_", "HTTP ").replace("_", " "))
+    found = [(visible(kind.replace("http_", "HTTP ").replace("_", " ")), count) for kind, count in (
+        kinds or Counter({name: counts[name] for name in _FAILED if counts[name]})).most_common()]
+    return found[0][0] if len(found) == 1 else listed([f"{kind} {count:,}" for kind, count in found], len(found))
 
 
 _RIGHTLY, _NEEDLESSLY = "refusal_accuracy", "refused_answerable"
@@ -127,7 +122,10 @@ def on_cost(table: Table, cost: CellCosts, tested: CellPairs | None) -> list[str
     known = [cell for cell in table.cells if cell.id in cost.of]
     if len(known) < 2 or len({round(cost.of[cell.id], 10) for cell in known}) == 1:
         return []
-    found = [_for_less(table, cost, tested), _range(known, cost)]
+    least, most = (end(known, key=lambda cell: cost.of[cell.id]) for end in (min, max))
+    found = [_for_less(table, cost, tested),
+             f"The dearest, {most.label}, takes {1 / cost.share(least, most):,.1f} times as much as the cheapest, "
+             f"{least.label}: {cost.words(cost.of[most.id])} against {cost.full(cost.of[least.id])}."]
     best = front(table, cost)
     if best:
         found.append(f"On the Pareto front, where no other cell has a higher mean for as little: "
@@ -148,12 +146,6 @@ def _for_less(table: Table, cost: CellCosts, tested: CellPairs | None) -> str:
     return (f"For {portion(cost.share(cell, best), f'the {cost.what}')}, {cost.words(cost.of[cell.id])} against "
             f"{cost.full(cost.of[best.id])}, {cell.label} is {abs(lower):z.2f} {'lower' if lower >= 0 else 'higher'} "
             f"than {best.label}: {kind} ({least.both_p}).")
-
-
-def _range(known: list[ReportCell], cost: CellCosts) -> str:
-    least, most = (end(known, key=lambda cell: cost.of[cell.id]) for end in (min, max))
-    return (f"The dearest, {most.label}, takes {1 / cost.share(least, most):,.1f} times as much as the cheapest, "
-            f"{least.label}: {cost.words(cost.of[most.id])} against {cost.full(cost.of[least.id])}.")
 
 
 _PLURAL = {"reasoning": "strategies", "model": "models", "condition": "conditions", "perturbation": "perturbations",
@@ -225,7 +217,7 @@ def _ahead(one: Stored, others: Sequence[str], names: Mapping[str, str]) -> list
         return []
     best = max(one["levels"], key=lambda level: level["mean"] or 0.0)["level"]
     beaten = [contrast for contrast in real if contrast["second"] == best]
-    told = min(beaten, key=_difference) if beaten else max(real, key=_difference)
+    told = (min if beaten else max)(beaten or real, key=lambda contrast: float(contrast["difference"]))
     level = [names.get(contrast["first"], contrast["first"]) for contrast in contrasts
              if contrast["second"] == best and not _real(contrast)]
     over = f"Over all {listed([_PLURAL.get(name, f'values of {name}') for name in others])} " if others else ""
@@ -242,10 +234,6 @@ def _upwards(contrast: Stored) -> Stored:
     low, high = (None if contrast[bound] is None else -contrast[bound] for bound in ("high", "low"))
     return {**contrast, "first": contrast["second"], "second": contrast["first"],
             "difference": -contrast["difference"], "low": low, "high": high}
-
-
-def _difference(contrast: Stored) -> float:
-    return float(contrast["difference"])
 
 
 _NAMED = 3

@@ -1,16 +1,18 @@
 """Statistics of two cells over the same questions, from stored scores alone."""
 from experiments.statistics.comparison import Comparison, bootstrap, compare, interval_of, of_shares
 from experiments.statistics.paired import Clusters, Pairs, clusters, pairs_of
-from experiments.statistics.power import (
-           ALPHA,
-           POWER,
-           assumed,
-           mcnemar_power,
-           planned,
-           smallest_by_error,
-           smallest_share,
+from experiments.statistics.testing import (
+    ALPHA,
+    POWER,
+    assumed,
+    holm,
+    mcnemar,
+    mcnemar_power,
+    permutation,
+    planned,
+    smallest_by_error,
+    smallest_share,
 )
-from experiments.statistics.testing import holm, mcnemar, permutation
 
 __all__ = ["ALPHA", "POWER", "Clusters", "Comparison", "Pairs", "assumed", "bootstrap", "clusters", "compare", "holm",
            "interval_of", "mcnemar", "mcnemar_power", "of_shares", "pairs_of", "permutation", "planned",

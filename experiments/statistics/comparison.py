@@ -21,8 +21,7 @@ from experiments.metrics.intervals import (
 from experiments.metrics.sample import RESAMPLES, Totals, resampled, together
 from experiments.metrics.scoring import ranges_of
 from experiments.statistics.paired import Pairs
-from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
-from experiments.statistics.testing import holm, mcnemar, permutations
+from experiments.statistics.testing import ALPHA, holm, mcnemar, permutations, smallest_by_error, smallest_share
 
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
@@ -106,7 +105,10 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
     for pairs, some, one in zip(all_pairs, finite, exact, strict=True):
         tested = _UNTESTED
         if some and one:
-            tested = _of_shares(pairs, many)
+            gained, lost = pairs.flips()
+            tested = _Tested(of_shares(gained, lost, pairs.n), mcnemar(gained, lost),
+                             smallest_share(pairs.n, (gained + lost) / pairs.n, many),
+                             tuple(wilson(share, pairs.n) for share in pairs.observed()))
         elif some:
             drawn, p = next(found)
             units = len(pairs.units.sums)
@@ -122,7 +124,7 @@ class _Tested(NamedTuple):
     interval: Interval
     p: float | None
     smallest: float | None
-    sides: tuple[Interval, Interval]
+    sides: Sequence[Interval]
 
 
 _UNTESTED = _Tested(NO_INTERVAL, None, None, (NO_INTERVAL, NO_INTERVAL))
@@ -147,13 +149,6 @@ def _compared(pairs: Pairs, exact: bool, found: _Tested) -> Comparison:
 
 def _rounded(value: float | None) -> float | None:
     return round(value, _DIGITS) if value is not None and math.isfinite(value) else None
-
-
-def _of_shares(pairs: Pairs, comparisons: int) -> _Tested:
-    gained, lost = pairs.flips()
-    smallest = smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons)
-    first, second = (wilson(share, pairs.n) for share in pairs.observed())
-    return _Tested(of_shares(gained, lost, pairs.n), mcnemar(gained, lost), smallest, (first, second))
 
 
 def _dz(pairs: Pairs) -> float | None:
