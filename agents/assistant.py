@@ -74,9 +74,7 @@ class Assistant:
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
                  checkpointer: Any = None, aids: Aids | None = None, strategies: Pair | None = None) -> None:
-        self.settings = settings
-        self.index = index
-        self.aids = aids or Aids()
+        self.settings, self.index, self.aids = settings, index, aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
         self.searcher = Searcher(WholeSearch(index, how), settings.k)
@@ -114,8 +112,7 @@ class Assistant:
         return on_judges(self.aids)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
-        """Answer one question, which goes on where a checkpointer keeps it under this thread; the outcome says how it
-        ended."""
+        """Answer one question, which goes on where a checkpointer keeps it under this thread."""
         return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:

@@ -145,11 +145,8 @@ class Cassette:
 
     @classmethod
     def open(cls, path: Path) -> Cassette:
-        """Check the cassette in a file.
-
-        Raises:
-            RunError: there is none, or it is damaged, of another version of ragbed, or larger than any.
-        """
+        """Check the cassette in a file. Raises RunError: there is none, or it is damaged, of another version of ragbed,
+        or larger than any."""
         reading = _Reading(path)
         deque(reading.rows(), 0)
         return cls(path, str(reading.head.get("ragbed")), reading.head["run"], reading.counts, reading.hash)

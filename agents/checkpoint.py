@@ -1,9 +1,8 @@
 """Questions that are saved after each step, to go on in another process.
 
 The state of a question is plain JSON, so a file of it needs neither a database nor a serialiser that could bring
-anything but data to life: it is written anew after each step, whole or not at all, and anyone can read it. LangGraph's
-own SQLite checkpointer keeps every version of the state, in three files; a server with many questions at once gives
-`Assistant.open` whichever checkpointer it likes.
+anything but data to life: it is written anew after each step, whole or not at all, and anyone can read it. A server
+with many questions at once gives `Assistant.open` a checkpointer of LangGraph's.
 
 A file may be a stranger's. What it holds is compared and replayed, never executed, opened or sent anywhere: strategies,
 retriever, index and model are named anew by whoever goes on with it.
@@ -97,8 +96,7 @@ def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def write_state(path: Path, state: State) -> None:
-    """Keep a state in a file, in the place of an earlier one, which stays where the new one cannot be written; that
-    raises SettingsError."""
+    """Keep a state in a file, in the place of an earlier one; that stays where SettingsError says that it cannot be."""
     text = json.dumps(state)
     try:
         write_atomically(path, json.dumps({"format": _FORMAT, "sha256": digest(text), "state": state}).encode())
@@ -133,11 +131,8 @@ def read_state(path: Path) -> State:
 
 
 def restore(play: Playback, results: Sequence[Mapping[str, Any]]) -> None:
-    """Bring a fresh playback to where the recorded results leave it, with what they used of its budget.
-
-    Raises:
-        RecipeMismatch: the recipe asks for something other than what was recorded, or the index lacks what was found.
-    """
+    """Bring a fresh playback to where the recorded results leave it, with what they used of its budget. Raises
+    RecipeMismatch: the recipe asks for something other than what was recorded, or the index lacks what was found."""
     for entry in results:
         node = "generate" if "asked" in entry else "search"
         wanted = [*map(search_hash, play.searches()), *map(play.runtime.key, play.calls())]

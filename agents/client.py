@@ -5,7 +5,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from agents.limits import CallClock, CallSlot, CallSlots
 from agents.refusals import IN_ONE, Way, Ways, is_overload, refusal
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One call that succeeded: requests sent, seconds from the first to the end, and what llama.cpp's server says about
-    its own speed."""
+    """One call that succeeded: requests sent, seconds from the first to the end, and llama.cpp's own `timings`."""
 
     reply: Reply
     attempts: int
@@ -57,15 +56,9 @@ class ModelClient:
     def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint | Address, price: Pricer,
                  limits: CallLimits, temperature: float | None = 0.0, effort: str | None = None,
                  context: Context | None = None) -> None:
-        self.name = name
-        self.identity = identity
-        self.limits = limits
-        self.context = context
-        self._temperature = temperature
-        self._effort = effort
-        self._served = served
-        self._endpoint = endpoint
-        self._price = price
+        self.name, self.identity, self.limits, self.context = name, identity, limits, context
+        self._temperature, self._effort = temperature, effort
+        self._served, self._endpoint, self._price = served, endpoint, price
         self._places = CallSlots(limits.concurrency, limits.seconds)
         self._connecting = asyncio.Lock()
         self._accepted = False
@@ -91,17 +84,19 @@ class ModelClient:
     @property
     def priced(self) -> bool:
         """Say whether it is known what its calls cost."""
-        return self._price(1000, 1000, 0) is not None
+        return self.price_of(1000, 1000) is not None
+
+    def price_of(self, prompt: int, completion: int) -> float | None:
+        """Return the price of so many tokens, in US dollars; None where it is not known."""
+        return self._price(prompt, completion, 0)
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
         """Return every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
         sent: dict[str, Any] = {"max_tokens": max_tokens}
         temperature = self._temperature
         if temperature is not None:
-            temperature = temperature if action.temperature is None else action.temperature
-            sent["temperature"] = temperature
-        effort = action.effort or self._effort
-        if effort is not None:
+            temperature = sent["temperature"] = temperature if action.temperature is None else action.temperature
+        if (effort := action.effort or self._effort) is not None:
             sent["reasoning_effort"] = effort
         if action.stop:
             sent["stop"] = list(action.stop)
@@ -118,8 +113,7 @@ class ModelClient:
         return sent
 
     async def ready(self) -> None:
-        """Load and start what has to be, so that the first question's clock does not pay for it; raise ModelError where
-        a local server does not start."""
+        """Load and start what has to be, so that the first question's clock does not pay; ModelError where it fails."""
         await self._connected()
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,
@@ -148,7 +142,14 @@ class ModelClient:
                 parameters = self.parameters(action, max_tokens, repeat)
                 return await self._persist(action, parameters, clock, place, progress, tell)
         except TimeoutError:
-            _late(question, loop.time(), self.limits.seconds, progress)
+            tries = f" after {progress.attempts} attempts" if progress.attempts > 1 else ""
+            last = f"; before that: {progress.last}" if progress.last else ""
+            if question is not None and loop.time() >= question:
+                when = tries if progress.attempts else " before the call was sent"
+                raise CallTimeout(f"the question's deadline passed{when}{last}", "timeout_question",
+                                  progress.attempts) from None
+            raise CallTimeout(f"no reply within the call's {self.limits.seconds:g} s{tries}{last}", "timeout_call",
+                              progress.attempts) from None
         finally:
             self._places.give_back(place)
 
@@ -191,7 +192,10 @@ class ModelClient:
                     raise failure
                 wait = retry_after(answer.headers)
                 if is_overload(answer.status, answer.body, wait):
-                    self._step_aside(failure, wait, clock, place, progress)
+                    progress.last = str(failure)
+                    stands = self._places.refused(place, wait)
+                    _check_time(failure, wait, stands, clock.left)
+                    clock.stand_still(stands)
                     continue
             except ConnectionError as error:
                 failure = CallError(f"{self.name}: no whole reply: {clean(str(error), at.key)}", "connection",
@@ -208,14 +212,6 @@ class ModelClient:
         if not reply.usage.prompt_tokens:
             self._ways.came_uncounted(way)
         return reply, timings(data)
-
-    def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: CallSlot,
-                    progress: _Progress) -> None:
-        """Let go of the place, as the server asks; raise the failure where it asks for more time than is left."""
-        progress.last = str(failure)
-        wait = self._places.refused(place, asked)
-        _check_time(failure, asked, wait, clock.left)
-        clock.stand_still(wait)
 
     async def _pause(self, failure: CallError, asked: float | None, clock: CallClock, progress: _Progress) -> None:
         """Wait before the next attempt; raise the failure where there is none, or no time for one."""
@@ -250,12 +246,3 @@ def _check_time(failure: CallError, asked: float | None, wait: float, left: floa
     if wait >= left:
         asks = f"; the server asks for {asked:.0f} s more" if asked else ""
         raise CallError(f"{failure}{asks}; {max(left, 0):.0f} s were left", failure.kind, failure.attempts)
-
-
-def _late(question: float | None, now: float, seconds: float, progress: _Progress) -> NoReturn:
-    tries = f" after {progress.attempts} attempts" if progress.attempts > 1 else ""
-    last = f"; before that: {progress.last}" if progress.last else ""
-    if question is not None and now >= question:
-        when = tries if progress.attempts else " before the call was sent"
-        raise CallTimeout(f"the question's deadline passed{when}{last}", "timeout_question", progress.attempts)
-    raise CallTimeout(f"no reply within the call's {seconds:g} s{tries}{last}", "timeout_call", progress.attempts)

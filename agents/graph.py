@@ -96,10 +96,8 @@ Result = TypeVar("Result")
 
 
 class State(TypedDict, total=False):
-    """State of the graph: given are `question`, optionally `id` and `options`; the rest it adds.
-
-    `made` marks what it was made with: see `agents.checkpoint.check_mark`.
-    """
+    """State of the graph: given are `question`, optionally `id` and `options`; the rest it adds. `made` marks what it
+    was made with: see `agents.checkpoint.check_mark`."""
 
     id: str
     made: Mapping[str, Any]

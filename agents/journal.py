@@ -54,16 +54,13 @@ class Journal:
     """
 
     def __init__(self, database: Database | None, mode: Mode = "record") -> None:
-        self.database = database
-        self.mode = mode
+        self.database, self.mode = database, mode
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._failed: dict[str, Failure] = {}
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
-        """Hold this while a call is made, so that an equal one of another cell waits and gets the same outcome.
-
-        Else the later of two outcomes would stand in the journal, and a replay would differ from the run.
-        """
+        """Hold this while a call is made, so that an equal one of another cell waits and gets the same outcome. Else
+        the later of two outcomes would stand in the journal, and a replay would differ from the run."""
         if self.database is None or self.mode == "live":
             return nullcontext()
         return self._turns.setdefault(key, asyncio.Lock())
@@ -114,7 +111,8 @@ class Journal:
         assert self.database is not None
         known = [json.loads(self.database.read("SELECT parameters FROM calls WHERE key = ?", (key,))[0][0])
                  for key in keys]
-        names, nearest = min(((_differing(one, parameters), one) for one in known), key=lambda pair: len(pair[0]))
+        names, nearest = min((([name for name in {**one, **parameters} if one.get(name) != parameters.get(name)], one)
+                              for one in known), key=lambda pair: len(pair[0]))
         if not names:
             return "its prompt is recorded, but of another model"
         told = ", ".join(f"{name}: recorded {nearest.get(name)!r:.80}, asked {parameters.get(name)!r:.80}"
@@ -136,10 +134,6 @@ class Journal:
             if room < 0:
                 break
         return sorted(prompts)
-
-
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def _common_prefix(one: str, other: str) -> int:
@@ -175,10 +169,7 @@ class Model:
     """
 
     def __init__(self, client: Client, journal: Journal, max_tokens: int, repeat: int = 0) -> None:
-        self.client = client
-        self.journal = journal
-        self.max_tokens = max_tokens
-        self.repeat = repeat
+        self.client, self.journal, self.max_tokens, self.repeat = client, journal, max_tokens, repeat
 
     def key(self, action: Generate) -> str:
         """Return the journal key of a call."""
@@ -196,19 +187,17 @@ class Model:
         async with self.journal.turn(key):
             if (known := self.journal.find(key)) is not None:
                 return CallOutcome(key, known, replayed=True)
-            asked = await self._made(key, action, deadline, tell)
+            try:
+                if self.journal.mode == "replay":
+                    raise self.journal.miss(key, action.messages, parameters)
+                done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
+                                                  deadline=deadline, tell=tell)
+            except CallError as error:
+                asked = CallOutcome(key, failure_of(error), error.attempts)
+            else:
+                asked = CallOutcome(key, done.reply, done.attempts)
             await self.journal.keep(key, action.messages, parameters, asked.outcome)
         return asked
-
-    async def _made(self, key: str, action: Generate, deadline: float, tell: Tell | None) -> CallOutcome:
-        try:
-            if self.journal.mode == "replay":
-                raise self.journal.miss(key, action.messages, self._parameters(action))
-            done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
-                                              deadline=deadline, tell=tell)
-        except CallError as error:
-            return CallOutcome(key, failure_of(error), error.attempts)
-        return CallOutcome(key, done.reply, done.attempts)
 
     def _limit(self, action: Generate) -> int:
         return action.max_tokens or self.max_tokens

@@ -150,7 +150,11 @@ class CallSlots:
         self.refusals += 1
         first = place.round == self._round
         if first:
-            self._decrease()
+            # Places that nobody used say nothing about what the server takes.
+            self._size = max(min(self._size, self._peak) / 2, 1.0)
+            self._peak = self._in_use
+            self._round += 1
+            self._in_a_row += 1
         if asked:
             # Jitter on top of what is asked, so that several processes do not come back at once.
             wait = asked + min(0.1 * back_off(self._in_a_row), 1.0)
@@ -160,13 +164,6 @@ class CallSlots:
             self._until = max(self._until, asyncio.get_running_loop().time() + wait)
         self.give_back(place)
         return wait
-
-    def _decrease(self) -> None:
-        # Places that nobody used say nothing about what the server takes.
-        self._size = max(min(self._size, self._peak) / 2, 1.0)
-        self._peak = self._in_use
-        self._round += 1
-        self._in_a_row += 1
 
     def _free(self) -> None:
         self._in_use -= 1
@@ -196,10 +193,8 @@ Item = TypeVar("Item")
 
 
 async def in_window(items: Iterable[Item], window: int, work: Callable[[Item], Awaitable[None]]) -> None:
-    """Work on all items, at most `window` at once; the next begins as soon as one is done.
-
-    What ends one ends them all, with its own error.
-    """
+    """Work on all items, at most `window` at once; the next begins as soon as one is done. What ends one ends them all,
+    with its own error."""
     left = iter(items)
 
     async def drain() -> None:

@@ -23,14 +23,11 @@ _ENOUGH = 5.0  # seconds for a child to end by itself
 
 
 class LocalServer:
-    """Serves one GGUF file on a random loopback port under a random key.
-
-    Starts with the first `address()`, and again whenever it is found dead then.
-    """
+    """Serves one GGUF file on a random loopback port under a random key. Starts with the first `address()`, and again
+    whenever it is found dead then."""
 
     def __init__(self, weights: Path, settings: LocalSettings) -> None:
-        self._weights = weights
-        self._settings = settings
+        self._weights, self._settings = weights, settings
         self._starting = asyncio.Lock()
         self._child: asyncio.subprocess.Process | None = None
         self._log: IO[bytes] | None = None
@@ -42,11 +39,8 @@ class LocalServer:
         return self._child.pid if self._child is not None else None
 
     async def address(self) -> Address:
-        """Return where the server listens; it is started where it does not run.
-
-        Raises:
-            ModelError: it does not start; the message ends with the last lines of its log.
-        """
+        """Return where the server listens; it is started where it does not run. Raises ModelError: it does not start;
+        the message ends with the last lines of its log."""
         async with self._starting:
             if self._at is None or self._child is None or self._child.returncode is not None:
                 await self.aclose()
@@ -86,7 +80,7 @@ class LocalServer:
         assert child.stdin is not None
         assert child.stdout is not None
         order = {"model": str(self._weights.resolve()), "key": key, "context": self._settings.context,
-                 "threads": self._settings.threads or _threads(), "parent": os.getpid()}
+                 "threads": self._settings.threads or max(processors() - 1, 1), "parent": os.getpid()}
         child.stdin.write(json.dumps(order).encode() + b"\n")
         await child.stdin.drain()
         line = await child.stdout.readline()
@@ -124,7 +118,3 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
     here = str(Path(__file__).resolve().parent.parent)
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))}
-
-
-def _threads() -> int:
-    return max(processors() - 1, 1)

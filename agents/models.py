@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agents import catalogue
-from agents.catalogue import HUB, check, found_on_disk, hub_place, sha256_of
+from agents.catalogue import HUB, check, hub_place, sha256_of
 from agents.client import ModelClient
 from agents.journal import Journal, Model
 from agents.relevance import RelevanceJudges
@@ -30,21 +30,13 @@ _SEARCHES = 512  # questions of such a strategy at once: their searches are made
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A named model.
+    """A named model."""
 
-    Attributes:
-        name: as the user wrote it; never holds a secret.
-        identity: what the journal knows it by: its served name, or `sha256:` and the weights' hash.
-        served: the name in the request body.
-        remote: where it is served; None for a local model.
-        weights: the local model's file; None where it is remote, or absent and not needed.
-    """
-
-    name: str
-    identity: str
-    served: str
-    remote: Address | None = None
-    weights: Path | None = None
+    name: str  # as the user wrote it; never holds a secret
+    identity: str  # what the journal knows it by: its served name, or `sha256:` and the weights' hash
+    served: str  # the name in the request body
+    remote: Address | None = None  # where it is served; None for a local model
+    weights: Path | None = None  # the local model's file; None where it is remote, or absent and not needed
 
 
 def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Target:
@@ -69,7 +61,7 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
             raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
         return _local(spec, Path(rest).expanduser(), known)
     if spec.startswith(HUB):
-        return _local(spec, hub_place(spec) if known else found_on_disk(spec), known)
+        return _local(spec, hub_place(spec, absent=bool(known)), known)
     return _catalogued(spec, calls)
 
 

@@ -62,11 +62,9 @@ class Chat(ChatOpenAI):
             return Response(got.status_code, got.headers, got.content)
 
     async def post_streamed(self, body: Mapping[str, Any], tell: Tell, key: str) -> Response:
-        """Send one body that asks for the reply in pieces: `tell` is told each, and they come back as one.
-
-        An error that is sent in the middle comes back as the status that it names, else 500. What is told does not
-        hold the server's key. Raises as `post`, and ValueError where a piece is not JSON.
-        """
+        """Send one body that asks for the reply in pieces: `tell` is told each, and they come back as one. An error
+        that is sent in the middle comes back as the status that it names, else 500. What is told does not hold the
+        server's key. Raises as `post`, and ValueError where a piece is not JSON."""
         with _named_errors():
             try:
                 got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body,

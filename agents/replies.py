@@ -29,8 +29,7 @@ class BadReply(ValueError):
 
 
 def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
-    """Return the reply that a parsed body holds, its text parsed where a schema was asked for; raise BadReply where
-    there is no message in it."""
+    """Return the reply that a parsed body holds, its text parsed if it `wants_object`; BadReply where there is none."""
     choices = data.get("choices") if isinstance(data, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -54,8 +53,8 @@ def parse_object(text: str) -> dict[str, Any] | None:
 def timings(data: Mapping[str, Any]) -> Mapping[str, float]:
     """Return what llama.cpp's server says about its own speed; empty elsewhere."""
     value = data.get("timings")
-    return {name: number for name, number in value.items() if isinstance(number, int | float)} \
-        if isinstance(value, dict) else {}
+    said = value.items() if isinstance(value, dict) else ()
+    return {name: number for name, number in said if isinstance(number, int | float)}
 
 
 def _text_of(content: Any) -> str:
@@ -146,8 +145,7 @@ class Assembly:
     """
 
     def __init__(self, tell: Tell, key: str) -> None:
-        self._tell = tell
-        self._key = key if is_secret(key) else ""
+        self._tell, self._key = tell, key if is_secret(key) else ""
         self._texts: dict[str, list[str]] = {}
         self._held: dict[str, str] = {}
         self._calls: list[dict[str, Any]] = []

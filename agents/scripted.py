@@ -75,15 +75,13 @@ class Scripted:
             lines for all calls in order; or a function of the call. Where a call asks for fields, a line is their JSON.
         library: by query, the texts that it finds; those under `""` are found by every other query. Or the texts that
             every search finds; or a function of the search that returns chunks.
-        limits: of a question.
-        calls: all calls that were made.
         rounds: the queries of all searches, those made together in one list.
     """
 
     replies: Mapping[str, ScriptedLine | list[ScriptedLine]] | list[ScriptedLine] | Callable[[Generate], ScriptedLine]
     library: Mapping[str, Sequence[str]] | Sequence[str] | Callable[[Search], Sequence[Chunk]] = ()
-    limits: Limits = field(default_factory=Limits)
-    calls: list[Generate] = field(default_factory=list)
+    limits: Limits = field(default_factory=Limits)  # of a question
+    calls: list[Generate] = field(default_factory=list)  # all calls that were made
     rounds: list[list[str]] = field(default_factory=list)
 
     def play(self, reasoning: str | Mapping[str, Any] | Reasoning, question: str = "Where was it built?",
@@ -126,12 +124,9 @@ class Scripted:
         if callable(self.library):
             return list(map(self.library, searches))
         library = self.library if isinstance(self.library, Mapping) else {"": self.library}
-        return [list(map(_chunk, library.get(search.query, library.get("", ()))))[:search.k] for search in searches]
-
-
-def _chunk(text: str) -> Chunk:
-    name = digest(text)[:12]
-    return Chunk(name, name, "plain", 0, len(text), text)
+        found = [library.get(search.query, library.get("", ()))[:search.k] for search in searches]
+        return [[Chunk(digest(text)[:12], digest(text)[:12], "plain", 0, len(text), text) for text in texts]
+                for texts in found]
 
 
 def answering(call: Generate, text: str, refused: bool = False) -> Reply:

@@ -77,8 +77,7 @@ class Searches:
         self._database, self._reads = database, mode != "live"
 
     def taken(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
-        """Return what is kept for the request, else what is made now and kept; raise the ReplayMiss of `miss` where
-        nothing is kept, and nothing is there to make it with."""
+        """Return what is kept for the request, else what is made now and kept; where neither can be, raise a `miss`."""
         known = self.find(request)
         if known is None:
             if make is None:
@@ -164,8 +163,7 @@ class KeptSearches(Generic[Asked]):
 
 @dataclass(slots=True)
 class SearchTimes:
-    """Queries and seconds that a retriever's searches took: the first, which loads and builds what it needs, and those
-    after it."""
+    """Queries and seconds of a retriever's first search, which loads what it needs, and of those after it."""
 
     first: float | None = None
     alone: int = 0
@@ -215,8 +213,12 @@ class Searcher(Generic[Asked]):
         if key in self._found:
             return self._found[key]
         if key not in self._asked:
-            if (known := self._look_up(query, k)) is not None:
-                return self._found.setdefault(key, known)
+            if self._kept:
+                request = self._kept.request(query, k)
+                if (found := self._kept.searches.find(request)) is not None:
+                    return self._found.setdefault(key, list(found.hits))
+                if self.retriever is None:
+                    raise miss(request, self._kept.name)
             self._waiting.append(query)
             self._asked[key] = asyncio.create_task(self._search(query, k))
         return await asyncio.shield(self._asked[key])
@@ -231,13 +233,6 @@ class Searcher(Generic[Asked]):
             return [hit.chunk for hit in await self.hits(Within(scope, action.query), action.k or self.k)]
 
         return search
-
-    def _look_up(self, query: Asked, k: int) -> list[Hit] | None:
-        request = self._kept.request(query, k) if self._kept else {}
-        found = self._kept.searches.find(request) if self._kept else None
-        if found is None and self.retriever is None:
-            raise miss(request, self._kept.name if self._kept else "nothing")
-        return None if found is None else list(found.hits)
 
     async def _search(self, query: Asked, k: int) -> list[Hit]:
         async with self._turn:

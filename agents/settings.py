@@ -117,11 +117,9 @@ _CHARACTERS = 8  # of an unspaced script, that the longest usual tokens hold
 
 
 def least_tokens(text: str) -> int:
-    """Count tokens so that no usual tokeniser stays below: nothing is counted twice, or by its length.
-
-    One for each word between spaces that has a letter or digit, since tokens do not reach over spaces; one for every
-    eight characters of scripts without spaces. English has about 1.3 times as many, Chinese about six times.
-    """
+    """Count tokens so that no usual tokeniser stays below: nothing is counted twice, or by its length. One for each
+    word between spaces that has a letter or digit, since tokens do not reach over spaces; one for every eight
+    characters of scripts without spaces. English has about 1.3 times as many, Chinese about six times."""
     words = len(_WORD.findall(text))
     unspaced = 0 if text.isascii() else sum(map(len, _UNSPACED.findall(text)))
     return max(words, unspaced // _CHARACTERS)
@@ -132,12 +130,11 @@ class Context:
     """A model's context.
 
     Attributes:
-        tokens: that prompt and reply may have together.
         whole_reply: whether a prompt is refused that leaves less than the reply may take, as servers with a stated
             context do; llama.cpp's replies with what is left.
     """
 
-    tokens: int
+    tokens: int  # that prompt and reply may have together
     whole_reply: bool = True
 
     def room(self, reply: int) -> int:

@@ -7,10 +7,8 @@ A question is given as `{"question": "..."}`. The server keeps its state after e
 before or after any, and gone on with from there. Events of `agents.graph`, tokens included, come with the stream
 mode `custom`.
 
-Environment: `RAGBED_INDEX` (an index folder, needed), and by their names in `AssistantSettings` `RAGBED_MODEL`,
-`RAGBED_REASONING`, `RAGBED_RETRIEVAL`, `RAGBED_RULES`, `RAGBED_ANSWER_FORMAT`, `RAGBED_FRAMING`, `RAGBED_K`,
-`RAGBED_RETRIEVER`, `RAGBED_WHERE`, `RAGBED_LIMITS`, `RAGBED_CALLS`; what is more than a name is YAML, as in
-`RAGBED_RETRIEVER='{kind: reranked, of: bm25}'`.
+Environment: `RAGBED_INDEX`, an index folder, and `RAGBED_NAME` for every other name in `AssistantSettings`; what is
+more than a name is YAML, as in `RAGBED_RETRIEVER='{kind: reranked, of: bm25}'`.
 """
 from __future__ import annotations
 

@@ -41,26 +41,19 @@ class DecisionStep:
 
 @dataclass(frozen=True, slots=True)
 class GenerateStep:
-    """One model call as it was sent and answered.
-
-    Attributes:
-        key: the call's journal key.
-        shown: the evidence numbers that the messages showed.
-        gathering: whether the retrieval strategy made it.
-        tool_calls: that the reply asks for, as the server sent them.
-    """
+    """One model call as it was sent and answered."""
 
     purpose: str
-    key: str
+    key: str  # the call's journal key
     messages: tuple[Message, ...]
-    shown: tuple[int, ...]
+    shown: tuple[int, ...]  # the evidence numbers that the messages showed
     text: str
     reasoning: str
     finish_reason: str
     usage: Usage
     failure: Failure | None = None
-    tool_calls: tuple[Mapping[str, Any], ...] = ()
-    gathering: bool = False
+    tool_calls: tuple[Mapping[str, Any], ...] = ()  # that the reply asks for, as the server sent them
+    gathering: bool = False  # whether the retrieval strategy made it
 
 
 Step = SearchStep | GenerateStep | DecisionStep
@@ -87,32 +80,25 @@ class Answer:
     """The end of one question.
 
     Attributes:
-        text: the final answer with its citations; empty where there is none.
-        cited: evidence numbers cited and shown, in order of first mention.
-        invalid_citations: numbers cited that no prompt of the reasoning strategy showed.
         tagged: whether the answer stood in its tags or fields; None where none were asked for, or no reply to read.
-        notes: short tags, such as `no_sub_questions`, `cut`.
-        evidence: all that was found, in the order in which it was found.
         shown: the evidence numbers that the reasoning strategy's prompts showed, those of the last prompt of an answer
             first and in its order; of what was only gathered, all of it, best first. What was found and dropped, or
             stood in a prompt of the retrieval strategy alone, is not among them.
-        usage: as recorded, whether or not it was paid this time.
-        figures: what the strategy measured on its way, by name.
     """
 
     outcome: Outcome
-    text: str
+    text: str  # the final answer with its citations; empty where there is none
     refused: bool
-    cited: tuple[int, ...]
-    invalid_citations: tuple[int, ...]
-    evidence: Evidence
+    cited: tuple[int, ...]  # evidence numbers cited and shown, in order of first mention
+    invalid_citations: tuple[int, ...]  # numbers cited that no prompt of the reasoning strategy showed
+    evidence: Evidence  # all that was found, in the order in which it was found
     trace: tuple[Step, ...]
-    usage: Usage
+    usage: Usage  # as recorded, whether or not it was paid this time
     tagged: bool | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # short tags, such as `no_sub_questions`, `cut`
     failure: Failure | None = None
     cost: Cost = Cost()
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)  # what the strategy measured on its way, by name
     shown: tuple[int, ...] = ()
 
     @property
@@ -197,10 +183,8 @@ def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
 
 
 def wire_message(message: Message) -> dict[str, Any]:
-    """Return a message as chat completions have it; what only tools need stands there only where they are used.
-
-    A message that calls tools and says nothing has no content: some servers refuse an empty one.
-    """
+    """Return a message as chat completions have it; what only tools need stands there only where they are used. A
+    message that calls tools and says nothing has no content: some servers refuse an empty one."""
     sent: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         sent |= {"content": message.content or None, "tool_calls": list(message.tool_calls)}
@@ -222,10 +206,8 @@ def reply_from_json(fields: Mapping[str, Any]) -> Reply:
 
 
 def without_key(reply: Reply, key: str) -> Reply:
-    """Return the reply with `[key]` where the server echoed its key, plainly or escaped as in JSON.
-
-    This is the one place where replies lose it: the parts of each text are joined by now, and nothing is stored yet.
-    """
+    """Return the reply with `[key]` where the server echoed its key, plainly or escaped as in JSON. This is the one
+    place where replies lose it: the parts of each text are joined by now, and nothing is stored yet."""
     text = json.dumps(outcome_to_json(reply), ensure_ascii=False)
     hidden = text
     for shown in (json.dumps(key)[1:-1], key):

@@ -30,8 +30,7 @@ def opening(task: Task, instruction: str, evidence: Evidence, thinks: bool = Tru
 
 
 def inquiry(task: Task, instruction: str, evidence: Evidence, purpose: str, rules: bool = False) -> Generate:
-    """Return a call that begins a conversation like `opening`, and asks for no answer yet; `rules` shows rules and
-    exemplars."""
+    """Return a call that begins like `opening`, with rules and exemplars if `rules`, and asks for no answer yet."""
     first = first_message(task, evidence, instruction, rules, form=form_named(task), later=True)
     return Generate((system_message(), first), purpose, numbers(task, evidence))
 
@@ -65,11 +64,9 @@ def form_of(task: Task, thinks: bool = True) -> str:
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:
-    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer`, `citations`, as the rules say.
-
-    Every field is required and no other allowed, as OpenAI's structured outputs demand. Servers write fields in their
-    order: whether to refuse is decided before there is an answer to stand by.
-    """
+    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer`, `citations`, as the rules say. Every
+    field is required and no other allowed, as OpenAI's structured outputs demand. Servers write fields in their order:
+    whether to refuse is decided before there is an answer to stand by."""
     fields: dict[str, Any] = {"reasoning": {"type": "string"}} if thinks else {}
     if task.rules == "grounded":
         fields["refused"] = {"type": "boolean"}
@@ -87,18 +84,18 @@ _FINAL = re.compile(r"[*_]{0,3}(?:(?:the )?final )?answer[*_]{0,3} ?[:：][*_]{0
 
 
 def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
-    """Read the answers to the sub-questions 1 to `count` from a reply, None for each that has no line of the form.
-
-    A line is `Sub-answer N: ...`, with or without emphasis or a list mark. Of two lines with one number the last
-    counts. A number out of range is nobody's, and what stands in `<think>` is no line.
-    """
+    """Read the answers to the sub-questions 1 to `count` from a reply, None for each that has no line of the form. A
+    line is `Sub-answer N: ...`, with or without emphasis or a list mark. Of two lines with one number the last counts.
+    A number out of range is nobody's, and what stands in `<think>` is no line."""
     lines = _LINE.findall(outside_think(text))
     found = {int(number): _TAG.split(answer, maxsplit=1)[0].strip(" \t\r*_") for number, answer in lines}
     return tuple(found.get(number) or None for number in range(1, count + 1))
 
 
-def without_sub_answers(draft: Draft) -> Draft:
-    """Return the draft with its final answer alone, without sub-answers, and what that cites and refuses."""
+def without_sub_answers(draft: Draft, task: Task) -> Draft:
+    """Return the draft with its final answer alone where sub-answers are asked for too."""
+    if not task.with_sub_answers:
+        return draft
     text = _LINE.sub("", draft.text).strip() if _LINE.search(draft.text) else draft.text
     named = _FINAL.match(text)
     text = text[named.end():].strip() if named else text

@@ -8,8 +8,7 @@ does not name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 
 from strategies.normalising import EDGE, by_text, plain
@@ -109,21 +108,36 @@ def _line(said: str, start: int, options: Options) -> str:
     return line if ended or end >= len(said) else ""
 
 
-@dataclass(frozen=True, slots=True)
 class _Forms:
     """The forms of one set of labels."""
 
-    labels: Mapping[str, str]
-    declares: re.Pattern[str]
-    following: re.Pattern[str]
-    line: re.Pattern[str]
-    judged: re.Pattern[str]
-    begins: re.Pattern[str]
-    names: re.Pattern[str]
-    concludes: re.Pattern[str]
-    contrasts: re.Pattern[str]
-    right: re.Pattern[str]
-    bracketed: re.Pattern[str]
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        keys = [plain(label) for label in labels]
+        folded = [key.casefold() for key in keys]
+        known = {key.casefold(): label for key, fold_, label in zip(keys, folded, labels, strict=True)
+                 if folded.count(fold_) == 1}
+        self.labels = known | dict(zip(keys, labels, strict=True))
+        any_ = "(?:" + "|".join(map(re.escape, sorted(keys, key=len, reverse=True))) + f")(?![{EDGE}])"
+        one = any_.replace("?:", "?P<label>", 1)
+        either = re.MULTILINE | re.IGNORECASE
+        self.declares = re.compile(f"{_DECLARES}{_OPEN}{one}", either)
+        self.following = re.compile(rf"{_CLOSE}(?:,? ?(?:or|and|및|또는|或|和)|[,/&])? ?{_OPEN}{one}{_CLOSE}"
+                                    r"(?:$|[.,;!/&]|or\b|and\b)", either)
+        self.line = re.compile(rf"^{_OPEN}{one}{_CLOSE}{_ENDING}[.,:;!。]?{_CLOSE}$", either)
+        self.judged = re.compile(
+            rf"(?:^|(?<=[.,;!?] )){_OPEN}{one}(?:[)\]}}]?[.:]|[)\]}}]| [-–=]) ?(?:(?P<yes>{_YES})|{_NO})"
+            rf"(?= ?(?:[.,;:!。]|$|(?:because|since|as)\b|[(\[]?{any_}[)\].:]))", either)
+        self.begins = re.compile(
+            rf"^[(\[{{<'\"]{{0,3}}{one}(?:[)\]}}>'\"]{{1,3}}[.:]?|[.:、,;](?=[^!-~]|$)|(?= [-–] ))", either)
+        self.names = re.compile(_NAMES + _OPEN + one, either)
+        self.concludes = re.compile(rf"(?i:{_CONCLUDES}){_OPEN}{one}(?={_CLOSE}[.!]?{_CLOSE}$)", re.MULTILINE)
+        self.contrasts = re.compile(
+            rf"(?:(?i:(?<![a-z])not ){_OPEN}{any_}{_CLOSE}(?:,?(?i: but (?:rather |it is )?)|[.;] )"
+            rf"|不是{_OPEN}{any_}{_CLOSE},? ?而?(?:应该|應該|应|應)?是"
+            rf"|{any_}{_CLOSE}번?[이가]? ?아니[라고],? ?)"
+            rf"{_OPEN}{one}(?={_CLOSE}(?:{_ENDING}[.!。]?{_CLOSE}$|,?(?i: since| because)))", re.MULTILINE)
+        self.right = re.compile(rf"(?i:{_BEFORE_RIGHT})[(\[]?{one}[)\]]?(?i:{_RIGHT})", re.MULTILINE)
+        self.bracketed = re.compile(rf"[(\[{{]{one}[)\]}}]", re.MULTILINE)
 
     def label(self, text: str) -> str | None:
         return self.labels.get(text) or self.labels.get(text.casefold())
@@ -189,31 +203,4 @@ def _stands(said: str, found: re.Match[str], after_name: bool = False) -> bool:
     return label.isupper() and (after_name or word[1].lower() in _NEVER_AFTER_AN_ARTICLE)
 
 
-@lru_cache(maxsize=64)
-def _forms(labels: tuple[str, ...]) -> _Forms:
-    keys = [plain(label) for label in labels]
-    folded = [key.casefold() for key in keys]
-    known = {key: label for key, fold_, label in zip(keys, folded, labels, strict=True) if folded.count(fold_) == 1}
-    known = {key.casefold(): label for key, label in known.items()} | dict(zip(keys, labels, strict=True))
-    any_ = "(?:" + "|".join(map(re.escape, sorted(keys, key=len, reverse=True))) + f")(?![{EDGE}])"
-    one = any_.replace("?:", "?P<label>", 1)
-
-    def of(pattern: str, any_case: bool = True) -> re.Pattern[str]:
-        return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if any_case else 0))
-
-    return _Forms(
-        labels=known, declares=of(f"{_DECLARES}{_OPEN}{one}"),
-        following=of(rf"{_CLOSE}(?:,? ?(?:or|and|및|또는|或|和)|[,/&])? ?{_OPEN}{one}{_CLOSE}"
-                     r"(?:$|[.,;!/&]|or\b|and\b)"),
-        line=of(rf"^{_OPEN}{one}{_CLOSE}{_ENDING}[.,:;!。]?{_CLOSE}$"),
-        judged=of(rf"(?:^|(?<=[.,;!?] )){_OPEN}{one}(?:[)\]}}]?[.:]|[)\]}}]| [-–=]) ?(?:(?P<yes>{_YES})|{_NO})"
-                  rf"(?= ?(?:[.,;:!。]|$|(?:because|since|as)\b|[(\[]?{any_}[)\].:]))"),
-        begins=of(rf"^[(\[{{<'\"]{{0,3}}{one}(?:[)\]}}>'\"]{{1,3}}[.:]?|[.:、,;](?=[^!-~]|$)|(?= [-–] ))"),
-        names=of(_NAMES + _OPEN + one),
-        concludes=of(rf"(?i:{_CONCLUDES}){_OPEN}{one}(?={_CLOSE}[.!]?{_CLOSE}$)", False),
-        contrasts=of(rf"(?:(?i:(?<![a-z])not ){_OPEN}{any_}{_CLOSE}(?:,?(?i: but (?:rather |it is )?)|[.;] )"
-                     rf"|不是{_OPEN}{any_}{_CLOSE},? ?而?(?:应该|應該|应|應)?是"
-                     rf"|{any_}{_CLOSE}번?[이가]? ?아니[라고],? ?)"
-                     rf"{_OPEN}{one}(?={_CLOSE}(?:{_ENDING}[.!。]?{_CLOSE}$|,?(?i: since| because)))", False),
-        right=of(rf"(?i:{_BEFORE_RIGHT})[(\[]?{one}[)\]]?(?i:{_RIGHT})", False),
-        bracketed=of(rf"[(\[{{]{one}[)\]}}]", False))
+_forms = lru_cache(maxsize=64)(_Forms)

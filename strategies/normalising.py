@@ -28,11 +28,9 @@ _WITHOUT_PUNCTUATION = _Kept()
 
 @lru_cache(maxsize=256)
 def normalize_answer(text: str) -> str:
-    """Return the text in lower case and NFKC, without punctuation and articles, with single spaces.
-
-    HotpotQA's normalisation (Yang et al., 2018), with Unicode punctuation treated as ASCII's is: removed, not
-    replaced by a space. One thing is ours: a text of nothing but articles keeps them, since it may be the option `A`.
-    """
+    """Return the text in lower case and NFKC, without punctuation and articles, with single spaces. HotpotQA's
+    normalisation (Yang et al., 2018), with Unicode punctuation treated as ASCII's is: removed, not replaced by a space.
+    One thing is ours: a text of nothing but articles keeps them, since it may be the option `A`."""
     kept = unicodedata.normalize("NFKC", text).lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split() or kept.split())
 
@@ -64,11 +62,9 @@ def plain(text: str) -> str:
 
 
 def by_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
-    """Return the label of the one option that the text equals, begins with as a clause, or, being short, holds.
-
-    Short is at most three times the option's length, or ten words. A text that denies something, or calls the option
-    wrong, names no option by holding it.
-    """
+    """Return the label of the one option that the text equals, begins with as a clause, or, being short, holds. Short
+    is at most three times the option's length, or ten words. A text that denies something, or calls the option wrong,
+    names no option by holding it."""
     spaced = _light(said)
     lights = [(label, _light(text)) for label, text in options]
     for ours, theirs in ((spaced, lights), (fold(said), [(label, fold(text)) for label, text in options])):

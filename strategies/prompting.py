@@ -49,11 +49,9 @@ def without_turns(text: str) -> str:
 
 
 def framed(content: str, framing: Framing) -> str:
-    """Return what a document says, as it is shown between the marks.
-
-    Nothing in it ends the documents, begins another one with a number of its own, passes for a turn of the
-    conversation, or for tags of the answer: the first character of each becomes `(`.
-    """
+    """Return what a document says, as it is shown between the marks. Nothing in it ends the documents, begins another
+    one with a number of its own, passes for a turn of the conversation, or for tags of the answer: the first character
+    of each becomes `(`."""
     if framing == "none":
         return content
     content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
@@ -71,8 +69,7 @@ def template(name: str) -> str:
 
 
 def fill(name: str, **fields: str) -> str:
-    """Fill in the fields of a template; KeyError where one is missing from `fields`, or given and not in the
-    template."""
+    """Fill in the fields of a template; KeyError where one is missing, or given and not in the template."""
     return fill_text(template(name), name, fields)
 
 
@@ -85,11 +82,9 @@ def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
 
 
 def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
-    """Fill in fields that strangers wrote, each between marks such as `<passage>` on lines of their own.
-
-    No mark of the text begins or ends in a field, such as `</passage>` in a passage, which would put what follows it
-    among the instructions: its `<` becomes `(`, in any case and spacing. Nothing in it begins a turn either.
-    """
+    """Fill in fields that strangers wrote, each between marks such as `<passage>` on lines of their own. No mark of the
+    text begins or ends in a field, such as `</passage>` in a passage, which would put what follows it among the
+    instructions: its `<` becomes `(`, in any case and spacing. Nothing in it begins a turn either."""
     marks = marks_of(text)
     inside = {field: without_turns(value) for field, value in fields.items()}
     return fill_text(text, name, {field: marks.sub("(", value) for field, value in inside.items()} if marks else inside)

@@ -15,11 +15,8 @@ thousand samples may each decide several times before the next call."""
 
 
 def actions_of(asked: Any) -> list[Action]:
-    """Return what a recipe asks for as a list.
-
-    Raises:
-        RecipeFailed: it is neither one search or call nor several of one kind, or lacks what they need.
-    """
+    """Return what a recipe asks for as a list. Raises RecipeFailed: it is neither one search or call nor several of one
+    kind, or lacks what they need."""
     actions = asked if isinstance(asked, list) else [asked]
     if {type(one) for one in actions} not in ({Search}, {Generate}):
         raise RecipeFailed(f"the strategy yielded {asked!r:.60}: something other than searches or calls, or searches "

@@ -58,10 +58,8 @@ def outside_think(text: str) -> str:
 
 
 def read_citations(text: str) -> tuple[int, ...]:
-    """Read the cited numbers in order of first mention, from `[1]`, `[1, 2]` and `[1-3]`.
-
-    A range that runs backwards or over more than 100 numbers counts as its two ends.
-    """
+    """Read the cited numbers in order of first mention, from `[1]`, `[1, 2]` and `[1-3]`. A range that runs backwards
+    or over more than 100 numbers counts as its two ends."""
     seen: dict[int, None] = {}
     for bracket in _CITATION.findall(text):
         for first, last in _RANGE.findall(bracket):
@@ -72,10 +70,8 @@ def read_citations(text: str) -> tuple[int, ...]:
 
 
 def strip_citations(text: str) -> str:
-    """Return the text without its citation brackets and the space before each.
-
-    Brackets that are the whole text are the answer itself, such as the list `[3, 7]`, and stay.
-    """
+    """Return the text without its citation brackets and the space before each. Brackets that are the whole text are the
+    answer itself, such as the list `[3, 7]`, and stay."""
     return _SPACED_CITATION.sub("", text).strip() or text.strip()
 
 

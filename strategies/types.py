@@ -57,37 +57,29 @@ class Generate:
     """Ask the model.
 
     Attributes:
-        purpose: a word for the trace: `answer`, `decompose`, `solve`.
-        shown: the evidence numbers that the messages show.
-        schema: a JSON Schema that the reply must fit, or None.
         tool_choice: `none` lets none be called, and still shows the tools that a conversation began with.
         temperature, max_tokens, effort: None means what the settings say. The effort is that of reasoning models.
-        sample: which of several draws with equal parameters this is.
-        see_failure: True where the recipe wants to be sent the failure of the call instead of ending.
-        gathering: whether the retrieval strategy makes it: the answer does not rest on what it shows.
     """
 
     messages: tuple[Message, ...]
-    purpose: str
-    shown: tuple[int, ...] = ()
-    schema: Mapping[str, Any] | None = None
+    purpose: str  # a word for the trace: `answer`, `decompose`, `solve`
+    shown: tuple[int, ...] = ()  # the evidence numbers that the messages show
+    schema: Mapping[str, Any] | None = None  # a JSON Schema that the reply must fit, or None
     tools: tuple[Mapping[str, Any], ...] = ()
     tool_choice: Literal["auto", "none"] = "auto"
-    sample: int = 0
+    sample: int = 0  # which of several draws with equal parameters this is
     temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
-    see_failure: bool = False
+    see_failure: bool = False  # True where the recipe wants to be sent the failure of the call instead of ending
     effort: str | None = None
-    gathering: bool = False
+    gathering: bool = False  # whether the retrieval strategy makes it: the answer does not rest on what it shows
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a recipe decided, for the trace and for those who watch: yielded alone, answered with None.
-
-    `what` is a word or two, such as `searches again`, and `why` a short line for a reader.
-    """
+    """What a recipe decided, for the trace and for those who watch: yielded alone, answered with None. `what` is a word
+    or two, such as `searches again`, and `why` a short line for a reader."""
 
     what: str
     why: str = ""
@@ -139,32 +131,24 @@ class Draft:
     """What a recipe ends with.
 
     Attributes:
-        text: the final answer with its citations, or the refusal.
-        cited: evidence numbers in order of first mention, as read from `text` or the structured reply.
-        refused: whether the reply refuses to answer.
-        well_formed: False where the reply holds no answer at all.
-        tagged: whether the answer stood in its tags or fields; None where the strategy asked for neither.
-        notes: short tags for the record, such as `no_sub_questions` or `cut`.
         gathered: the numbers of the evidence, best first, where the recipe asks for no answer to it; else None.
         figures: what the strategy measured, by name, such as `agreement`; kept in the record, averaged like scores.
     """
 
-    text: str
-    cited: tuple[int, ...]
-    refused: bool
-    well_formed: bool
-    tagged: bool | None
-    notes: tuple[str, ...] = ()
+    text: str  # the final answer with its citations, or the refusal
+    cited: tuple[int, ...]  # evidence numbers in order of first mention, as read from `text` or the structured reply
+    refused: bool  # whether the reply refuses to answer
+    well_formed: bool  # False where the reply holds no answer at all
+    tagged: bool | None  # whether the answer stood in its tags or fields; None where the strategy asked for neither
+    notes: tuple[str, ...] = ()  # short tags for the record, such as `no_sub_questions` or `cut`
     gathered: tuple[int, ...] | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:
-        """Read answer, citations and refusal from the structured reply where there is one, else from the tags.
-
-        The form is what was asked for: answer tags, the fields of a schema, or neither. Fields that did not come, and a
-        reply cut before its answer tag, are not well-formed; a whole reply without tags may be an answer.
-        """
+        """Read answer, citations and refusal from the structured reply where there is one, else from the tags. The form
+        is what was asked for: answer tags, the fields of a schema, or neither. Fields that did not come, and a reply
+        cut before its answer tag, are not well-formed; a whole reply without tags may be an answer."""
         cut = reply.finish_reason == "length"
         notes = (*notes, "cut") if cut else notes
         if isinstance(reply.parsed, Mapping):  # what the answer cites in brackets counts too
@@ -215,32 +199,25 @@ class Task:
     """What a strategy sees of a question: never gold.
 
     Attributes:
-        options: `(label, text)` pairs of a multiple-choice question.
-        separators: False where chunks are shown without numbers, joined by a blank line.
-        sub_questions: shown, numbered, with the question.
-        with_sub_answers: whether the reply is to answer each of them too, in lines before its final answer.
-        about: what the documents are, such as a novel's title and author; shown under `closed-book` alone.
-        brief: whether the rules ask for a final answer of a few words.
         answer_format: how the final answer is asked for where a strategy leaves that open: by tags or a JSON Schema.
         framing: how documents are set apart: between marks, with the rule that they instruct nothing, or not at all.
-        placed: whether the evidence is placed beforehand: every search finds the same.
     """
 
     id: str
     question: str
     retrieval: Retrieval
     rules: Rules = "grounded"
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = ()  # `(label, text)` pairs of a multiple-choice question
     layout: Layout = "documents_first"
-    separators: bool = True
-    sub_questions: tuple[str, ...] = ()
-    with_sub_answers: bool = False
-    about: str = ""
-    brief: bool = False
+    separators: bool = True  # False where chunks are shown without numbers, joined by a blank line
+    sub_questions: tuple[str, ...] = ()  # shown, numbered, with the question
+    with_sub_answers: bool = False  # whether the reply is to answer each of them too, in lines before its final answer
+    about: str = ""  # what the documents are, such as a novel's title and author; shown under `closed-book` alone
+    brief: bool = False  # whether the rules ask for a final answer of a few words
     exemplars: tuple[Exemplar, ...] = ()
     answer_format: AnswerFormat = "tags"
     framing: Framing = "marked"
-    placed: bool = False
+    placed: bool = False  # whether the evidence is placed beforehand: every search finds the same
     seed: int = 0
 
     @property
@@ -265,10 +242,8 @@ class Task:
 
 def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
            came: Callable[[Any, Any], None] = lambda asked, result: None) -> Generator[Any, Any, End]:
-    """Play a recipe inside another one to its end, and return what it returns.
-
-    Whatever it asks for, each of a list alone, goes out as `rewrite` returns it; `came` is told that and its result.
-    """
+    """Play a recipe inside another one to its end, and return what it returns. Whatever it asks for, each of a list
+    alone, goes out as `rewrite` returns it; `came` is told that and its result."""
     with contextlib.closing(recipe):
         result: Any = None
         while True:

@@ -42,17 +42,11 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function
 
 @dataclass(frozen=True, slots=True)
 class PromiseVerdict:
-    """The verdict on one promise.
+    """The verdict on one promise."""
 
-    Attributes:
-        name: of `PROMISES`.
-        passed: None where it broke another one before this could be seen.
-        detail: one line: where it is broken, or what was played.
-    """
-
-    name: str
-    passed: bool | None
-    detail: str
+    name: str  # of `PROMISES`
+    passed: bool | None  # None where it broke another one before this could be seen
+    detail: str  # one line: where it is broken, or what was played
 
 
 def check(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:

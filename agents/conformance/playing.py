@@ -30,17 +30,15 @@ class Examined:
     """What came of all plays.
 
     Attributes:
-        problems: promises that were broken, each with where.
         asked: by play, each action and the end, in words and as a hash.
         calls, searches: the most of any play.
-        reached: promises that plays came far enough to show kept.
     """
 
-    problems: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)  # promises that were broken, each with where
     asked: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     calls: int = 0
     searches: int = 0
-    reached: list[str] = field(default_factory=list)
+    reached: list[str] = field(default_factory=list)  # promises that plays came far enough to show kept
 
 
 def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> Examined:

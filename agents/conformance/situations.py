@@ -26,14 +26,12 @@ class Situation:
     Attributes:
         finds: what searches find: some of five documents, by the query; the same ones always, as where evidence is
             placed beforehand; a new one each time, without end; or nothing.
-        changes: of the task.
-        models: how many of `MODELS` it is played with.
     """
 
     name: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)  # of the task
     finds: Literal["some", "same", "new", "nothing"] = "some"
-    models: int = 2
+    models: int = 2  # how many of `MODELS` it is played with
 
     @property
     def rules(self) -> str:
@@ -118,10 +116,6 @@ def wants(task: Task, call: Generate, turn: int) -> Reply:
     return never_content(call)
 
 
-def _lacks_at_first(task: Task, call: Generate, turn: int) -> Reply:
-    return answers(task, call, turn) if turn else Reply("Missing: the other parts\nSufficiency: 1")
-
-
 def _without_tools(other: ReplyTo) -> ReplyTo:
     return lambda task, call, turn: (Failure("http_400", "this server has no tools") if call.tools else
                                      other(task, call, turn))
@@ -141,7 +135,8 @@ MODELS: Mapping[str, ReplyTo] = {
     "a model that replies JSON of another form": lambda task, call, turn: Reply(
         "{}", parsed=_PARSED[turn % len(_PARSED)]),
     "a model that always replies a list": lambda task, call, turn: never_content(call, lists=True),
-    "a model that lacks something at its first look": _lacks_at_first,
+    "a model that lacks something at its first look": lambda task, call, turn: (
+        answers(task, call, turn) if turn else Reply("Missing: the other parts\nSufficiency: 1")),
     "a model that calls tools once": lambda task, call, turn: (answers if turn else wants)(task, call, turn),
     "a server without tools": _without_tools(answers),
     "a server without tools, whose model wants ever more": _without_tools(wants),

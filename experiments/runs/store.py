@@ -30,7 +30,9 @@ _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-_TABLES = (_RECORDS, _QUESTIONS, _PINS)
+# What calls used of whose tokens no server told: of those under way when a process was killed, all that they might.
+_SPENT = "CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, tokens INTEGER, dollars REAL) WITHOUT ROWID"
+_TABLES = (_RECORDS, _QUESTIONS, _PINS, _SPENT)
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
 _ORIGIN = "cassette"  # another row of `pins`: the hash of the cassette that calls and searches are from
 _QUESTION = TypeAdapter(Question)
@@ -176,15 +178,6 @@ class RunFolder:
         rows = self.database.read("SELECT content FROM questions ORDER BY place")
         questions = [_QUESTION.validate_json(row[0]) for row in rows]
         return {question.id: question for question in questions}
-
-    def question_ids(self) -> list[str]:
-        """Return the ids of the run's questions, in order."""
-        return [id for (id,) in self.database.read("SELECT id FROM questions ORDER BY place")]
-
-    def question(self, id: str) -> Question:
-        """Return one of the run's questions, without its chunks."""
-        (content,), = self.database.read("SELECT content FROM questions WHERE id = ?", (id,))
-        return _QUESTION.validate_json(content)
 
     def records_of(self, question: str) -> Iterator[Record]:
         """Yield the records of one question, by cell in the run's order."""

@@ -250,17 +250,12 @@ _NAME = re.compile(r"[^\W\d]\w{0,59}(?: \w{1,60}){0,9}")
 
 @dataclass(frozen=True, slots=True)
 class ProgramLine:
-    """One line of a program.
-
-    Attributes:
-        value: None where it cannot be worked out.
-        error: why it cannot; empty where it can.
-    """
+    """One line of a program."""
 
     name: str
     expression: str
-    value: Value | None = None
-    error: str = ""
+    value: Value | None = None  # None where it cannot be worked out
+    error: str = ""  # why it cannot; empty where it can
 
     def __str__(self) -> str:
         """Return the line with its value, as in `growth = (120 - 100) / 100 = 0.2`, or error; `≈` shows rounding."""
@@ -272,11 +267,9 @@ class ProgramLine:
 
 
 def run(text: str) -> tuple[ProgramLine, ...]:
-    """Work out the first 40 lines of the program in a reply, each with the names of those before it.
-
-    Lines `name = expression` are read, with or without a list mark, code marks and a comment after `#`. What such a
-    line itself says to come to, after a second `=` or `≈`, is dropped. Every other line is no part of the program.
-    """
+    """Work out the first 40 lines of the program in a reply, each with the names of those before it. Lines `name =
+    expression` are read, with or without a list mark, code marks and a comment after `#`. What such a line itself says
+    to come to, after a second `=` or `≈`, is dropped. Every other line is no part of the program."""
     names: dict[str, Value] = {}
     lines: list[ProgramLine] = []
     for line in text[:_LONGEST_REPLY].splitlines():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
+from statistics import median
 
 Value = Fraction | bool | date
 
@@ -101,11 +102,6 @@ def _years(values: Sequence[Value]) -> Value:
     return Fraction(last.year - first.year - ((last.month, last.day) < (first.month, first.day)))
 
 
-def _days(values: Sequence[Value]) -> Value:
-    first, last = map(_as_date, values)
-    return Fraction((last - first).days)
-
-
 def _as_date(value: Value) -> date:
     if isinstance(value, date):
         return value
@@ -113,8 +109,7 @@ def _as_date(value: Value) -> date:
 
 
 def _whole(value: Value) -> int:
-    number = number_of(value)
-    if number.denominator != 1:
+    if (number := number_of(value)).denominator != 1:
         raise Unworkable(f"{shown_value(value)} is no whole number")
     return number.numerator
 
@@ -124,11 +119,6 @@ def _sum(values: Sequence[Value]) -> Fraction:
     for value in values:
         total = bounded(total + number_of(value))
     return total
-
-
-def _median(values: Sequence[Value]) -> Value:
-    ordered = sorted(map(number_of, values))
-    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
 def _extreme(choose: Callable[..., Value]) -> Callable[[Sequence[Value]], Value]:
@@ -145,12 +135,14 @@ def _of_one(work: Callable[[Fraction], int | Fraction]) -> Callable[[Sequence[Va
 _MANY = 1_000
 FUNCTIONS: Mapping[str, tuple[int, int, Callable[[Sequence[Value]], Value]]] = {
     "min": (1, _MANY, _extreme(min)), "max": (1, _MANY, _extreme(max)), "sum": (0, _MANY, _sum),
-    "mean": (1, _MANY, lambda values: _sum(values) / len(values)), "median": (1, _MANY, _median),
+    "mean": (1, _MANY, lambda values: _sum(values) / len(values)),
+    "median": (1, _MANY, lambda values: median(map(number_of, values))),
     "count": (0, _MANY, lambda values: Fraction(len(values))),
     "abs": (1, 1, _of_one(abs)), "floor": (1, 1, _of_one(math.floor)), "ceil": (1, 1, _of_one(math.ceil)),
     "sqrt": (1, 1, _of_one(lambda number: power(number, Fraction(1, 2)))), "round": (1, 2, _round),
     "pow": (2, 2, lambda values: power(number_of(values[0]), number_of(values[1]))),
-    "date": (3, 3, lambda values: day(*map(_whole, values))), "days": (2, 2, _days), "years": (2, 2, _years)}
+    "date": (3, 3, lambda values: day(*map(_whole, values))),
+    "days": (2, 2, lambda values: Fraction((_as_date(values[1]) - _as_date(values[0])).days)), "years": (2, 2, _years)}
 """By name: how many values it takes at least and at most, and what it makes of them."""
 _ALSO = {"average": "mean", "avg": "mean", "len": "count", "total": "sum"}
 

@@ -77,10 +77,8 @@ def opened(task: Task, found: Found, name: str) -> tuple[Message, ...]:
 
 def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
     """Search at once for all that was not searched before, and return what is known then, with a text for each query.
-
     No search is made where the evidence is placed, since none brings more, nor where all was asked before, which ends
-    the iterations.
-    """
+    the iterations."""
     asked = list(dict.fromkeys(query for query in queries if fold(query) not in found.queries))
     known, repeated = (*found.queries, *map(fold, asked)), template("asked_before")
     if not asked:
@@ -164,6 +162,5 @@ def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought
 
 
 def said(text: str, longest: int = _LONGEST_TURN) -> Message:
-    """Return a reply as it stays in the conversation: bounded, without what ends a turn, and never empty, which some
-    servers refuse."""
+    """Return a reply as it stays in the conversation: bounded, without what ends a turn, and never empty."""
     return Message("assistant", (without_turns(text.strip()[:longest]) or "(nothing)",))

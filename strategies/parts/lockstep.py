@@ -18,23 +18,17 @@ class Lockstep:
     ahead wait, and there are as few rounds as can be. Equal actions are performed once, and each that asks for one
     gets its result: searches, and calls that are equal in everything, the sample too. A failure that a recipe asked to
     see is not remembered: it may be tried again.
-
-    Attributes:
-        rewrite: each call, with the number of its recipe from 0, before it goes out.
-        tokens: of prompts and replies so far.
     """
 
-    rewrite: Rewrite = lambda place, call: call
-    tokens: int = 0
+    rewrite: Rewrite = lambda place, call: call  # each call, with the number of its recipe from 0, before it goes out
+    tokens: int = 0  # of prompts and replies so far
     _played: int = 0
     _known: dict[Hashable, list[tuple[Action, Any]]] = field(default_factory=dict)
 
     def run(self, recipes: Sequence[Generator[Asked, Any, End]]) -> Generator[Asked, Any, list[End]]:
-        """Play the recipes to their ends, and return what they return, in order.
-
-        Decisions pass through; of several recipes' each begins with the number of the recipe that made it, from 1. A
-        recipe that breaks a limit ends the question as it would alone.
-        """
+        """Play the recipes to their ends, and return what they return, in order. Decisions pass through; of several
+        recipes' each begins with the number of the recipe that made it, from 1. A recipe that breaks a limit ends the
+        question as it would alone."""
         players = [_Player(self._played + place, recipe) for place, recipe in enumerate(recipes)]
         self._played += len(players)
         try:

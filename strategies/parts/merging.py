@@ -9,11 +9,9 @@ from strategies.types import Evidence, Passage
 
 
 def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
-    """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first.
-
-    A passage's score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go
-    to what an earlier list, and in it an earlier rank, holds. `bound` says how many are kept.
-    """
+    """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first. A passage's
+    score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go to what an
+    earlier list, and in it an earlier rank, holds. `bound` says how many are kept."""
     scores = reciprocal_ranks({number: rank for rank, number in enumerate(
         dict.fromkeys(passage.number for passage in one), start=1)} for one in lists)
     ranked = sorted(in_order(lists), key=lambda passage: -scores[passage.number])
@@ -32,10 +30,8 @@ def in_order(lists: Iterable[Sequence[Passage]]) -> Evidence:
 
 
 def bound(lists: Sequence[Evidence], keep: int | None) -> int:
-    """Return how many passages are kept: `keep`, or where that is None as many as the longest list has.
-
-    What many searches found is then compared with what one found over equally much evidence.
-    """
+    """Return how many passages are kept: `keep`, or where that is None as many as the longest list has. What many
+    searches found is then compared with what one found over equally much evidence."""
     return max(map(len, lists), default=0) if keep is None else keep
 
 

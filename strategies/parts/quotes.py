@@ -55,11 +55,9 @@ class Quote:
 
 
 def read_quotes(text: str, most: int) -> list[Offered]:
-    """Read the quotes that a reply offers, one on a line, each once: `[2] "the copied words"`.
-
-    The number may stand behind, or be missing. Where some lines have a number or quotation marks, the others are not
-    quotes but what is said around them. A line that says that there is none is none.
-    """
+    """Read the quotes that a reply offers, one on a line, each once: `[2] "the copied words"`. The number may stand
+    behind, or be missing. Where some lines have a number or quotation marks, the others are not quotes but what is said
+    around them. A line that says that there is none is none."""
     lines = [line.strip() for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines()[:_MOST_LINES]]
     read = [(one, marked) for line in lines if line for one, marked in [_offered(line)]]
     formed = [one for one, marked in read if marked] or [
@@ -192,10 +190,8 @@ def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
 
 
 def checked_rows(rows: Sequence[FactRow], evidence: Evidence) -> list[FactRow]:
-    """Return the rows with whether their values stand in a document, and in which.
-
-    A row that names a document that is none of the evidence, and whose value is in no other, is left out.
-    """
+    """Return the rows with whether their values stand in a document, and in which. A row that names a document that is
+    none of the evidence, and whose value is in no other, is left out."""
     shown = {passage.number for passage in evidence}
     quotes = found_quotes([Offered(row.cells[-1], row.number) for row in rows], evidence, shortest=1)
     placed = [replace(row, number=quote.number if quote else row.number, found=quote is not None)

@@ -50,8 +50,7 @@ NO_ANSWER = "(no answer)"
 
 
 def revised(before: Draft, after: Draft, **figures: float) -> Draft:
-    """Return the later draft with the notes and figures of both, more figures, and the figure `revised`: 1.0 where the
-    two say different things, else 0.0."""
+    """Return the later draft with notes and figures of both, more figures, and `revised`: 1.0 where they differ."""
     changed = {"revised": float(fold(before.text) != fold(after.text))}
     return replace(after, notes=tuple(dict.fromkeys([*before.notes, *after.notes])),
                    figures={**before.figures, **after.figures, **figures, **changed})
@@ -66,8 +65,7 @@ _LINE = re.compile(_EMPHASIS + _GRADE + _EMPHASIS, re.IGNORECASE)
 
 
 def read_grade(text: str) -> Grade | None:
-    """Read the grade, from 0 to 3 as in the TREC Deep Learning track, of a reply without its thinking; None where no
-    line says one, or two lines say different ones."""
+    """Read the grade, 0 to 3 as in the TREC Deep Learning track, of a reply; None where no line says one alone."""
     found = {match[1] for line in text.splitlines() if (match := _LINE.fullmatch(line.strip()))}
     return _GRADES[found.pop()] if len(found) == 1 else None
 
@@ -88,11 +86,8 @@ class Critique:
 
 
 def read_critique(text: str, question: str) -> Critique:
-    """Read the lines `Fault: ...` and `Search: ...` of a reply.
-
-    What else a reply says that has no such lines is one fault, unless it begins by saying that there is none. To
-    search for the question itself once more is no query.
-    """
+    """Read the lines `Fault: ...` and `Search: ...` of a reply. What else a reply says that has no such lines is one
+    fault, unless it begins by saying that there is none. To search for the question itself once more is no query."""
     lines = read_answer(text[:_LONGEST_REPLY])[0].splitlines()
     faults, queries = _after(_FAULT, lines), [as_query(one) for one in _after(_QUERY, lines)]
     if not any(map(_FAULT.match, lines)) and not any(queries):
@@ -118,11 +113,9 @@ _NUMBERING = re.compile(
 
 
 def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
-    """Read up to `most` lines of a reply, without its thinking, numbering, repeats and what was asked itself.
-
-    Headings, which end in a colon, are dropped, and what says that there is none; and so are lines of more than 1,000
-    characters: the model does not ask in them, and each would be repeated in every later prompt.
-    """
+    """Read up to `most` lines of a reply, without its thinking, numbering, repeats and what was asked itself. Headings,
+    which end in a colon, are dropped, and what says that there is none; and so are lines of more than 1,000 characters:
+    the model does not ask in them, and each would be repeated in every later prompt."""
     found: dict[str, str] = {}
     for line in read_answer(text)[0][:_LONGEST_LIST].splitlines():
         if len(line) > _LONGEST_LINE:

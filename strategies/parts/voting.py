@@ -63,12 +63,10 @@ def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
 
 
 def answer_of(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
-    """Return what equal answers have in common; None for a draft that holds no answer.
-
-    Refusals are one answer. Options are compared by their label; a text that begins with yes or no and a mark, by
-    that word; any other without its citations, case, punctuation and articles, with numbers and dates by their value.
-    """
-    draft = without_sub_answers(draft) if task.with_sub_answers else draft
+    """Return what equal answers have in common; None for a draft that holds no answer. Refusals are one answer. Options
+    are compared by their label; a text that begins with yes or no and a mark, by that word; any other without its
+    citations, case, punctuation and articles, with numbers and dates by their value."""
+    draft = without_sub_answers(draft, task)
     if not draft.well_formed:
         return None
     if draft.refused:

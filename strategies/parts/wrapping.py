@@ -14,14 +14,12 @@ class Seen:
     """What an inner strategy found and showed so far.
 
     Attributes:
-        passages: all that it found, by number, in the order of coming.
-        shown: the numbers that any of its prompts showed.
         answered_over: the numbers that its last call for an answer showed, in that prompt's order; before there is
             one, those of its last call of any kind that showed some; None before that.
     """
 
-    passages: dict[int, Passage] = field(default_factory=dict)
-    shown: dict[int, None] = field(default_factory=dict)
+    passages: dict[int, Passage] = field(default_factory=dict)  # all that it found, by number, in the order of coming
+    shown: dict[int, None] = field(default_factory=dict)  # the numbers that any of its prompts showed
     answered_over: tuple[int, ...] | None = None
     _answered: bool = False
 
@@ -40,21 +38,17 @@ class Seen:
             self.answered_over, self._answered = call.shown, answers
 
     def evidence(self, also: Iterable[int] = ()) -> Evidence:
-        """Return what the answer's prompt showed, in its order, and then those of `also` that an earlier one did.
-
-        A prompt over it begins with the bytes that the answer's prompt began with. For a strategy that asked nothing
-        it is all that was found.
-        """
+        """Return what the answer's prompt showed, in its order, and then those of `also` that an earlier one did. A
+        prompt over it begins with the bytes that the answer's prompt began with. For a strategy that asked nothing it
+        is all that was found."""
         last = self.passages if self.answered_over is None else self.answered_over
         numbers = dict.fromkeys((*last, *(number for number in also if number in self.shown)))
         return tuple(self.passages[number] for number in numbers if number in self.passages)
 
 
 def watched(of: Reasoning, task: Task, seen: Seen) -> Recipe:
-    """Play a strategy over the task, keep what it finds and shows in `seen`, and return its draft.
-
-    The retrieval strategy is watched besides the searches, since it may give what was gathered before.
-    """
+    """Play a strategy over the task, keep what it finds and shows in `seen`, and return its draft. The retrieval
+    strategy is watched besides the searches, since it may give what was gathered before."""
     over = task.retrieval
 
     def gathered(task: Task, query: str) -> Gathering:
@@ -73,8 +67,7 @@ def watched(of: Reasoning, task: Task, seen: Seen) -> Recipe:
 
 
 def with_gathered(task: Task, query: str, evidence: Evidence) -> Task:
-    """Return the task with a retrieval that gives this evidence for this query, however it is written, and searches for
-    all others."""
+    """Return the task with a retrieval that gives this evidence for this query, and searches for all others."""
     over, known = task.retrieval, fold(query)
 
     def gathered(task: Task, query: str) -> Gathering:

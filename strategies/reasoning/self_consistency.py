@@ -65,15 +65,11 @@ def _further(samples: int, taken: int, tokens: int | None, used: int) -> int:
 
 @dataclass(slots=True)
 class _Draws:
-    """The samples' calls.
-
-    Attributes:
-        shown: evidence numbers that any prompt of theirs showed.
-    """
+    """The samples' calls."""
 
     samples: int
     temperature: float
-    shown: set[int] = field(default_factory=set)
+    shown: set[int] = field(default_factory=set)  # evidence numbers that any prompt of theirs showed
 
     def rewrite(self, place: int, call: Generate) -> Generate:
         """Return the call with the sample's number; as it is where evidence is gathered, or the strategy itself wants

@@ -12,10 +12,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from strategies.answering import without_sub_answers
 from strategies.parts.wrapping import Seen, watched
 from strategies.reading import REFUSAL
 from strategies.reasoning.direct import direct
-from strategies.support.check import By, alone, checked, repaired
+from strategies.support.check import By, checked, repaired
 from strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -38,7 +39,7 @@ def supported(task: Task, *, of: Reasoning = direct, by: By = "lexical", thresho
         return draft
     if task.rules in ("choice", "closed-book"):
         return replace(draft, notes=(*draft.notes, "support_skipped"))
-    found = yield from checked(alone(draft, task), task, seen, by, threshold)
+    found = yield from checked(without_sub_answers(draft, task), task, seen, by, threshold)
     repairs = otherwise == "repair" and bool(found.unsupported)
     if repairs:
         yield Decision("repairs", found.said())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,21 +32,17 @@ class Strategy:
     """A strategy with its parameters.
 
     Attributes:
-        said: how settings name it; where it was checked, as short as it can be.
-        label: what tables call it.
         values: its parameters, those that are strategies themselves as such; of a plug-in that was not loaded, as
             `said` has them.
-        content: a hash of the source of a plug-in that was loaded; else empty.
-        samples: how many it draws of one question, those that each draws itself counted.
     """
 
     family: Family
     kind: str
-    said: Said
-    label: str
+    said: Said  # how settings name it; where it was checked, as short as it can be
+    label: str  # what tables call it
     values: Mapping[str, Any]
-    content: str = ""
-    samples: int = 1
+    content: str = ""  # a hash of the source of a plug-in that was loaded; else empty
+    samples: int = 1  # how many it draws of one question, those that each draws itself counted
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -62,13 +59,14 @@ class Strategy:
 
     @property
     def parts(self) -> tuple[Strategy, ...]:
-        """The strategies that it is made of, as far as they are known without loading it."""
-        return tuple(value for value in self.values.values() if isinstance(value, Strategy))
+        """It and all strategies that it is made of, as far as they are known without loading it."""
+        inner = (value.parts for value in self.values.values() if isinstance(value, Strategy))
+        return self, *chain.from_iterable(inner)
 
     @property
     def has_plugins(self) -> bool:
         """Whether a part of it is none of the project's."""
-        return self.is_plugin or any(part.has_plugins for part in self.parts)
+        return any(part.is_plugin for part in self.parts)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -77,26 +75,20 @@ class Strategy:
 
     @property
     def sources(self) -> dict[str, str]:
-        """Hashes of what it is made of and settings only name, by how they name it: the sources of plug-ins, and what
-        files of worked examples say. Of a strategy that was loaded."""
-        own = {self.kind: self.content} if self.content else {}
-        own |= {one.file: one.content for one in self._exemplars}
-        return own | {name: content for part in self.parts for name, content in part.sources.items()}
+        """Hashes of the sources of its plug-ins, and of its files of worked examples, by name, once it was loaded."""
+        return {part.kind: part.content for part in self.parts if part.content} | {
+            one.file: one.content for one in self.exemplars}
 
     @property
     def exemplars(self) -> tuple[Exemplars, ...]:
         """The files of worked examples that it and its parts show, of a strategy that was loaded."""
-        return (*self._exemplars, *(one for part in self.parts for one in part.exemplars))
-
-    @property
-    def _exemplars(self) -> tuple[Exemplars, ...]:
-        return tuple(value for value in self.values.values() if isinstance(value, Exemplars))
+        return tuple(value for part in self.parts for value in part.values.values() if isinstance(value, Exemplars))
 
     @property
     def is_loaded(self) -> bool:
         """Whether all that it needs to be played was executed and read."""
-        return ((bool(self.content) or not self.is_plugin) and all(one.examples for one in self._exemplars)
-                and all(part.is_loaded for part in self.parts))
+        return (all(part.content or not part.is_plugin for part in self.parts)
+                and all(one.examples for one in self.exemplars))
 
     def loaded(self) -> Strategy:
         """Return the strategy ready to be played; SettingsError where a plug-in or a file cannot be loaded."""
@@ -155,20 +147,22 @@ def _opened(family: Family, said: Any, execute: bool) -> Strategy:
     if kind not in known(family):
         content = plugin(family, kind, tuple(known(family))).content
     values = checked(kind, function, given, partial(_value, execute))
-    shown = {one: _shown(value, given[one]) for one, value in values.items() if _differs(value, function, one)}
+    shown: dict[str, Any] = {}
+    for one, value in values.items():
+        default = default_of(function, one)
+        if isinstance(value, Strategy):  # as short as it can be
+            shown |= {one: value.said} if value.said != getattr(default, "__name__", None) else {}
+        elif value != default:  # a number as it was understood
+            shown[one] = value if isinstance(value, bool | int | float | str) else given[one]
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
     settings: Said = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
-    samples = _samples(function, values)
+    own = values.get("samples", (function.__kwdefaults__ or {}).get("samples", 1))
+    parts = [value.samples for value in values.values() if isinstance(value, Strategy)]
+    samples = (own if isinstance(own, int) else 1) * max(parts, default=1)
     if samples > _MOST_SAMPLES:
         raise SettingsError(f"{family} strategy {kind}: it draws {samples:,} samples of one question, one within "
                             f"another; {_MOST_SAMPLES:,} are the most")
     return Strategy(family, kind, settings, label, values, content, samples)
-
-
-def _samples(function: Callable[..., Any], values: Mapping[str, Any]) -> int:
-    own = values.get("samples", (function.__kwdefaults__ or {}).get("samples", 1))
-    parts = [value.samples for value in values.values() if isinstance(value, Strategy)]
-    return (own if isinstance(own, int) else 1) * max(parts, default=1)
 
 
 def _files(said: Any) -> Iterator[str]:
@@ -207,23 +201,8 @@ def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
     return said["kind"], name, {one: value for one, value in said.items() if one not in ("kind", "name")}
 
 
-def _differs(value: Any, function: Callable[..., Any], parameter: str) -> bool:
-    default = default_of(function, parameter)
-    if isinstance(value, Strategy):
-        return value.said != getattr(default, "__name__", None)
-    return bool(value != default)
-
-
-def _shown(value: Any, given: Any) -> Any:
-    """A parameter as settings have it: a strategy as short as it can be, a number as it was understood."""
-    if isinstance(value, Strategy):
-        return value.said
-    return value if isinstance(value, bool | int | float | str) else given
-
-
 def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """What differs from the defaults; the strategies that it is made of come first, without their parameter's name
-    where no other parameter is a strategy."""
+    """What differs from the defaults: first strategies, without their parameter's name where it is the only one."""
     hints = hints_of(function)
     alone = sum(map(is_strategy, hints.values())) == 1
     inner = [f"{'' if alone else f'{name}='}{values[name].label}" for name in shown if is_strategy(hints[name])]

@@ -121,10 +121,8 @@ def _takes_several(hint: Any) -> bool:
 
 
 def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each parameter by name, with its default where it has one that JSON can say.
-
-    One that is a strategy has the name of its family as its description: `reasoning` or `retrieval`.
-    """
+    """Return the JSON Schema of each parameter by name, with its default where it has one that JSON can say. One that
+    is a strategy has the name of its family as its description: `reasoning` or `retrieval`."""
     found: dict[str, dict[str, Any]] = {}
     for name, hint in hints_of(function).items():
         default, bare = default_of(function, name), _bare(hint)

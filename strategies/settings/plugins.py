@@ -29,12 +29,8 @@ _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query")}
 
 
 def check_function(family: str, kind: str, function: Callable[..., Any]) -> None:
-    """Make sure that a function is a strategy of the family.
-
-    Raises:
-        SettingsError: it is no generator function, is of the other family, or its settings are no annotated
-            parameters after a star.
-    """
+    """Make sure that a function is a strategy of the family. Raises SettingsError: it is no generator function, is of
+    the other family, or its settings are no annotated parameters after a star."""
     named = str(getattr(function, "__name__", USUAL))
     where, shape = f"{family} strategy {kind}", f"def {named}({', '.join(_GIVEN[family])}, *, ...)"
     if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):

@@ -84,11 +84,9 @@ _WORDS = {word: value for value, words in ((1.0, _WHOLE), (0.5, _PARTLY), (0.0, 
 
 
 def read_share(text: str) -> float | None:
-    """Read the share that a text begins with, from 0 to 1; None where it begins with none, or repeats the scale.
-
-    `7`, `7/10` and `7 out of 10` are 0.7; `3 of 4` is 0.75, `70%` and `0.7` are 0.7: a number with a point that is at
-    most 1 is a share. `yes` is 1, `partly` 0.5 and `no` 0, and so are their like in English and Korean.
-    """
+    """Read the share that a text begins with, from 0 to 1; None where it begins with none, or repeats the scale. `7`,
+    `7/10` and `7 out of 10` are 0.7; `3 of 4` is 0.75, `70%` and `0.7` are 0.7: a number with a point that is at most 1
+    is a share. `yes` is 1, `partly` 0.5 and `no` 0, and so are their like in English and Korean."""
     text = text[:_LONGEST]
     if _RANGE.match(text):
         return None
@@ -218,10 +216,8 @@ class Checked:
 
 def checked(draft: Draft, task: Task, seen: Seen, by: By, threshold: float) -> Generator[Asked, Any, Checked]:
     """Check each statement of the draft against what it cites, or, where the rules ask for no citations, against all
-    documents that the last prompt showed.
-
-    A statement that cites nothing where it has to, or a document that no prompt showed, has the value 0.
-    """
+    documents that the last prompt showed. A statement that cites nothing where it has to, or a document that no prompt
+    showed, has the value 0."""
     evidence = seen.evidence(draft.cited)
     statements = statements_of(draft, task)
     found = {place: StatementCheck(one, 0.0, flaw) for place, one in enumerate(statements)
@@ -239,11 +235,6 @@ def checked(draft: Draft, task: Task, seen: Seen, by: By, threshold: float) -> G
     return Checked(tuple(found[place] for place in range(len(statements))), threshold)
 
 
-def alone(draft: Draft, task: Task) -> Draft:
-    """Return the draft's final answer, without the sub-answers that were asked for beside it."""
-    return without_sub_answers(draft) if task.with_sub_answers else draft
-
-
 def _flaw_of_citations(one: Statement, task: Task, seen: Seen) -> str:
     if not task.cites:
         return ""
@@ -255,12 +246,10 @@ def _flaw_of_citations(one: Statement, task: Task, seen: Seen) -> str:
 
 def repaired(first: Draft, found: Checked, task: Task, seen: Seen, by: By) \
         -> Generator[Asked, Any, tuple[Draft, Checked]]:
-    """Ask for a second answer, and return the better supported of the two, with what was found of it.
-
-    The second counts where the two are equal, and where it refuses under rules that offer a refusal. One that cannot
-    be read leaves the first as it was, with the note `repair_unread`; one that is worse, with `repair_worse`.
-    """
-    said = fill_quoting("support_repair", answer=alone(first, task).text, findings=found.listed())
+    """Ask for a second answer, and return the better supported of the two, with what was found of it. The second counts
+    where the two are equal, and where it refuses under rules that offer a refusal. One that cannot be read leaves the
+    first as it was, with the note `repair_unread`; one that is worse, with `repair_worse`."""
+    said = fill_quoting("support_repair", answer=without_sub_answers(first, task).text, findings=found.listed())
     call = opening(task, said, seen.evidence(first.cited), thinks=False)
     seen.asked(call)
     second: Draft = yield from draft(call, task, *first.notes, thinks=False)
@@ -268,7 +257,7 @@ def repaired(first: Draft, found: Checked, task: Task, seen: Seen, by: By) \
         return replace(second, figures=first.figures), found
     if second.refused or not second.well_formed:
         return replace(first, notes=(*first.notes, "repair_unread")), found
-    again = yield from checked(alone(second, task), task, seen, by, found.threshold)
+    again = yield from checked(without_sub_answers(second, task), task, seen, by, found.threshold)
     if again.share is None or again.share < (found.share or 0.0):
         return replace(first, notes=(*first.notes, "repair_worse")), found
     return replace(second, figures=first.figures), again

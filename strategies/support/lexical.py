@@ -113,10 +113,8 @@ _POLAR = re.compile(rf"(?<![{_SYLLABLE}])(?:예|네|아니요|아니오)(?![{_SY
 @lru_cache(maxsize=512)
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of its content words, and pairs of neighbouring characters of scripts without word spaces.
-
     Korean counts among these, its most common particles and endings left out. Numbers in digits are no words: they are
-    compared as values.
-    """
+    compared as values."""
     plain = normal(_ENDINGS.sub(" ", _POLAR.sub(" ", text)))
     return frozenset(word for word in _cutter().of(plain) if not word[0].isdecimal())
 
@@ -152,12 +150,10 @@ def score(sentence: str, question: str, cited: Evidence) -> Score:
     together with what was asked. With no content word (`Yes`) it is q. It is 0 where a number or a date of the
     sentence stands neither in the documents nor in the question; see `not_stated`.
 
-    From 0.5 on, gold answers of HotpotQA are supported by their gold passages in 100 % of cases and by as many
-    distractors in 19 %; of FinanceBench (answers that stand on a page) in 59 % and by other pages of the company in
-    0 %; of Korean PDFs in 87 % and 8 %. The areas under the ROC curves are 0.97, 0.89 and 0.93; weights and threshold
-    were chosen on these questions. On MuSiQue, where nothing was chosen, it is 98 % and 6 %, and 0.98. Between right
-    and wrong answers, both against the gold passages that the wrong ones take their words from, the areas are 0.53 on
-    HotpotQA, 0.56 on MuSiQue and 0.41 on FinanceBench: no better than chance (`bench/support.py`).
+    `bench/support.py`: from 0.5 on, gold answers of HotpotQA are supported by their gold passages in 100 % of cases and
+    by as many distractors in 19 %; of FinanceBench in 59 % and by other pages in 0 %; of Korean PDFs in 87 % and 8 %;
+    of MuSiQue, on which nothing was chosen, in 98 % and 6 %. The areas under the ROC curves are 0.97, 0.89, 0.93 and
+    0.98. Between right and wrong answers over gold passages they are 0.41 to 0.56: no better than chance.
     """
     text = "\n".join(passage.chunk.content for passage in cited)
     absent = not_stated(sentence, text, question)
