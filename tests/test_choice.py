@@ -32,11 +32,12 @@ def test_every_label_reads_back_from_every_form(form):
     assert [read_choice(form.format(label), PLACES) for label in "ABCD"] == ["A", "B", "C", "D"]
 
 
-HEDGED = ["{} because it is warm", "I think {} because it is warm", "I think it is {} because of the sun",
-          "Maybe {}", "Probably {}", "Most likely {}.", "{} since it is warm", "{}, as it is warm", "{} due to the sun", "I guess {}",
-          "I'd say {}", "My guess: {}", "Clearly, {}", "Without a doubt, {}", "Going with {}", "Final: {}", "Well, {}.",
-          "It looks like {}", "That leaves {}", "I vote for {}", "{}, I think", "{} for sure", "{} it is",
-          "{} seems right", "{} must be correct", "{} is my choice", "It is warm there.\nSo probably {}."]
+HEDGED = ["{} because it is warm", "I think {} because it is warm", "I think it is {} because of the sun", "Maybe {}",
+          "Probably {}", "Most likely {}.", "{} since it is warm", "{}, as it is warm", "{} due to the sun",
+          "I guess {}", "I'd say {}", "My guess: {}", "Clearly, {}", "Without a doubt, {}", "Going with {}",
+          "Final: {}", "Well, {}.", "It looks like {}", "That leaves {}", "I vote for {}", "{}, I think",
+          "{} for sure", "{} it is", "{} seems right", "{} must be correct", "{} is my choice",
+          "It is warm there.\nSo probably {}."]
 UNSURE = ["Probably {} or C", "Probably not {}", "I do not think {} because it is warm", "Maybe {}, maybe C",
           "{}? No, C", "Plan {} because it failed", "Neither A nor {} because it is warm", "Probably vitamin {}"]
 
