@@ -7,9 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from typer.core import TyperArgument, TyperOption
 from typer.main import get_command
@@ -82,17 +81,17 @@ def _flags(option: Any) -> str:
 
 def _value(param: Any) -> str:
     annotation = param.type_descriptor.annotation
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return "{" + ",".join(str(one.value) for one in annotation) + "}"
+    literal = next((one for one in (annotation, *get_args(annotation)) if get_origin(one) is Literal), None)
+    if literal is not None:
+        return "{" + ",".join(get_args(literal)) + "}"
     return param.metavar or param.name.strip("_").upper()
 
 
 def _text(param: Any) -> str:
     default = param.default() if callable(param.default) else param.default
-    value = default.value if isinstance(default, Enum) else default
-    shown = value not in (None, False, True, ..., (), []) and not param.required
+    shown = default not in (None, False, True, ..., (), []) and not param.required
     text = " ".join((getattr(param, "help", None) or "").split())
-    text += f" Default: `{value}`." if shown else ""
+    text += f" Default: `{default}`." if shown else ""
     text += " Required." if param.required and isinstance(param, TyperOption) else ""
     return text.strip().replace("|", "\\|")
 

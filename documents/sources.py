@@ -165,15 +165,12 @@ def _portable(relative: str) -> str:
 
 def _without_collisions(sources: Iterable[Source]) -> list[Source]:
     result = list(sources)
-    for extra in range(1, 256):
+    for _ in range(256):
         counts = Counter(source.relative for source in result)
         if max(counts.values(), default=0) < 2:
             break
-        result = [source if counts[source.relative] < 2 else _longer(source, extra) for source in result]
+        for place, source in enumerate(result):
+            if counts[source.relative] > 1:  # longer by a parent folder
+                parts = Path(os.path.abspath(source.path)).parts[-source.relative.count("/") - 2:]
+                result[place] = replace(source, relative=_portable("/".join(parts).lstrip("/")))
     return result
-
-
-def _longer(source: Source, extra: int) -> Source:
-    parts = Path(os.path.abspath(source.path)).parts
-    have = source.relative.count("/") + 1
-    return replace(source, relative=_portable("/".join(parts[-(have + 1):]).lstrip("/")))

@@ -113,10 +113,8 @@ def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collecti
     kept += added[:perturbation.negatives]
     if perturbation.shuffle:
         (rng or random.Random(0)).shuffle(kept)
-    return _placed(kept, gold, perturbation.gold_at) if perturbation.gold_at else tuple(kept)
-
-
-def _placed(chunks: Sequence[Chunk], gold: Collection[str], position: int) -> tuple[Chunk, ...]:
-    pinned = [chunk for chunk in chunks if chunk.id in gold]
-    others = [chunk for chunk in chunks if chunk.id not in gold]
-    return (*others[:position - 1], *pinned, *others[position - 1:])
+    if perturbation.gold_at:
+        others = [chunk for chunk in kept if chunk.id not in gold]
+        before = perturbation.gold_at - 1
+        kept = [*others[:before], *(chunk for chunk in kept if chunk.id in gold), *others[before:]]
+    return tuple(kept)

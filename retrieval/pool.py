@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from documents.types import Chunk, Document, digest
-from retrieval.filters.narrowed import narrowed
+from retrieval.filters.terms import narrowed
 from retrieval.hits import DECIMALS
 from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverKind

@@ -159,7 +159,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if wait is not None:
         return wait / 1000
     value = headers.get("retry-after", "").strip()
-    return _until(value) if _number(value) is None else _number(value)
+    if (wait := _number(value)) is not None:
+        return wait
+    try:
+        return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _number(value: str) -> float | None:
@@ -168,13 +173,6 @@ def _number(value: str) -> float | None:
     except ValueError:
         return None
     return min(max(number, 0.0), _MOST_ASKED) if isfinite(number) else None
-
-
-def _until(date: str) -> float | None:
-    try:
-        return max(parsedate_to_datetime(date).timestamp() - time.time(), 0.0)
-    except (ValueError, OverflowError):
-        return None
 
 
 _TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)

@@ -6,8 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents import Chunk, Document
 from retrieval import Aids, Pool, RetrieverSettings
-from retrieval.filters.narrowed import narrowed
-from retrieval.filters.terms import normal
+from retrieval.filters.terms import narrowed, normal
 from retrieval.retrievers.kind import MOST
 from retrieval.storage.cache import CachedEmbedder
 

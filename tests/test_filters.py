@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from documents import Chunk, SettingsError
-from retrieval.filters.narrowed import Narrowed, narrowed
-from retrieval.filters.terms import Where, conditions, normal
+from retrieval.filters.terms import Narrowed, Where, conditions, narrowed, normal
 
 PAGES = [("annual.pdf", 1, 2023, "Annual report"), ("annual.pdf", 7, 2023, "Annual report"),
          ("notes/old.html", None, 2019, "Old and new"), ("notes/[2].txt", 3, None, "매출 보고서")]

@@ -12,7 +12,7 @@ from embedders import Lengths
 
 from documents.places import cache_dir
 from retrieval import Index, IndexSettings, build_index
-from retrieval.building import writer
+from retrieval.building import job
 from retrieval.storage.folder import replaced
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -111,7 +111,7 @@ def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkey
     from documents import Document
     from retrieval import index_documents
 
-    monkeypatch.setattr(writer, "BLOCK", 8)
+    monkeypatch.setattr(job, "BLOCK", 8)
     embedder = Lengths()
     waiting: list[int] = []
 
@@ -132,6 +132,6 @@ def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkey
 
 if __name__ == "__main__":
     out = Path(sys.argv[1])
-    writer.BLOCK = 10
+    job.BLOCK = 10
     build_index([out.parent / "pages"], out, SETTINGS, lambda stage, done, total: print(stage, done, flush=True),
                 Lengths(0.05))

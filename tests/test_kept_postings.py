@@ -9,7 +9,7 @@ import pytest
 
 from documents import Chunk, Document, SettingsError
 from retrieval import Aids, Bm25
-from retrieval.filters.narrowed import narrowed
+from retrieval.filters.terms import narrowed
 from retrieval.lexical.tokens import WordTokenizer
 
 MANY = WordTokenizer.many

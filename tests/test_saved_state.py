@@ -1,4 +1,4 @@
-"""A question that is stopped after any step goes on in another process as if it had never been stopped."""
+"""A saved question goes on elsewhere as if never stopped, and a stranger's names no code and no server."""
 import asyncio
 import hashlib
 import json
@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from agents import Answer, Assistant, AssistantSettings, GenerateStep
-from agents.checkpoint import write_state
+from agents.checkpoint import read_state, write_state
 from agents.scripted import instance
+from documents import SettingsError
 from retrieval import build_index
 from strategies import ANSWERING, RETRIEVAL
 
@@ -129,3 +130,139 @@ async def test_a_question_stopped_after_any_step_ends_in_a_new_process_as_one_ne
     assert ends == [plain(whole)] * len(states)
     left = sum(asked - sum(len(one.get("asked", ())) for one in state["results"]) for state in states.values())
     assert len(server.requests) == asked + left
+
+
+ANSWER = "<Answer>Norway [1]</Answer>"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "oslo.txt").write_text("Oslo is the capital of Norway. It has 700,000 people.")
+    build_index([folder / "oslo.txt"], folder / "index")
+    return folder / "index"
+
+
+def options(index: Path, server) -> tuple[object, ...]:
+    """Of `ask`, and again of `resume`."""
+    return ("--index", index, "--model", f"{server.url}#m", "--retriever", "bm25", "--reasoning", "least_to_most")
+
+
+@pytest.fixture
+def saved(index, serve, ragbed, tmp_path):
+    """A question that was saved after its search and its first call, the command that goes on, and the server."""
+    server, file = serve(["1. Which country?", "Norway [1].", ANSWER]), tmp_path / "q.json"
+    assert ragbed("ask", QUESTION, *options(index, server), "--save", file, "--stop-after", 2)[0] == 0
+    return read_state(file), ("resume", file, *options(index, server)), server
+
+
+def changed(state, *path, value=None, without=False):
+    *before, last = path
+    place = state
+    for part in before:
+        place = place[part]
+    if without:
+        del place[last]
+    else:
+        place[last] = value
+
+
+@pytest.mark.parametrize("name", ["reasoning", "retrieval", "retriever"])
+def test_code_that_a_file_names_is_not_executed(ragbed, saved, tmp_path, name):
+    state, resume, server = saved
+    (tmp_path / "evil.py").write_text("open('ran', 'w')\ndef make(): ...\n")
+    code = f"{tmp_path / 'evil.py'}:make"
+    state["made"][name] = {"kind": "external", "factory": code} if name == "retriever" else code
+    write_state(resume[1], state)
+    ragbed.refuses(*resume, says=[f"{name} was "])
+    assert not Path("ran").exists()
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_a_file_names_gets_nothing(ragbed, saved, serve, index, monkeypatch):
+    monkeypatch.setenv("RAGBED_API_KEY", "canary-7f3e9d21c0ffee")
+    state, resume, server = saved
+    theirs = serve([ANSWER])
+    state["made"] |= {"model": f"{theirs.url}#m", "url": theirs.url, "index": theirs.url}
+    write_state(resume[1], state)
+    ragbed.refuses(*resume, says=["model was", 'and is "m"'])
+    ragbed.refuses("resume", resume[1], says=["--index"])
+    assert (len(server.requests), theirs.requests) == (1, [])
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    (("question",), 5), (("question",), "\ud800"), (("results",), "xx"), (("results",), [{"a": 1}]),
+    (("results", 0, "found"), [["no chunk"]]), (("results", 0, "found"), []), (("results", 0, "found"), None),
+    (("results", 1, "asked", 0, "reply"), None), (("results", 1, "asked", 0, "reply", "text"), 5),
+    (("results", 1, "asked", 0, "reply", "usage"), {}), (("results", 1, "asked", 0, "reply", "parsed"), {"a": [1]}),
+    (("results", 1, "seconds"), -1.0), (("options",), [["a"]]), (("made",), None), (("made",), {})])
+def test_a_changed_file_whose_hash_fits_is_one_line(ragbed, saved, path, value):
+    state, resume, server = saved
+    changed(state, *path, value=value)
+    write_state(resume[1], state)
+    if path[-1] in ("usage", "parsed"):  # of no use to anybody, and no harm
+        assert ragbed(*resume)[0] == 0
+    else:
+        ragbed.refuses(*resume, says=[])
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("path", [("id",), ("made", "model"), ("results", 1, "actions"), ("results", 1, "seconds")])
+def test_what_is_missing_is_one_line(ragbed, saved, path):
+    state, resume, _ = saved
+    changed(state, *path, without=True)
+    write_state(resume[1], state)
+    ragbed.refuses(*resume, says=[])
+
+
+@pytest.mark.parametrize("state", [None, [1, 2], "x", {}])
+def test_no_state_is_one_line(ragbed, tmp_path, state):
+    write_state(tmp_path / "q.json", state)
+    ragbed.refuses("resume", tmp_path / "q.json", "--index", tmp_path, says=["q.json: was changed"])
+
+
+def test_a_step_too_many_and_an_unknown_passage_are_named(ragbed, saved):
+    state, resume, _ = saved
+    state["results"].append(state["results"][0])
+    write_state(resume[1], state)
+    ragbed.refuses(*resume, says=["step 3 of the strategy differs"])
+    state["results"] = [{**state["results"][0], "found": [["no chunk"]]}]
+    write_state(resume[1], state)
+    ragbed.refuses(*resume, says=["names a passage that the index does not have: 'no chunk'"])
+
+
+@pytest.mark.parametrize("line", [{"status": 418}, {"status": 200, "body": b"{}"}])
+def test_a_question_that_a_failed_call_ended_is_tried_again(ragbed, serve, index, tmp_path, line):
+    server, file = serve(["1. Which country?", line, line, "Norway [1].", ANSWER]), tmp_path / "q.json"
+    asked = options(index, server)
+    assert ragbed("ask", QUESTION, *asked, "--save", file)[0] == 1
+    assert ragbed("resume", file, *asked)[0] == 1
+    status, out, _ = ragbed("resume", file, *asked, "--json")
+    answer = json.loads(out)
+    assert (status, answer["answer"], answer["usage"]["calls"], len(server.requests)) == (0, "Norway [1]", 3, 5)
+    assert ragbed("resume", file, *asked)[0] == 0
+    assert len(server.requests) == 5
+
+
+def test_a_place_for_the_question_that_is_none_is_one_line(ragbed, saved, index, tmp_path):
+    _, (_, file, *_), _ = saved
+    (tmp_path / "a.txt").write_text("my notes")
+    asked = ("ask", QUESTION, "--index", index, "--save")
+    ragbed.refuses(*asked, "x" * 300, says=["File name too long"])
+    ragbed.refuses(*asked, tmp_path / "a.txt", says=["a.txt is there already, and keeps no question"])
+    ragbed.refuses(*asked, file, says=["is there already", f"ragbed resume {file}"])
+    ragbed.refuses("resume", tmp_path, "--index", index, says=["is no file"])
+    assert (tmp_path / "a.txt").read_text() == "my notes"
+
+
+def test_after_a_full_disk_what_is_kept_goes_on(saved, tmp_path, monkeypatch):
+    state, (_, file, *_), _ = saved
+
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("agents.checkpoint.write_atomically", full)
+    with pytest.raises(SettingsError, match=f"free space, and `ragbed resume {file}` goes on"):
+        write_state(file, state)
+    with pytest.raises(SettingsError, match="free space, and the same command begins again"):
+        write_state(tmp_path / "new.json", state)

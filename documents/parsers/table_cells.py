@@ -85,22 +85,18 @@ class _Grid:
         """Return the texts, or None where they exceed the limit."""
         grid: list[list[str]] = []
         for index, row in enumerate(self._rows):
-            line = self._line(row, index < self._heads)
+            line: list[str] = []
+            last = max(self._below, default=-1)
+            for cell in row.cells:
+                self._reach_down(line, until=None)
+                self._place(cell, line, index < self._heads)
+                if self._left < 0:
+                    return None
+            self._reach_down(line, until=last)
             if self._left < 0:
                 return None
             grid.append(line)
         return grid
-
-    def _line(self, row: HtmlRow, head: bool) -> list[str]:
-        line: list[str] = []
-        last = max(self._below, default=-1)
-        for cell in row.cells:
-            self._reach_down(line, until=None)
-            self._place(cell, line, head)
-            if self._left < 0:
-                return line
-        self._reach_down(line, until=last)
-        return line
 
     def _reach_down(self, line: list[str], until: int | None) -> None:
         """Cells of rows above: those that come next or, at the end of a row, all up to a column."""

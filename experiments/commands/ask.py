@@ -38,7 +38,7 @@ def search(query: Query, index: IndexFolder,
     from experiments.settings.targets import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.show import hit_row, place
-    from retrieval.filters.narrowed import narrowed
+    from retrieval.filters.terms import narrowed
     from retrieval.index import Index
 
     if not query.strip():

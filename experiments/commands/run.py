@@ -4,10 +4,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from enum import StrEnum
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,12 +20,7 @@ if TYPE_CHECKING:
 _PART = "Which questions"
 
 
-class JournalMode(StrEnum):
-    """How the journal of calls is used."""
-
-    record = "record"
-    live = "live"
-    replay = "replay"
+JournalMode = Literal["record", "live", "replay"]
 
 
 def _by_name(option: str, help: str, **more: Any) -> Any:
@@ -79,7 +73,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         journal: Annotated[JournalMode, typer.Option(help="record: calls made before are not made again; live: every "
                                                           "call is made, and the records are made anew; replay: no "
                                                           "call is made, the records are made anew from the "
-                                                          "journal.")] = JournalMode.record,
+                                                          "journal.")] = "record",
         replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=(
             "Make the run from a cassette (see `ragbed cassette export`), without a model, an index or a network. "
             "Without TARGET the settings are the cassette's."))] = None,
@@ -96,9 +90,9 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     from experiments.settings.spending import changed
     from experiments.settings.targets import Part
 
-    if replay is not None and (retry or journal is not JournalMode.record):
+    if replay is not None and (retry or journal != "record"):
         refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
-    if fresh and journal is JournalMode.replay:
+    if fresh and journal == "replay":
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
     options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
                "rules": rules, "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name,
@@ -110,7 +104,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     if dry:
         _plan(runs, json)
     else:
-        _carry_out(runs, JournalMode.replay if cassette else journal, retry, fresh, json, cassette)
+        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette)
 
 
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,
@@ -136,7 +130,7 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
     def carry(settings: RunSettings, put: Put) -> None:
         try:
             with only_cached() if cassette else nullcontext():
-                carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh,
+                carry_out(settings, journal, again=retry or journal != "record", fresh=fresh,
                           json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette)
         except BenchmarkError as error:
             raise (error if cassette is None else cassette.explained(error, settings)) from error
@@ -144,7 +138,7 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
     if len(runs) == 1:
         carry(runs[0], print_json)
     else:
-        in_turn(runs, carry, json, fresh, replay=journal is JournalMode.replay)
+        in_turn(runs, carry, json, fresh, replay=journal == "replay")
 
 
 def _plan(runs: Sequence[RunSettings], json: bool) -> None:

@@ -1,9 +1,8 @@
 """Commands that pass a run on, and take its figures again."""
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -105,15 +104,9 @@ def verify(run: FinishedRun, json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-class ScoringName(StrEnum):
-    """How answers are scored."""
-
-    corrected = "corrected"
-    as_published = "as-published"
-
-
 def rescore(run: FinishedRun,
-            scoring: Annotated[ScoringName | None, typer.Option(help="By default the run's own.")] = None,
+            scoring: Annotated[Literal["corrected", "as-published"] | None, typer.Option(
+                help="By default the run's own.")] = None,
             judge: Annotated[str | None, typer.Option(help="`lexical`, or a model, asked of every answer; by default "
                                                            "the verdicts are those of the run.")] = None,
             metric: Annotated[Texts, typer.Option(
@@ -131,7 +124,7 @@ def rescore(run: FinishedRun,
     """
     from experiments.terminal.rescoring import show_rescored
 
-    show_rescored(run, scoring.value if scoring else None, judge, metric or [], json, plugin or [])
+    show_rescored(run, scoring, judge, metric or [], json, plugin or [])
 
 
 def judge(run: Annotated[Path, typer.Argument(help="A run's folder.")],

@@ -1,9 +1,8 @@
 """Commands to begin with: what there is, and what is one's own."""
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -30,17 +29,7 @@ def demo(model: ModelName = DEFAULT_MODEL,
     carry_out(settings, again=True, fresh=fresh, json=json)
 
 
-class What(StrEnum):
-    """What can be listed."""
-
-    strategies = "strategies"
-    retrievers = "retrievers"
-    benchmarks = "benchmarks"
-    conditions = "conditions"
-    rules = "rules"
-    perturbations = "perturbations"
-    metrics = "metrics"
-    models = "models"
+What = Literal["strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations", "metrics", "models"]
 
 
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
@@ -48,12 +37,12 @@ def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJ
     from experiments.terminal.display import print_json, print_records, print_table
     from experiments.terminal.lists import INVENTORY
 
-    rows = INVENTORY[what.value]()
+    rows = INVENTORY[what]()
     if json:
-        print_json({what.value: rows})
-    elif what is What.benchmarks:
+        print_json({what: rows})
+    elif what == "benchmarks":
         print_records([(f"{row['name']}: {row['is']}", _fields(row)) for row in rows])
-    elif what is What.strategies:
+    elif what == "strategies":
         print_records([(f"{row['kind']} {row['name']}: {row['does']}", [
             (name, row[name]) for name in ("settings", "from") if row[name] not in ("", "ragbed")]) for row in rows])
     else:

@@ -14,8 +14,9 @@ import contextlib
 import csv
 import io
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agents.journal import Journal, Model
@@ -26,6 +27,7 @@ from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
 from experiments.analysis.agreement import JudgedAnswer, Rater
 from experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
+from experiments.judges.base import Judged
 from experiments.judges.model import numbered, read_grade, read_points, read_steps
 from experiments.question import Rubric
 from experiments.record import Verdict
@@ -121,32 +123,25 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
             for repeat in range(repeats if client else 1):
                 model = Model(client, journal, settings.limits.max_tokens, repeat) if client else None
                 name = f"{judge.name} #{repeat + 1}" if client and repeats > 1 else judge.name
-                window = client.limits.concurrency if client else 1
-                work = _Work(judge, model, settings.limits.seconds, name, len(material.graded), progress)
-                await in_window(material.graded.items(), window, work.carry_out)
-                raters.append(Rater(name, {item: work.verdicts[item] for item in material.graded}))
-                spent += work.spent
+                asks = partial(ask_judge, judge, model, deadline=lambda: time.monotonic() + settings.limits.seconds)
+                judged = await _judged(material, asks, client.limits.concurrency if client else 1,
+                                       partial(progress, f"judged by {name}"))
+                raters.append(Rater(name, {item: one.verdict for item, one in judged.items() if one.verdict}))
+                spent = sum((one.cost for one in judged.values()), spent)
     return raters, spent
 
 
-@dataclass(slots=True)
-class _Work:
-    judge: Lexical | ModelJudge
-    model: Model | None
-    seconds: float
-    name: str
-    total: int
-    progress: Progress
-    spent: Cost = field(default_factory=Cost)
-    verdicts: dict[JudgedAnswer, Verdict] = field(default_factory=dict)
+async def _judged(material: Material, asks: Callable[..., Awaitable[Judged]], window: int,
+                  progress: Callable[[int, int], None]) -> dict[JudgedAnswer, Judged]:
+    """What a judge says of every answer, in the order of the material."""
+    found: dict[JudgedAnswer, Judged] = {}
 
-    async def carry_out(self, due: tuple[JudgedAnswer, Graded]) -> None:
-        item, graded = due
-        judged = await ask_judge(self.judge, self.model, graded, lambda: time.monotonic() + self.seconds)
-        assert judged.verdict is not None
-        self.verdicts[item] = judged.verdict
-        self.spent += judged.cost
-        self.progress(f"judged by {self.name}", len(self.verdicts), self.total)
+    async def carry_out(due: tuple[JudgedAnswer, Graded]) -> None:
+        found[due[0]] = await asks(graded=due[1])
+        progress(len(found), len(material.graded))
+
+    await in_window(material.graded.items(), window, carry_out)
+    return {item: found[item] for item in material.graded}
 
 
 def write_sheet(path: Path, material: Material) -> None:

@@ -177,15 +177,6 @@ class RunFolder:
         questions = [_QUESTION.validate_json(row[0]) for row in rows]
         return {question.id: question for question in questions}
 
-    def question_ids(self) -> list[str]:
-        """Return the ids of the run's questions, in order."""
-        return [id for (id,) in self.database.read("SELECT id FROM questions ORDER BY place")]
-
-    def question(self, id: str) -> Question:
-        """Return one of the run's questions, without its chunks."""
-        (content,), = self.database.read("SELECT content FROM questions WHERE id = ?", (id,))
-        return _QUESTION.validate_json(content)
-
     def records_of(self, question: str) -> Iterator[Record]:
         """Yield the records of one question, by cell in the run's order."""
         for result, timing in self.database.read(_OF_QUESTION, (question,)):

@@ -16,8 +16,8 @@ from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge
 from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
-from experiments.settings import factors
-from experiments.settings.factors import Many, Matrix
+from experiments.settings import matrix
+from experiments.settings.matrix import Many, Matrix
 from experiments.settings.retrievers import (
     AnyRetriever,
     Place,
@@ -70,18 +70,18 @@ class _Part(Matrix):
         retriever: names.
     """
 
-    benchmark: factors.Names | None = None
-    models: factors.Models | None = None
-    reasoning: factors.Reasonings | None = None
-    retrieval: factors.Retrievals | None = None
-    rules: factors.RulesNames | None = None
-    conditions: factors.Conditions | None = None
-    perturbations: factors.Perturbations | None = None
-    show: factors.Shows | None = None
-    formats: factors.Formats | None = None
-    answer_formats: factors.AnswerFormats | None = None
-    framings: factors.Framings | None = None
-    seed: factors.Seeds | None = None
+    benchmark: matrix.Names | None = None
+    models: matrix.Models | None = None
+    reasoning: matrix.Reasonings | None = None
+    retrieval: matrix.Retrievals | None = None
+    rules: matrix.RulesNames | None = None
+    conditions: matrix.Conditions | None = None
+    perturbations: matrix.Perturbations | None = None
+    show: matrix.Shows | None = None
+    formats: matrix.Formats | None = None
+    answer_formats: matrix.AnswerFormats | None = None
+    framings: matrix.Framings | None = None
+    seed: matrix.Seeds | None = None
 
 
 class Excluded(_Part):
@@ -91,11 +91,11 @@ class Excluded(_Part):
         reasoning, retrieval, chunkers, embedders: as tables call them.
     """
 
-    reasoning: factors.Names | None = None  # type: ignore[assignment]
-    retrieval: factors.Names | None = None  # type: ignore[assignment]
-    retriever: factors.Names | None = None
-    chunkers: factors.Names | None = None
-    embedders: factors.Names | None = None
+    reasoning: matrix.Names | None = None  # type: ignore[assignment]
+    retrieval: matrix.Names | None = None  # type: ignore[assignment]
+    retriever: matrix.Names | None = None
+    chunkers: matrix.Names | None = None
+    embedders: matrix.Names | None = None
 
 
 NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever, Tag("settings")], Discriminator(
@@ -110,8 +110,8 @@ class Included(_Part):
         repeats: how often each of these is asked.
     """
 
-    retriever: Annotated[list[NameOrSettings], Many, factors.Distinct] | None = None
-    repeats: factors.Repeats | None = None
+    retriever: Annotated[list[NameOrSettings], Many, matrix.Distinct] | None = None
+    repeats: matrix.Repeats | None = None
 
 
 SubAnswers = Literal["asked", "in_prompt", "none"]
@@ -154,31 +154,31 @@ class RunSettings(Matrix):
     name: Annotated[str, AfterValidator(_folder_name)]
     out: Place = Path("runs")
     benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
-    models: factors.Models = Field(default=[DEFAULT])
-    reasoning: factors.Reasonings = Field(default=["direct"], validate_default=True)
-    retrieval: factors.Retrievals = Field(default=["once"], validate_default=True)
+    models: matrix.Models = Field(default=[DEFAULT])
+    reasoning: matrix.Reasonings = Field(default=["direct"], validate_default=True)
+    retrieval: matrix.Retrievals = Field(default=["once"], validate_default=True)
     retriever: Annotated[list[AnyRetriever], Many, AfterValidator(told_apart)] = Field(
         default=["dense"], validate_default=True)
-    chunkers: factors.Cuts = Field(default_factory=list)
-    embedders: factors.Embeddings = Field(default_factory=list)
-    rules: factors.RulesNames = Field(default=["grounded"])
-    conditions: factors.Conditions = Field(default=["given"])
-    perturbations: factors.Perturbations = Field(default=["none"])
-    show: factors.Shows = Field(default=["question"])
-    formats: factors.Formats = Field(default=["plain"])
-    answer_formats: factors.AnswerFormats = Field(default=["tags"])
-    framings: factors.Framings = Field(default=["marked"])
+    chunkers: matrix.Cuts = Field(default_factory=list)
+    embedders: matrix.Embeddings = Field(default_factory=list)
+    rules: matrix.RulesNames = Field(default=["grounded"])
+    conditions: matrix.Conditions = Field(default=["given"])
+    perturbations: matrix.Perturbations = Field(default=["none"])
+    show: matrix.Shows = Field(default=["question"])
+    formats: matrix.Formats = Field(default=["plain"])
+    answer_formats: matrix.AnswerFormats = Field(default=["tags"])
+    framings: matrix.Framings = Field(default=["marked"])
     layout: Layout = "documents_first"
     brief: bool = False
     sub_answers: SubAnswers = "asked"
     filled: Literal["own", "gold"] = "own"
     exemplars: Place | None = None
-    repeats: factors.Repeats = 1
+    repeats: matrix.Repeats = 1
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     scoring: Scoring = "corrected"
-    seeds: Annotated[factors.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
-    exclude: Annotated[list[Excluded], factors.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
-    include: Annotated[list[Included], factors.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
+    exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     limits: Limits = Limits()
     cell_limits: CellLimits = CellLimits()
     calls: ModelSettings = ModelSettings()
@@ -188,7 +188,7 @@ class RunSettings(Matrix):
     @model_validator(mode="before")
     @classmethod
     def _as_the_paper(cls, fields: Any) -> Any:
-        fields = factors.by_key(fields)
+        fields = matrix.by_key(fields)
         benchmark = fields.get("benchmark") if isinstance(fields, dict) else None
         known = BENCHMARKS.get(str(benchmark.get("kind"))) if isinstance(benchmark, dict) else None
         if known is None:

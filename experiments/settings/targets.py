@@ -12,8 +12,8 @@ from documents.errors import SettingsError
 from documents.places import local
 from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
-from experiments.settings.factors import COLUMNS
 from experiments.settings.file import check_settings, explain, read_runs, read_value, said
+from experiments.settings.matrix import COLUMNS
 from experiments.settings.run import RunSettings
 from retrieval.filters.terms import Where
 from retrieval.retrievers import RetrieverKind, RetrieverSettings

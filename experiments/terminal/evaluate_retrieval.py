@@ -15,6 +15,7 @@ import typer
 from agents.search import Searcher
 from documents.errors import SettingsError
 from documents.types import Chunk
+from experiments.analysis.pairs import difference_view
 from experiments.analysis.trec import (
     Evaluation,
     Ranker,
@@ -40,10 +41,10 @@ from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
 from experiments.terminal.run import all_failed, on_failures
-from experiments.words import difference, figure, probability, verdict
+from experiments.terminal.tables import print_views
+from experiments.words import figure
 from retrieval.types import Progress
 
-_TOLD = 12  # comparisons above which those that are not real are not told one by one
 _LONGEST = 80  # characters of a file's name: in UTF-8 some have three bytes, and 255 bytes are the most
 
 
@@ -230,23 +231,11 @@ def _show(evaluation: Evaluation, found: Found, name: str) -> None:
     print_table(["retriever", "n", *(column.replace("_", " ") for column in evaluation.columns),
                  *(title for title, _ in extra)], rows, title=f"{name}: what was found")
     if evaluation.pairs:
-        _show_pairs(evaluation)
+        say("")
+        print_views([difference_view("pairs", f"{evaluation.pairs[0][2].metric}, question by question", ("compared",), [
+            ((f"{first.name} → {second.name}",), found) for first, second, found in evaluation.pairs])])
     for text in evaluation.notes:
         say(text)
-
-
-def _show_pairs(evaluation: Evaluation) -> None:
-    told = [one for one in evaluation.pairs if one[2].real or len(evaluation.pairs) <= _TOLD]
-    metric = evaluation.pairs[0][2].metric
-    say("")
-    if told:
-        print_table(["compared", "n", "difference [95 %]", "up", "down", "p", "p (Holm)", ""], [
-            [f"{first.name} → {second.name}", str(found.n), difference(found), str(found.gained), str(found.lost),
-             probability(found.p), probability(found.p_holm), verdict(found)] for first, second, found in told],
-            title=f"{metric}, question by question")
-    if len(told) < len(evaluation.pairs):
-        say(f"No difference can be shown in {'the other ' if told else ''}{len(evaluation.pairs) - len(told)} of "
-            f"{len(evaluation.pairs)} comparisons.")
 
 
 def _number(value: float | None) -> str:

@@ -157,9 +157,10 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
         UserError: there is no such run, question or cell.
     """
     with closing(RunFolder.existing(path)) as folder:
-        ids = folder.question_ids()
+        questions, cells = folder.questions(), cells_in(folder)
+        ids = list(questions)
         number = question_named(ids, name)
-        question, cells = folder.question(ids[number]), cells_in(folder)
+        question = questions[ids[number]]
         wanted = cells_named(cells, cell)
         records = {record.result.cell: record for record in folder.records_of(question.id)}
         texts, columns, causes = folder.database.text, *_scored(folder, cells, question, records)

@@ -12,10 +12,9 @@ from documents.errors import DocumentError
 from documents.places import processors
 from documents.workers import read_documents
 from retrieval.building.before import Staging
-from retrieval.building.job import stays
+from retrieval.building.job import BLOCK, stays
 from retrieval.building.pieces import BuildJob, cut
 from retrieval.building.plan import Work, arrived, kind_of
-from retrieval.building.writer import BLOCK
 from retrieval.memory import peak_memory
 from retrieval.storage.cache import kept_bytes
 from retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq, choose

@@ -1,21 +1,24 @@
-"""Conditions of a filter: `page >= 3 and source = reports/*.pdf`, read, written and met."""
+"""Conditions of a filter, `page >= 3 and source = reports/*.pdf`: read, written, met, and what they let through."""
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from operator import ge, gt, le, lt
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from unicodedata import normalize
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from documents.errors import SettingsError
-from retrieval.types import FieldValue
+from documents.types import digest
+from retrieval.types import Collection, FieldValue, Matrix
 
 LONGEST = 2_000
 """Characters of a filter: what is longer is a mistake."""
@@ -202,3 +205,63 @@ def _quoted(text: str) -> str:
 def _folded(text: str) -> str:
     """Without case, and with each letter composed: file names are not everywhere."""
     return normalize("NFC", text).casefold()
+
+
+def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
+    """Narrow a collection to the chunks that meet all conditions, texts as `Where` holds them.
+
+    It is the collection itself where all chunks do.
+
+    Raises:
+        SettingsError: a condition cannot be read, asks for a field that nothing in the collection has, or compares
+            with something else a field that is a number wherever there is one.
+    """
+    read = conditions(where)
+    if not read or not len(collection.chunks):
+        return collection
+    mask = _met(collection, read)
+    return collection if mask.all() else cast("Collection", Narrowed(collection, mask))
+
+
+def _met(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_]:
+    mask = np.zeros(len(collection.chunks), np.bool_)
+    fields: dict[str, None] = {}
+    # Many chunks share a value. 1 and true are equal in Python, and are two.
+    meets = [lru_cache(maxsize=None, typed=True)(condition.meets) for condition in read]
+    for row, said in enumerate(collection.metadata()):
+        fields |= dict.fromkeys(said)
+        mask[row] = all(met(said.get(condition.field)) for condition, met in zip(read, meets, strict=True))
+    for condition in read:
+        if condition.field not in fields:
+            raise SettingsError(f"where: {condition}: there is no field {condition.field!r}; there are: "
+                                f"{', '.join(sorted(fields))}")
+        values = {type(said.get(condition.field)) for said in collection.metadata()} \
+            if condition.orders_text and not mask.any() else set()
+        if {int, float} & values and values <= {int, float, type(None)}:
+            raise SettingsError(f"where: {condition}: {condition.field!r} is a number wherever there is one, and "
+                                f"{condition.value!r} is none{' in quotes' if condition.literal else ''}")
+    return mask
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """The chunks of a collection that a mask lets through; rows are those of the whole collection. `mask`: which may be
+    found, of those that may be found anyway; shape (chunks,)."""
+
+    whole: Collection
+    mask: NDArray[np.bool_]
+
+    def __getattr__(self, name: str) -> Any:
+        """Give everything else as the whole collection does."""
+        return getattr(self.whole, name)
+
+    @property
+    def content(self) -> str:
+        return digest("narrowed", self.whole.content, np.packbits(self.mask).tobytes().hex())
+
+    @property
+    def among(self) -> NDArray[np.bool_]:
+        return self.mask if self.whole.among is None else self.mask & self.whole.among
+
+    def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
+        return self.whole.nearest(queries, k, self.mask if among is None else self.mask & among)

@@ -4,7 +4,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,16 +21,7 @@ if TYPE_CHECKING:
 PROMPTS = "config_sentence_transformers.json"
 
 
-class _TokenizerRead(AbstractContextManager[None]):
-    """Within, a tokenizer is read. For one that cannot be, the library raises `Exception` itself and nothing narrower;
-    that becomes a ModelError, and nothing else does."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if kind is Exception:
-            raise damaged(self._path) from error
+_LIBRARYS = (Exception,)  # tokenizers raises it itself and nothing narrower where a file cannot be read
 
 
 def damaged(path: Path) -> ModelError:
@@ -69,8 +59,12 @@ def plain_tokenizer(path: Path) -> Tokenizer:
     """Return the tokenizer in a `tokenizer.json`, made to cut and pad nothing; ModelError where it cannot be read."""
     from tokenizers import Tokenizer
 
-    with _TokenizerRead(path):
+    try:
         return uncut(Tokenizer.from_file(str(path)))
+    except _LIBRARYS as error:
+        if type(error) is not Exception:
+            raise
+        raise damaged(path) from error
 
 
 def uncut(tokenizer: Tokenizer) -> Tokenizer:
@@ -120,10 +114,10 @@ def find_model(name: str, what: str = "embedding model") -> ModelFolder:
         path = fetched
     path = path or _packaged(name)
     if path is None:
-        pulled = _hub_name(name) == MINILM
-        raise ModelError(f"{what} {name} was not found: " + (
-            "run: ragbed models pull all-minilm-l6-v2" if pulled else
-            f"run: hf download {_hub_name(name)}, or name a folder that holds it"))
+        hub = _hub_name(name)
+        raise ModelError(f"{what} {name} was not found: run: " + (
+            "ragbed models pull all-minilm-l6-v2" if hub == MINILM else
+            f"hf download {hub}, or name a folder that holds it"))
     return ModelFolder(name, path, _identity(path))
 
 
