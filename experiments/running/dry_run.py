@@ -22,7 +22,6 @@ from experiments.runs.store import config_of
 from experiments.settings import RunSettings
 from experiments.settings.spending import shown
 from experiments.statistics import clusters
-from strategies.settings.choosing import Strategy
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn
@@ -153,7 +152,8 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
         yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
                f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
     # Answers are voted on that are too long for two to be equal.
-    voting = [label for label, one in plan.strategies["reasoning"].items() if _votes(one)]
+    voting = [label for label, one in plan.strategies["reasoning"].items() if any(
+        part.kind == "self_consistency" for part in one.parts)]
     if voting and not settings.brief and not all(question.options for question in benchmark.questions):
         yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
                "`brief: true` asks for short ones.")
@@ -167,10 +167,6 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
         yield (f"{folder} holds a run with {apart}; where a call was made for it, this one is refused without "
                "another --name or --fresh." if apart else
                f"{folder} holds calls or records already; what it has is not asked again, and counted here.")
-
-
-def _votes(strategy: Strategy) -> bool:
-    return strategy.kind == "self_consistency" or any(map(_votes, strategy.parts))
 
 
 def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 from pydantic import Field, JsonValue, field_validator
 
-from documents.errors import SettingsError
+from documents.errors import CallError, RagbedError, SettingsError
 from documents.types import Chunk, digest
 from retrieval.conditions import Placed
 from retrieval.foreign import Foreign
@@ -27,8 +27,8 @@ from retrieval.storage.files import sha256_of
 from retrieval.types import Collection, Hit, Retriever
 
 
-def _running(factory: str) -> Foreign:
-    return Foreign(lambda said: SettingsError(f"external {factory}: {said}"))
+def _running(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> Foreign:
+    return Foreign(lambda said: fail(f"external {factory}: {said}"))
 
 
 class External(RetrieverKind):
@@ -126,10 +126,11 @@ class ExternalRetriever:
     factory: str
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises SettingsError where it fails, or finds anything but hits of the chunks that it was made of."""
+        """Raises CallError where it fails, which ends its question alone, and SettingsError where it finds anything but
+        hits of the chunks that it was made of."""
         if k < 1 or not queries:
             return [[] for _ in queries]
-        with _running(self.factory):
+        with _running(self.factory, lambda said: CallError(said, "retriever", 0)):
             found: Any = self.inner.search(list(queries), k)
             if not isinstance(found, list) or len(found) != len(queries) or not all(map(_are_hits, found)):
                 raise SettingsError(f"external {self.factory}: search returned what is no list of hits for each query")
