@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents import Chunk, SettingsError
+from documents import CallError, Chunk, SettingsError
 from retrieval import Aids, RetrieverSettings
 
 READ = TypeAdapter(RetrieverSettings)
@@ -145,7 +145,7 @@ HIT = "from documents.types import Chunk\nfrom retrieval.types import Hit\n"
 def test_what_is_found_is_checked(write, search, complaint):
     settings = write(f"{HIT}class Mine:\n    def __init__(self, chunks): self.chunks = chunks\n"
                      f"    def search(self, queries, k): return {search}\nmake = Mine\n")
-    with pytest.raises(SettingsError, match=r"external mine.py:make: ") as error:
+    with pytest.raises((SettingsError, CallError), match=r"external mine.py:make: ") as error:
         settings.open(Chunks(), Aids()).search(["?"], 3)
     assert complaint in str(error.value)
 

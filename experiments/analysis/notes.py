@@ -35,11 +35,11 @@ def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
 
 
 def on_unranked(questions: Iterable[Question]) -> list[str]:
-    """Return that questions which have no gold are in no figure, though trec_eval counts them."""
+    """Return that questions which have no gold are in no figure of a ranking, though trec_eval counts them."""
     every = list(questions)
     without = sum(not one.gold for one in every)
-    return [f"{without} of {len(every)} queries have no relevant document, and are in no figure here; trec_eval counts "
-            "those of them that were judged as 0."] if without else []
+    return [f"{without} of {len(every)} queries have no relevant document, and are in no figure of a ranking, such as "
+            "nDCG; trec_eval counts those of them that were judged as 0."] if without else []
 
 
 def on_chunked(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:

@@ -154,8 +154,8 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
         yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
                f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
     # Answers are voted on that are too long for two to be equal.
-    voting = [label for label, one in plan.strategies["reasoning"].items()
-              if any(part.kind == "self_consistency" for part in one.parts)]
+    voting = [label for label, one in plan.strategies["reasoning"].items() if any(
+        part.kind == "self_consistency" for part in one.parts)]
     if voting and not settings.brief and not all(question.options for question in benchmark.questions):
         yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
                "`brief: true` asks for short ones.")
@@ -169,7 +169,6 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
         yield (f"{folder} holds a run with {apart}; where a call was made for it, this one is refused without "
                "another --name or --fresh." if apart else
                f"{folder} holds calls or records already; what it has is not asked again, and counted here.")
-
 
 
 def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:

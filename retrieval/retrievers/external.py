@@ -18,7 +18,7 @@ from typing import Any, Literal, TextIO, cast
 
 from pydantic import Field, JsonValue, field_validator
 
-from documents.errors import RagbedError, SettingsError
+from documents.errors import CallError, RagbedError, SettingsError
 from documents.types import Chunk, digest
 from retrieval.conditions import Placed
 from retrieval.hits import distinct, number
@@ -28,14 +28,13 @@ from retrieval.retrievers.kind import RetrieverKind
 from retrieval.storage.files import sha256_of
 from retrieval.types import Collection, Hit, Retriever
 
-_RAISED = (Exception, SystemExit)
 _LOCK = threading.Lock()
 _INSIDE: list[TextIO] = []  # for each thread that runs a user's code, the stdout from before the first
 
 
 @contextmanager
-def _theirs(factory: str) -> Iterator[None]:
-    """Say in one line whose it is what a user's code raises, and send what it prints to stderr.
+def _theirs(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> Iterator[None]:
+    """Say in one line whose it is what a user's code raises, whatever its class, and send what it prints to stderr.
 
     stdout, for results that programs read, is back when the last thread ends: each on its own would put back the
     other's.
@@ -45,12 +44,12 @@ def _theirs(factory: str) -> Iterator[None]:
         sys.stdout = sys.stderr
     try:
         yield
-    except RagbedError:
+    except (RagbedError, KeyboardInterrupt):
         raise
-    except _RAISED as error:
+    except BaseException as error:
         # Python's own way to get the text of an error whose text may raise another.
         said = " ".join(str(TracebackException(type(error), error, None)).split())[:300]
-        raise SettingsError(f"external {factory}: {type(error).__name__}: {said}") from error
+        raise fail(f"external {factory}: {type(error).__name__}: {said}") from error
     finally:
         with _LOCK:
             stdout = _INSIDE.pop()
@@ -152,10 +151,11 @@ class ExternalRetriever:
     factory: str
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises SettingsError where it fails, or finds anything but hits of the chunks that it was made of."""
+        """Raises CallError where it fails, which ends its question alone, and SettingsError where it finds anything but
+        hits of the chunks that it was made of."""
         if k < 1 or not queries:
             return [[] for _ in queries]
-        with _theirs(self.factory):
+        with _theirs(self.factory, lambda said: CallError(said, "retriever", 0)):
             found: Any = self.inner.search(list(queries), k)
             if not isinstance(found, list) or len(found) != len(queries) or not all(map(_are_hits, found)):
                 raise SettingsError(f"external {self.factory}: search returned what is no list of hits for each query")

@@ -147,9 +147,7 @@ def failing_line(error: BaseException) -> str:
     """Describe what code raised in one line, with the last place of it that is no library's."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
-    said = ""
-    with contextlib.suppress(Exception, SystemExit, GeneratorExit):  # its text may be code too
-        said = str(error)[:_LONGEST]
+    said = str(traceback.TracebackException(type(error), error, None))[:_LONGEST]  # its text may be code that raises
     installed = (get_path("stdlib"), get_path("purelib"), get_path("platlib"), str(Path(__file__).parent.parent), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(installed)]
     at = f"{Path(own[-1].filename).name}:{own[-1].lineno}: " if own else ""
