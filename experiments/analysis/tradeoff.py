@@ -72,7 +72,8 @@ def _area(points: Sequence[Mapping[str, Case]], grouped: Grouped, seed: int) -> 
         sums, counts = (array.sum(axis=1) for array in totals)
         coverage, risk = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0).swapaxes(0, 1)
         order = np.argsort(coverage, axis=1, kind="stable")
-        return np.trapezoid(*(np.take_along_axis(one, order, axis=1) for one in (risk, coverage)), axis=1)
+        x, y = (np.take_along_axis(one, order, axis=1) for one in (coverage, risk))
+        return np.asarray(np.trapezoid(y, x, axis=1))
 
     sample = Totals(*table)
     drawn, = resampled([sample], seed)
