@@ -13,6 +13,11 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def keeps_hidden() -> bool:
+    """Tell whether what no reader of a document can see is kept: `RAGBED_KEEP_HIDDEN` is set."""
+    return bool(os.environ.get("RAGBED_KEEP_HIDDEN"))
+
+
 def cache_dir() -> Path:
     """Return the user's cache folder of ragbed: `RAGBED_CACHE`, else the platform's own place.
 

@@ -40,6 +40,7 @@ class Document:
         html: sanitised HTML: structure, tables and spans; no scripts, styles, comments.
         plain: readable text of the same content.
         pages: in order, numbered from 1; empty for HTML and text.
+        hidden: how many characters were left out that no reader can see; 0 where it was read from an index.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Document:
     html: str
     plain: str
     pages: tuple[Page, ...] = ()
+    hidden: int = 0
 
     def text(self, format: Format) -> str:
         """Return the rendering in which offsets of that format count, in code points."""
