@@ -1,9 +1,11 @@
 """Places: the path that a user names, the cache folder, and the processors that this process may use."""
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 from documents.errors import BenchmarkError
 
@@ -31,6 +33,13 @@ def cache_dir() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "ragbed" / "cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ragbed"
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file to read it; OSError also where it is a pipe or a device, which may never come to an end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "a pipe or a device, and no file", str(path))
+    return path.open("rb")
 
 
 _SHOWN = 60  # characters of a path that is none

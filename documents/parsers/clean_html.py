@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from documents.places import keeps_hidden
+from documents.types import normalize
 
 
 class Open(NamedTuple):
@@ -41,7 +41,7 @@ def normalised(text: str) -> str:
     x² into x2. Tag characters, which spell text that nobody sees, go too, unless hidden text is kept.
     """
     text = text if keeps_hidden() else TAGS.sub("", text)
-    return unicodedata.normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
+    return normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
 
 
 def plain_spaces(text: str) -> str:

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from agents.types import Outcome
+from documents.types import normalize
 from strategies.normalising import normalize_answer
 from strategies.reading import fold, strip_citations
 
@@ -18,7 +18,7 @@ _SHORT_KOREAN = 3
 
 def is_korean(text: str) -> bool:
     """Tell whether the text holds a Hangul syllable."""
-    return _HANGUL.search(unicodedata.normalize("NFKC", text)) is not None
+    return _HANGUL.search(normalize("NFKC", text)) is not None
 
 
 def holds(text: str, answer: str) -> bool:
@@ -46,7 +46,7 @@ def tokens(text: str, bigrams: bool = False) -> list[str]:
 def exact_match(text: str, answers: Sequence[str]) -> float:
     """Return 1.0 where the normalised text equals a normalised answer, else 0.0; text that normalises to nothing counts
     as it stands."""
-    own, *others = (normalize_answer(one) or unicodedata.normalize("NFKC", one).strip() for one in (text, *answers))
+    own, *others = (normalize_answer(one) or normalize("NFKC", one).strip() for one in (text, *answers))
     return float(own in others)
 
 
