@@ -84,7 +84,11 @@ class ModelClient:
     @property
     def priced(self) -> bool:
         """Say whether it is known what its calls cost."""
-        return self._price(1000, 1000, 0) is not None
+        return self.price_of(1000, 1000) is not None
+
+    def price_of(self, prompt: int, completion: int) -> float | None:
+        """Return the price of so many tokens, in US dollars; None where it is not known."""
+        return self._price(prompt, completion, 0)
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
         """Return every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""

@@ -16,16 +16,12 @@ from threading import Timer
 from typing import Any
 
 from documents.errors import DocumentError
-from documents.places import processors
+from documents.places import child_environment, processors
 from documents.sources import Source, find_sources
 from documents.types import Document, Page
 
 _START = 120.0
 """Seconds that a worker may take to start and to import a parser."""
-
-_ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
-                          "PYTHONHOME", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "RAGBED_KEEP_HIDDEN"})
-"""What a parser is told of the environment: keys, which it does not need, stay here."""
 
 
 class Worker:
@@ -85,12 +81,9 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            # The child finds this package where the parent found it, installed or not.
-            paths = [str(Path(__file__).resolve().parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-            environment = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "documents.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env={**environment, "PYTHONPATH": os.pathsep.join(paths)})
+                stderr=subprocess.DEVNULL, env=child_environment())
         return self._process
 
     def _death(self, process: subprocess.Popen[bytes], late: bool, ready: bool) -> str:

@@ -1,6 +1,9 @@
 """Budgets of a run, which stop it in one line, and of a cell, whose other questions end with the outcome `budget`."""
 import json
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 import yaml
@@ -229,3 +232,30 @@ def test_an_allowance_that_is_none_is_refused_in_one_line(ragbed, town):
     settings = yaml.safe_load(path.read_text()) | {"cell_limits": {"dollars": 1}}
     path.write_text(yaml.safe_dump(settings))
     ragbed.refuses("run", path, says=["dollars"])
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 0, "completion_tokens": 0}])
+def test_a_budget_holds_where_the_server_does_not_say_what_was_used(usage, serve, town, ragbed):
+    body = {"choices": [{"message": {"content": "five words are said here"}, "finish_reason": "stop"}]}
+    server = serve(lambda asked: {"body": json.dumps(body | ({} if usage is None else {"usage": usage})).encode()})
+    path = town.config(server.url, concurrency=1, calls=priced(server.url, prompt=1e4), budget={"dollars": 2})
+    stopped(ragbed, path, says=["an estimate: the server does not say how many tokens calls use"])
+    asked = len(server.requests)
+    assert 0 < asked < 6
+    stopped(ragbed, path)  # what was estimated counts for later sessions too
+    assert len(server.requests) == asked
+    status, _, err = ragbed("run", path, "--budget", "dollars=none")
+    assert (status, len(server.requests)) == (0, 6)
+    assert f"by an estimate: of {6 - asked} calls the server does not say" in err
+
+
+def test_calls_under_way_at_a_kill_are_counted_as_what_they_might_use(serve, town, ragbed):
+    server = serve(lambda body: {"text": town.reply(body), "delay": 30})
+    path = town.config(server.url, concurrency=4, limits={"max_tokens": 500}, budget={"tokens": 2500})
+    process = subprocess.Popen([sys.executable, "-m", "experiments.cli", "run", path], stderr=subprocess.DEVNULL)
+    while len(server.requests) < 4:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    stopped(ragbed, path, says=["0 of 6 records are there"])
+    assert len(server.requests) == 4

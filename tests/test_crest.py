@@ -3,8 +3,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pyarrow
 import pyarrow.parquet
@@ -179,47 +177,10 @@ def test_the_hub_offline_is_one_clear_line(tmp_path):
     assert "\n" not in said
 
 
-@pytest.mark.slow
-def test_the_hub_by_name_is_fetched_once(tmp_path):
-    lines(tmp_path / "files" / "non_refusal.jsonl", ROW)
-    lines(tmp_path / "files" / "refusal.jsonl", ROW)
-    files = {path.name: path.read_bytes() for path in (tmp_path / "files").iterdir()}
-    commit = "0123456789abcdef0123456789abcdef01234567"
-
-    class Hub(BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            self.answer(body=False)
-
-        def do_GET(self):
-            self.answer(body=True)
-
-        def answer(self, body):
-            name = self.path.partition("?")[0].rsplit("/", 1)[-1]
-            content, kind = files.get(name), "application/octet-stream"
-            if "/tree/" in self.path:
-                content, kind = json.dumps([{"type": "file", "path": name, "size": len(data), "oid": name}
-                                            for name, data in files.items()]).encode(), "application/json"
-            elif content is None:
-                content, kind = json.dumps({
-                    "id": "upstage/CReSt", "sha": commit, "siblings": [{"rfilename": name} for name in files],
-                }).encode(), "application/json"
-            self.send_response(200)
-            for header, value in (("Content-Type", kind), ("Content-Length", str(len(content))),
-                                  ("ETag", f'"{len(content)}"'), ("X-Repo-Commit", commit)):
-                self.send_header(header, value)
-            self.end_headers()
-            if body:
-                self.wfile.write(content)
-
-        def log_message(self, *arguments):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        address = f"http://127.0.0.1:{server.server_port}"
-        assert load_from_hub(tmp_path, HF_ENDPOINT=address, HF_HUB_OFFLINE="0") == "2"
-    finally:
-        server.shutdown()
-        server.server_close()
+def test_what_is_in_the_hubs_cache_is_read_without_a_connection(tmp_path):
+    place, commit = tmp_path / "hub" / "hub" / "datasets--upstage--CReSt", "0123456789abcdef" * 2 + "01234567"
+    for split in ("non_refusal", "refusal"):
+        lines(place / "snapshots" / commit / f"{split}.jsonl", ROW)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(commit)
     assert load_from_hub(tmp_path, HF_HUB_OFFLINE="1") == "2"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from experiments import Question
-from experiments.running.bounds import about_tokens
+from experiments.running.budget import about_tokens
 from experiments.running.dry_run import SAMPLE, spread
 from strategies import answer, catalogue, inquiry, template
 

@@ -1,25 +1,12 @@
 """Fused retrieval: the published formula, scaled scores, and what is refused. The figures are worked by hand."""
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from test_reranked import Preset
 
-from documents import Chunk
-from retrieval import Fused, Hit, RetrieverSettings
+from retrieval import Fused, RetrieverSettings
 from retrieval.retrievers.fused import FusedRetriever, labels
 
 READ = TypeAdapter(RetrieverSettings)
-
-
-class Preset:
-    """A retriever that finds the same, whatever is asked: chunks by name with their scores."""
-
-    def __init__(self, **scores):
-        self.asked = []
-        self.hits = [Hit(Chunk(name, name, "plain", 0, 1, name), score, rank, "preset")
-                     for rank, (name, score) in enumerate(scores.items(), 1)]
-
-    def search(self, queries, k):
-        self.asked.append((tuple(queries), k))
-        return [self.hits[:k] for _ in queries]
 
 
 def settings(**fields):

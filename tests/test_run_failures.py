@@ -248,3 +248,49 @@ def test_questions_that_share_an_id_or_are_none_are_refused(town, ragbed):
     town.write([town.row(0), *(town.row(1, id=id) for id in ("7", "7", "7~2"))])
     ragbed.refuses("run", town.config(NOWHERE), says=["id non_refusal-7~2", "give each its own"])
     ragbed.refuses("run", town.config(NOWHERE, benchmark=town.own(), conditions="closed-book"), says=["no question"])
+
+
+RAISES = """
+import asyncio
+
+
+class Mute(BaseException):
+    def __str__(self):
+        raise Mute
+
+
+RAISED = [asyncio.CancelledError("x"), BaseException("y"), GeneratorExit(), Mute(), SystemExit(3), ValueError("z")]
+
+
+def fail(text):
+    raise RAISED[int(text.split()[-1].rstrip("?"))]
+
+
+def recipe(task):
+    fail(task.question)
+    yield
+
+
+class make:
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    def search(self, queries, k):
+        fail(queries[0])
+"""
+
+
+@pytest.mark.parametrize(("kind", "settings"), [
+    ("strategy", {"reasoning": "raises.py:recipe"}),
+    ("retriever", {"conditions": "retrieved", "retriever": {"kind": "external", "factory": "raises.py:make"}})])
+def test_every_question_has_a_record_whatever_code_of_others_raises(kind, settings, serve, town, ragbed, monkeypatch):
+    monkeypatch.chdir(town.folder)
+    (town.folder / "raises.py").write_text(RAISES)
+    status, out, err = ragbed("run", town.config(serve(town.reply).url, **settings), "--json")
+    (cell,) = json.loads(out)["cells"]
+    assert (status, cell["n"], cell["outcomes"]["error"]) == (1, 6, 6), err
+    failures = [record["result"]["failure"] for record in town.records()]
+    assert {failure["kind"] for failure in failures} == {kind}
+    for said in ("CancelledError: x", "BaseException: y", "GeneratorExit", "Mute: <exception str() failed>",
+                 "SystemExit: 3", "ValueError: z"):
+        assert sum(said in failure["message"] for failure in failures) == 1

@@ -1,4 +1,5 @@
 """What must not get out of its place: keys into files, gold into prompts, control codes into terminals and reports."""
+import gzip
 import json
 from pathlib import Path
 
@@ -39,8 +40,9 @@ def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_a
         serve, town, ragbed, monkeypatch):
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
     parts = [{"type": "text", "text": part} for part in ("<Answer>", KEY[:10], KEY[10:], "</Answer>")]
-    (town.folder / "mine.py").write_text(
-        "import os\ndef failing(task):\n    raise ValueError(os.environ['RAGBED_API_KEY'])\n    yield\n")
+    code = "raise ValueError(os.environ['RAGBED_API_KEY'])"
+    (town.folder / "mine.py").write_text(f"import os\ndef failing(task):\n    {code}\n    yield\n")
+    (town.folder / "never.py").write_text(f"import os\n{code}\n")
 
     def echo(body):
         odd = "town 2" in str(body)
@@ -48,11 +50,21 @@ def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_a
                             "reasoning_content": parts}}
 
     strategies = ["direct", f"{town.folder / 'mine.py'}:failing"]
-    _, out, err = ragbed("run", town.config(serve(echo).url, reasoning=strategies))
-    written = every_byte(town.run) + out.encode() + err.encode()
+    server = serve(echo)
+    (town.folder / "page.txt").write_text("Town 1 has 111 people.")
+    said = [ragbed("run", town.config(server.url, reasoning=strategies)), ragbed("report", town.run),
+            ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz"),
+            ragbed("export", town.run, town.folder / "out.csv"), ragbed("show", town.run, "1"),
+            ragbed("index", town.folder / "page.txt", "--out", town.folder / "i"),
+            ragbed("ask", "How many?", "--index", town.folder / "i", "--retriever", "bm25", "--trace", "--save",
+                   town.folder / "q.json", "--model", f"{server.url}#m")]
+    assert [status for status, _, _ in said] == [0] * 7, said
+    written = every_byte(town.folder) + gzip.decompress((town.folder / "c.gz").read_bytes()) + "".join(
+        out + err for _, out, err in said).encode()
     assert b"<Answer>[key]</Answer>" in written
     assert b"ValueError: [key]" in written
     assert b"sk-canary" not in written
+    ragbed.refuses("run", town.config("http://x/v1", reasoning=f"{town.folder / 'never.py'}:f"), says=["Error: [key]"])
 
 
 MONSTERS = ["a" + " " * 200_000 + "b [1]", "[1]" * 30_000, "[1, " * 30_000, "\n" * 200_000 + "x", "1," * 50_000,

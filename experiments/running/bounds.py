@@ -6,11 +6,8 @@ that makes the strategy go further, until nothing does.
 """
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from agents.scripted import answering, calling, drive, instance, never_content, questions
 from agents.settings import Context
@@ -18,6 +15,7 @@ from agents.types import Answer
 from documents.errors import CallTooLong
 from documents.types import Chunk
 from experiments.question import Question
+from experiments.running.budget import prompt_tokens
 from experiments.running.plan import Tasks
 from strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
 
@@ -208,29 +206,3 @@ def _content(call: Generate, limit: int) -> Reply:
         return answering(call, "Part 9876543210 [1]")
     parsed = None if call.schema is None else instance(call.schema, "nothing", most=True, items=1)
     return Reply(_CONTENT + questions(limit), parsed=parsed)
-
-
-_PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
-_WORD, _DIGITS = 5, 2
-
-
-@lru_cache(maxsize=1024)
-def about_tokens(text: str) -> int:
-    """Estimate the tokens of a text: five letters of a word, two digits, or any other sign are one.
-
-    Of what SmolLM2's tokeniser counts that is 0.9 to 1.1 times as many for English prose and pages, 0.8 for pages of
-    figures, of which it takes each digit alone, and 0.4 for Korean, which it spells in bytes.
-    """
-    count = 0
-    for piece in _PIECES.findall(text):
-        if piece.isascii() and piece.isalnum():
-            count -= -len(piece) // (_DIGITS if piece.isdigit() else _WORD)
-        else:
-            count += 1
-    return count
-
-
-def prompt_tokens(call: Generate) -> int:
-    """Estimate the tokens of a call's messages and tools; three for what stands around each message."""
-    texts = [text for message in call.messages for text in (*message.parts, *map(json.dumps, message.tool_calls))]
-    return 3 * len(call.messages) + sum(map(about_tokens, [*texts, *map(json.dumps, call.tools)]))

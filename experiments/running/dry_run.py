@@ -8,6 +8,7 @@ from typing import Any
 from agents.models import without_opening
 from agents.replies import Pricer
 from agents.settings import Context
+from experiments.analysis.notes import on_skipped
 from experiments.analysis.pairs import planned_pairs
 from experiments.cells import Cell, labels
 from experiments.judges import ModelJudge
@@ -22,7 +23,6 @@ from experiments.runs.store import config_of
 from experiments.settings import RunSettings
 from experiments.settings.spending import shown
 from experiments.statistics import clusters
-from strategies.settings.choosing import Strategy
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn
@@ -147,13 +147,15 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
+    yield from on_skipped(benchmark.skipped)
     ended = sum((plan.bounds for plan in plans), Bounds())
     if ended.ended:
         cells = sum(plan.bounds.ended > 0 for plan in plans)
         yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
                f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
     # Answers are voted on that are too long for two to be equal.
-    voting = [label for label, one in plan.strategies["reasoning"].items() if _votes(one)]
+    voting = [label for label, one in plan.strategies["reasoning"].items() if any(
+        part.kind == "self_consistency" for part in one.parts)]
     if voting and not settings.brief and not all(question.options for question in benchmark.questions):
         yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
                "`brief: true` asks for short ones.")
@@ -167,10 +169,6 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
         yield (f"{folder} holds a run with {apart}; where a call was made for it, this one is refused without "
                "another --name or --fresh." if apart else
                f"{folder} holds calls or records already; what it has is not asked again, and counted here.")
-
-
-def _votes(strategy: Strategy) -> bool:
-    return strategy.kind == "self_consistency" or any(map(_votes, strategy.parts))
 
 
 def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:

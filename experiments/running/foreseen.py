@@ -17,7 +17,8 @@ from experiments.cells import Cell
 from experiments.judges import Graded
 from experiments.metrics import Scored, score
 from experiments.question import Benchmark, Question, Rubric, distinct
-from experiments.running.bounds import Use, prompt_tokens
+from experiments.running.bounds import Use
+from experiments.running.budget import prompt_tokens
 from experiments.running.crossing import has_index
 from experiments.running.open_resources import index_folder
 from experiments.running.plan import Plan

@@ -1,6 +1,6 @@
 """The folder of one run: settings, manifest, records, summary and report.
 
-    config.yaml  manifest.json  records.sqlite  summary.json  report.html
+    config.yaml  manifest.json  records.sqlite  summary.json  report.html  times.jsonl
 """
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-_TABLES = (_RECORDS, _QUESTIONS, _PINS)
+# What calls used of whose tokens no server told: of those under way when a process was killed, all that they might.
+_SPENT = "CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, tokens INTEGER, dollars REAL) WITHOUT ROWID"
+_TABLES = (_RECORDS, _QUESTIONS, _PINS, _SPENT)
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
 _ORIGIN = "cassette"  # another row of `pins`: the hash of the cassette that calls and searches are from
 _QUESTION = TypeAdapter(Question)
@@ -128,8 +130,8 @@ class RunFolder:
 
     def reopen(self) -> None:
         """Mark the run as unfinished: what is made of its records is going to be untrue."""
-        remove(self.path / "summary.json")
-        remove(self.path / "report.html")
+        for name in ("summary.json", "report.html", "times.jsonl"):
+            remove(self.path / name)
 
     def clear_records(self) -> None:
         """Forget the records and what was made of them, and keep the journal, so that the run can be replayed."""

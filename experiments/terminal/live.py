@@ -133,10 +133,14 @@ class Tally:
         """Return the session in one line, at its end."""
         if not self.made and self.done == self.total:
             return NOTHING
-        cost = self.cost
+        cost, spending = self.cost, self.begun.spending
+        paid = price(None if spending.unpriced else cost.paid)
+        if spending.estimated:
+            paid = (f"{price(None if spending.unpriced else spending.dollars)} by an estimate: of "
+                    f"{plural(spending.estimated, 'call')} the server does not say how many tokens they used")
         retried = f", tries of {cost.retried} retried ones among them," if cost.retried else ""
         return (f"{self.made} records made now, {cost.attempts} calls sent{retried} and {cost.replayed} from the "
-                f"journal, paid now {price(None if self.begun.spending.unpriced else cost.paid)}")
+                f"journal, paid now {paid}")
 
     def calls(self) -> Mapping[str, int]:
         """Return the calls of this session, and the places that their servers leave them now."""
