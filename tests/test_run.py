@@ -147,6 +147,24 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
     ragbed.refuses("report", town.run, says=["report.html: cannot write"])
 
 
+@pytest.mark.parametrize(("change", "says"), [
+    (lambda summary: summary.pop("rights"), "damaged, without rights"),
+    (lambda summary: summary.update(views=[1]), "damaged, views[0]: "),
+    (lambda summary: summary.update(seed=-1), "damaged, seed: "),
+    (lambda summary: summary["cells"].append(summary["cells"][0]), "a cell is there twice"),
+    (lambda summary: summary["cells"][0].update(n=-5), "damaged, cells[0].n: "),
+    (lambda summary: summary["cells"][0].update(usage={}), "damaged, without cells[0].usage.calls"),
+    (lambda summary: summary["cells"][0]["metrics"]["unified"].update(mean=1e308), "unified.mean: "),
+    (lambda summary: summary["cells"][0]["metrics"]["unified"].update(high=float("nan")), "unified.high: ")])
+def test_a_summary_that_no_run_writes_is_one_line(serve, town, ragbed, change, says):
+    assert ragbed("run", town.config(serve(town.reply).url))[0] == 0
+    summary = json.loads((town.run / "summary.json").read_text())
+    change(summary)
+    (town.run / "summary.json").write_text(json.dumps(summary))
+    for command in ("report", "rescore"):
+        ragbed.refuses(command, town.run, says=["summary.json", says, "the same `ragbed run` command"])
+
+
 @pytest.mark.slow
 def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbed):
     assert ragbed("run", town.config(serve(town.reply).url, name="town", out=str(town.folder / "실행")))[0] == 0
