@@ -134,6 +134,16 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
             (town.run / name).write_bytes(bad)
             ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
         (town.run / name).write_bytes(good)
+    config = (town.run / "config.yaml").read_bytes()
+    (town.run / "config.yaml").write_bytes(b"[" * 100_000)
+    ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
+    assert ragbed("report", town.run)[0] == 0
+    for name, good in (("config.yaml", config), ("manifest.json", (town.run / "manifest.json").read_bytes())):
+        (town.run / name).unlink()
+        os.mkfifo(town.run / name)
+        ragbed.refuses("report", town.run, says=[name, "--fresh"])
+        (town.run / name).unlink()
+        (town.run / name).write_bytes(good)
     for bad in (b"\xff", b"{"):
         (town.run / "summary.json").write_bytes(bad)
         ragbed.refuses("report", town.run, says=["summary.json", "the same `ragbed run` command"])

@@ -169,7 +169,7 @@ class Finished:
         """The resolved settings as they are written, for display; empty where they are damaged."""
         try:
             content = yaml.safe_load(config_of(self.path) or "")
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             content = None
         return content if isinstance(content, dict) else {}
 
