@@ -182,3 +182,16 @@ def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbe
                           env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(r"\uc2e4\ud589/town/report.html" + "\n")
+
+
+def test_the_same_run_gives_the_same_bytes_of_its_report_and_times_stand_in_a_file_of_their_own(serve, town, ragbed):
+    made, delay = [], 0.0
+    path = town.config(serve(lambda body: {"text": town.reply(body), "delay": delay}).url)
+    for delay in (0.0, 0.2):
+        assert ragbed("run", path, "--fresh")[0] == 0
+        times = [json.loads(line) for line in (town.run / "times.jsonl").read_text().splitlines()]
+        assert len(times) == len(town.records())
+        assert {"cell", "question", "seconds", "attempts"} <= times[0].keys()
+        assert all(one["seconds"] >= delay for one in times)
+        made.append((town.run / "report.html").read_bytes())
+    assert made[0] == made[1]

@@ -1,6 +1,6 @@
 """The folder of one run: settings, manifest, records, summary and report.
 
-    config.yaml  manifest.json  records.sqlite  summary.json  report.html
+    config.yaml  manifest.json  records.sqlite  summary.json  report.html  times.jsonl
 """
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ class RunFolder:
 
     def reopen(self) -> None:
         """Mark the run as unfinished: what is made of its records is going to be untrue."""
-        remove(self.path / "summary.json")
-        remove(self.path / "report.html")
+        for name in ("summary.json", "report.html", "times.jsonl"):
+            remove(self.path / name)
 
     def clear_records(self) -> None:
         """Forget the records and what was made of them, and keep the journal, so that the run can be replayed."""
