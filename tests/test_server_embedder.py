@@ -34,7 +34,8 @@ def serving(script):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             seen.append((self.path, body, self.headers))
             status, headers, reply = script(body)
-            pieces = reply if isinstance(reply, list) else [reply if isinstance(reply, bytes) else json.dumps(reply).encode()]
+            content = reply if isinstance(reply, bytes | list) else json.dumps(reply).encode()
+            pieces = content if isinstance(content, list) else [content]
             self.send_response(status)
             for name, value in {"Content-Length": str(sum(map(len, pieces))), **headers}.items():
                 self.send_header(name, value)
@@ -169,8 +170,8 @@ def test_what_is_no_answer_is_one_line_without_the_key(answer, says):
     ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * 50_000_000, 1)), "the reply is compressed")])
 def test_a_reply_that_trickles_in_or_is_huge_ends_in_time(monkeypatch, answer, says):
     monkeypatch.setattr("retrieval.embedders.server._MOST_BYTES", 1 << 20)
+    begun = time.monotonic()
     with serving(lambda body: answer) as (url, _), pytest.raises(CallError, match=says):
-        begun = time.monotonic()
         open_embedder(Server(model=f"{url}#m", seconds=0.6, attempts=1)).embed_queries(["one"])
     assert time.monotonic() - begun < 4
 
