@@ -200,12 +200,13 @@ def _read_whole(response: httpx2.Response) -> None:
 
     if is_compressed(response.headers):
         raise httpx2.DecodingError("the reply is compressed, which was not asked for")
+    stream = cast("httpx2.SyncByteStream", response.stream)
     until, body = time.monotonic() + response.request.extensions["timeout"]["read"], bytearray()
-    for block in cast("httpx2.SyncByteStream", response.stream):
+    for block in stream:
         body += block
         if len(body) > _MOST_BYTES:
             raise httpx2.RemoteProtocolError(f"the reply is larger than {_MOST_BYTES >> 20} MB")
         if time.monotonic() > until:
             raise httpx2.ReadTimeout("the reply did not end in time")
-    response.stream.close()
+    stream.close()
     response.stream = httpx2.ByteStream(bytes(body))
