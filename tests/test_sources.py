@@ -153,3 +153,13 @@ def test_folders_nested_a_thousand_deep_are_read(tmp_path: Path, monkeypatch: py
             find_sources([f"{tmp_path}/docs/**/*.txt"])
     finally:
         subprocess.run(["rm", "-rf", str(tmp_path / "docs")], check=True)  # shutil.rmtree, pytest's, calls itself too
+
+
+def test_a_file_that_is_too_large_is_told_from_its_size_before_a_byte_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "good.txt", "vast.txt")
+    os.truncate(tmp_path / "vast.txt", 8 << 40)
+    (tmp_path / "link.txt").symlink_to("vast.txt")
+    said = "larger than the limit of 100,000,000 bytes"
+    assert {source.relative: source.problem for source in find_sources([tmp_path])} == {
+        "good.txt": None, "link.txt": said, "vast.txt": said}
+    assert [source.problem for source in find_sources([tmp_path / "vast.txt"])] == [said]
