@@ -93,8 +93,7 @@ class Writer:
         out: what the folder is called where it cannot be written.
 
     Attributes:
-        entries, metadata: of the sources written so far, by name; `fresh` counts those that were parsed now.
-        hidden: characters that were left out of them.
+        entries, metadata: of the sources written so far, by name; `fresh` of them were parsed now.
         chunks, windows: written so far; of windows, those that wait to be embedded too.
         embedded: windows whose vectors are written.
 
