@@ -24,8 +24,8 @@ def two(value: float) -> str:
 
 UNKNOWN = "[no interval]"  # as where a figure is infinite in some resample
 ON_INTERVALS = ("The test decides, also where its p is below 0.05 and the interval holds 0. The interval of a "
-                "difference is of that one alone, approximate and not corrected for how many are shown; where p is not below 0.05 "
-                "it is made to hold 0.")
+                "difference is of that one alone, approximate and not corrected for how many are shown; where p is not "
+                "below 0.05 it is made to hold 0.")
 
 
 def verdict(comparison: Comparison) -> str:

@@ -157,7 +157,7 @@ def on_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
               for name in ("refused_answerable", "refusal_accuracy") if name in row["metrics"]]
     least = min(filter(None, halves), default=_FEW)
     return [f"The unified score is the mean of two halves, the answerable and the unanswerable, and one has {least}: "
-            f"too few to tell cells apart by it. From {_FEW} on a half its interval holds the truth as often as it says."
+            f"too few to tell cells apart by it. From {_FEW} on its interval holds the truth as often as it says."
             ] if least < _FEW and len(halves) > 1 else []
 
 
