@@ -22,6 +22,9 @@ SUFFIXES: dict[str, str] = {
 }
 """The parser of each file suffix (lower case)."""
 
+LARGEST = 100_000_000
+"""Bytes above which a file is refused."""
+
 _LINKED_FOLDER = "a link to a folder, which is not followed"
 
 
@@ -82,7 +85,10 @@ def _expand(given: str | Path) -> Iterator[Source]:
 
 
 def _glob(pattern: Path) -> Iterator[Source]:
-    matches = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]
+    try:
+        matches = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]
+    except RecursionError:
+        raise DocumentError(str(pattern), "folders are nested too deep for a pattern; name the folder itself") from None
     if not matches:
         raise DocumentError(str(pattern), "matches no file")
     fixed = list(takewhile(lambda part: not glob.has_magic(part), pattern.parts))
@@ -109,32 +115,37 @@ def _named(path: Path, relative: str) -> Source:
 
 def _unreadable(path: Path) -> str | None:
     try:
-        mode = path.stat().st_mode
+        found = path.stat()
     except FileNotFoundError:
         return "a link to a file that does not exist"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    return None if stat.S_ISREG(mode) else "not a regular file"
+    if not stat.S_ISREG(found.st_mode):
+        return "not a regular file"
+    return f"larger than the limit of {LARGEST:,} bytes" if found.st_size > LARGEST else None
 
 
 def _folder(root: Path) -> Iterator[Source]:
     inside = os.path.realpath(root)
-    closed: list[OSError] = []
-    for folder, names, files in os.walk(root, onerror=closed.append):
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        for name in [*names, *sorted(files)]:
-            path = Path(folder, name)
-            relative = _portable(str(path.relative_to(root)))
-            if os.path.islink(path):
-                yield from _link(path, relative, inside)
-            elif name in files and _wanted(path):
-                yield Source(path, relative, _unreadable(path))
-    for error in closed:
-        path = Path(error.filename)
-        problem = f"cannot be read: {error.strerror}"
-        if path == root:
-            raise DocumentError(str(root), problem)
-        yield Source(path, _portable(str(path.relative_to(root))), problem)
+    waiting = [root]  # `os.walk` calls itself for each level, and so fails where folders are nested deep
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}"
+            if folder == root:
+                raise DocumentError(str(root), problem) from error
+            yield Source(folder, _portable(str(folder.relative_to(root))), problem)
+            continue
+        for entry in entries:
+            path = Path(folder, entry.name)
+            if entry.is_symlink():
+                yield from _link(path, _portable(str(path.relative_to(root))), inside)
+            elif entry.is_dir() and not entry.name.startswith("."):
+                waiting.append(path)
+            elif not entry.is_dir() and _wanted(path):
+                yield Source(path, _portable(str(path.relative_to(root))), _unreadable(path))
 
 
 def _wanted(path: Path) -> bool:
@@ -155,7 +166,7 @@ def _link(path: Path, relative: str, inside: str) -> Iterator[Source]:
     elif os.path.commonpath([target, inside]) != inside:
         yield Source(path, relative, "a link that leads outside the folder, which is not followed")
     elif _wanted(path):
-        yield Source(path, relative)
+        yield Source(path, relative, _unreadable(path))
 
 
 def _portable(relative: str) -> str:

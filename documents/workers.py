@@ -17,7 +17,7 @@ from typing import Any
 
 from documents.errors import DocumentError
 from documents.places import child_environment, processors
-from documents.sources import Source, find_sources
+from documents.sources import LARGEST, Source, find_sources
 from documents.types import Document, Page
 
 _START = 120.0
@@ -115,9 +115,6 @@ def _line(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, A
         return None, bool(expired)
     return json.loads(line), False
 
-
-LARGEST = 100_000_000
-"""Bytes above which a file is refused."""
 
 _AHEAD = 4
 

@@ -134,6 +134,16 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
             (town.run / name).write_bytes(bad)
             ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
         (town.run / name).write_bytes(good)
+    config = (town.run / "config.yaml").read_bytes()
+    (town.run / "config.yaml").write_bytes(b"[" * 100_000)
+    ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
+    assert ragbed("report", town.run)[0] == 0
+    for name, good in (("config.yaml", config), ("manifest.json", (town.run / "manifest.json").read_bytes())):
+        (town.run / name).unlink()
+        os.mkfifo(town.run / name)
+        ragbed.refuses("report", town.run, says=[name, "--fresh"])
+        (town.run / name).unlink()
+        (town.run / name).write_bytes(good)
     for bad in (b"\xff", b"{"):
         (town.run / "summary.json").write_bytes(bad)
         ragbed.refuses("report", town.run, says=["summary.json", "the same `ragbed run` command"])
@@ -145,6 +155,24 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
     (town.run / "report.html").unlink()
     (town.run / "report.html").mkdir()
     ragbed.refuses("report", town.run, says=["report.html: cannot write"])
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    (lambda summary: summary.pop("rights"), "damaged, without rights"),
+    (lambda summary: summary.update(views=[1]), "damaged, views[0]: "),
+    (lambda summary: summary.update(seed=-1), "damaged, seed: "),
+    (lambda summary: summary["cells"].append(summary["cells"][0]), "a cell is there twice"),
+    (lambda summary: summary["cells"][0].update(n=-5), "damaged, cells[0].n: "),
+    (lambda summary: summary["cells"][0].update(usage={}), "damaged, without cells[0].usage.calls"),
+    (lambda summary: summary["cells"][0]["metrics"]["unified"].update(mean=1e308), "unified.mean: "),
+    (lambda summary: summary["cells"][0]["metrics"]["unified"].update(high=float("nan")), "unified.high: ")])
+def test_a_summary_that_no_run_writes_is_one_line(serve, town, ragbed, change, says):
+    assert ragbed("run", town.config(serve(town.reply).url))[0] == 0
+    summary = json.loads((town.run / "summary.json").read_text())
+    change(summary)
+    (town.run / "summary.json").write_text(json.dumps(summary))
+    for command in ("report", "rescore"):
+        ragbed.refuses(command, town.run, says=["summary.json", says, "the same `ragbed run` command"])
 
 
 @pytest.mark.slow

@@ -1,7 +1,9 @@
 """Embedding through an OpenAI-compatible server: batches, order, retries, refusals, and where the key goes."""
+import gzip
 import json
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -32,23 +34,28 @@ def serving(script):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             seen.append((self.path, body, self.headers))
             status, headers, reply = script(body)
-            content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+            content = reply if isinstance(reply, bytes | list) else json.dumps(reply).encode()
+            pieces = content if isinstance(content, list) else [content]
             self.send_response(status)
-            for name, value in {"Content-Length": str(len(content)), **headers}.items():
+            for name, value in {"Content-Length": str(sum(map(len, pieces))), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(content)
+            with suppress(OSError):  # whoever asked may have gone
+                for piece in pieces:
+                    self.wfile.write(piece)
+                    ended.wait(0.05 * (len(pieces) > 1))
 
         def log_message(self, *_):
             pass
 
-    seen = []
+    seen, ended = [], threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1", seen
     finally:
+        ended.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -157,6 +164,18 @@ def test_what_is_no_answer_is_one_line_without_the_key(answer, says):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(("answer", "says"), [
+    ((200, {}, [b" "] * 100), "ReadTimeout: the reply did not end in time"),
+    ((200, {}, b" " * 2_000_000), "the reply is larger than 1 MB"),
+    ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * 50_000_000, 1)), "the reply is compressed")])
+def test_a_reply_that_trickles_in_or_is_huge_ends_in_time(monkeypatch, answer, says):
+    monkeypatch.setattr("retrieval.embedders.server._MOST_BYTES", 1 << 20)
+    begun = time.monotonic()
+    with serving(lambda body: answer) as (url, _), pytest.raises(CallError, match=says):
+        open_embedder(Server(model=f"{url}#m", seconds=0.6, attempts=1)).embed_queries(["one"])
+    assert time.monotonic() - begun < 4
+
+
 def test_a_vector_of_another_length_is_refused():
     with serving(usual) as (url, _), pytest.raises(ModelError, match="has 3 numbers, not 8: set dimensions"):
         open_embedder(Server(model=f"{url}#m", dimensions=8)).embed_queries(["rain"])
@@ -179,3 +198,22 @@ def test_the_key_is_needed_when_something_is_sent_and_not_before(monkeypatch):
     assert embedder.window == 8_191
     with pytest.raises(ModelError, match="no key: set OPENAI_API_KEY"):
         embedder.embed_queries(["rain"])
+
+
+def test_the_server_of_a_strangers_index_gets_nothing_unasked(tmp_path, monkeypatch, ragbed):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "theirs"))
+    monkeypatch.setenv("RAGBED_API_KEY", KEY)
+    (tmp_path / "a.txt").write_text("rain")
+    with serving(usual) as (url, seen):
+        monkeypatch.setattr("retrieval.servers.is_loopback", lambda url: False)
+        assert ragbed("index", tmp_path / "a.txt", "--out", tmp_path / "i", "--embedder", f"{url}#m")[0] == 0
+        assert ragbed("search", "rain", "--index", tmp_path / "i")[0] == 0  # whoever built it named the server
+        asked = len(seen)
+        monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "mine"))
+        ragbed.refuses("search", "rain", "--index", tmp_path / "i", says=[url, "--allow-server"])
+        (tmp_path / "b.txt").write_text("more rain")
+        ragbed.refuses("index", tmp_path / "b.txt", "--out", tmp_path / "i", "--add", says=["--allow-server"])
+        assert len(seen) == asked
+        assert ragbed("search", "rain", "--index", tmp_path / "i", "--allow-server")[0] == 0
+        assert ragbed("search", "rains", "--index", tmp_path / "i")[0] == 0
+        assert len(seen) == asked + 2

@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -241,11 +242,19 @@ def config_of(run: Path) -> str | None:
     read."""
     path = run / "config.yaml"
     try:
-        return path.read_text(encoding="utf-8")
+        return content_of(path).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path}: cannot be read; use --fresh to begin anew") from error
+
+
+def content_of(path: Path) -> bytes:
+    """Return the bytes of a file of the run; OSError where it cannot be read, or is none: a pipe would be waited
+    for."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is no file")
+    return path.read_bytes()
 
 
 def remove(path: Path) -> None:
