@@ -177,7 +177,6 @@ def test_a_view_or_trigger_that_no_run_has_is_one_line(serve, town, ragbed, stat
     (lambda summary: summary.pop("rights"), "damaged, without rights"),
     (lambda summary: summary.update(views=[1]), "damaged, views[0]: "),
     (lambda summary: summary.update(seed=-1), "damaged, seed: "),
-    (lambda summary: summary["cells"].append(summary["cells"][0]), "a cell is there twice"),
     (lambda summary: summary["cells"][0].update(n=-5), "damaged, cells[0].n: "),
     (lambda summary: summary["cells"][0].update(usage={}), "damaged, without cells[0].usage.calls"),
     (lambda summary: summary["cells"][0]["metrics"]["unified"].update(mean=1e308), "unified.mean: "),

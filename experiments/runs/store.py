@@ -27,7 +27,6 @@ from retrieval.storage.files import why_unwritten, write_atomically
 
 VERSION = 2  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
 FORMAT = 3  # of summary.json and manifest.json; one more with every change in what they hold or how it is computed
-_MOST_BYTES = 16 << 20  # of a run's settings, and of its manifest
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
@@ -253,7 +252,7 @@ def config_of(run: Path) -> str | None:
 def content_of(path: Path) -> bytes:
     """Return the bytes of a file of the run; OSError where it cannot be read, is none (a pipe would be waited for), or
     is larger than any that a run writes."""
-    if path.exists() and (not path.is_file() or path.stat().st_size > _MOST_BYTES):
+    if path.exists() and (not path.is_file() or path.stat().st_size > 16 << 20):
         raise OSError(errno.EINVAL, "is no file of a run")
     return path.read_bytes()
 
