@@ -18,7 +18,6 @@ from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.settings import IndexSettings
 from retrieval.storage.folder import alone, settled, tidy
-from retrieval.storage.manifest import known_choice
 from retrieval.types import Embedder, Progress, silent
 
 __all__ = ["BuildEstimate", "BuildReport", "add_to_index", "build_index", "estimate_index", "index_documents",
@@ -133,8 +132,7 @@ def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = N
         check_place(place)
         before = Before.checked(settled(place))
         settings = before.manifest.settings
-        opened = LazyEmbedder(lambda: embedder or open_embedder(known_choice(before.manifest, place)), before.manifest,
-                              place)
+        opened = LazyEmbedder(lambda: embedder or open_embedder(settings.embedder, place), before.manifest, place)
         yield BuildJob(place, settings, before, opened, metadata or {}, carried=True)
 
 

@@ -23,7 +23,6 @@ from retrieval.storage.manifest import (
     Manifest,
     check_embedder,
     check_files,
-    known_choice,
     read_manifest,
 )
 from retrieval.storage.parquet import ChunkTable, DocumentTable
@@ -106,7 +105,7 @@ class Index:
         """
         with self._lock:
             if self._searching is None:
-                embedder = open_embedder(known_choice(self.manifest, self.folder))
+                embedder = open_embedder(self.manifest.embedder.choice or self.manifest.embedder.name, self.folder)
                 check_embedder(self.manifest, embedder, self.folder)
                 self._searching = CachedEmbedder(embedder)
             return self._searching

@@ -10,15 +10,11 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from math import isfinite
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from documents.errors import ModelError
 from documents.json import loads
-from documents.places import cache_dir
-from documents.types import digest
-from retrieval.storage.files import unwritable, write_atomically
 
 OPENAI_HOST = "api.openai.com"
 SERVED = ("openai", "http", "https")
@@ -70,26 +66,6 @@ def is_loopback(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def remember_server(spec: str) -> None:
-    """Note in the user's cache that the user named this server as an embedder; SettingsError where it cannot be."""
-    if is_known_server(spec):
-        return
-    try:
-        _note(spec).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(_note(spec), b"")
-    except OSError as error:
-        raise unwritable(error) from error
-
-
-def is_known_server(spec: str) -> bool:
-    """Tell whether a model's server is this machine, or OpenAI's, or one that the user named as an embedder before."""
-    return spec.startswith("openai:") or is_loopback(spec.partition("#")[0]) or _note(spec).exists()
-
-
-def _note(spec: str) -> Path:
-    return cache_dir() / "servers" / digest(urlsplit(spec.partition("#")[0]).netloc)
 
 
 def clean(text: str, key: str = "", limit: int = _MESSAGE) -> str:

@@ -205,7 +205,7 @@ def test_the_server_of_a_strangers_index_gets_nothing_unasked(tmp_path, monkeypa
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
     (tmp_path / "a.txt").write_text("rain")
     with serving(usual) as (url, seen):
-        monkeypatch.setattr("retrieval.servers.is_loopback", lambda url: False)
+        monkeypatch.setattr("retrieval.embedders.opening.is_loopback", lambda url: False)
         assert ragbed("index", tmp_path / "a.txt", "--out", tmp_path / "i", "--embedder", f"{url}#m")[0] == 0
         assert ragbed("search", "rain", "--index", tmp_path / "i")[0] == 0  # whoever built it named the server
         asked = len(seen)

@@ -6,10 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from documents.errors import IndexFolderError, SettingsError
-from retrieval.embedders.settings import EmbedderKind, EmbedderSettings, Server, embedder_settings
+from documents.errors import IndexFolderError
+from retrieval.embedders import EmbedderSettings
 from retrieval.filters.metadata import FieldType
-from retrieval.servers import is_known_server
 from retrieval.settings import IndexSettings
 from retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
 from retrieval.types import Embedder
@@ -131,19 +130,6 @@ def check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None
     if made.identity != embedder.identity:
         raise IndexFolderError(f"{folder} was made with embedder {made.name} ({made.identity}), not with "
                                f"{embedder.name} ({embedder.identity}): name that one, or build the index anew")
-
-
-def known_choice(manifest: Manifest, folder: Path) -> EmbedderKind:
-    """Return the settings of an index's embedder; SettingsError where that is a server that the user never named.
-
-    Who made the index chose it, and it would be sent what the user asks, and a key.
-    """
-    choice = embedder_settings(manifest.embedder.choice or manifest.embedder.name)
-    if isinstance(choice, Server) and not is_known_server(choice.model):
-        raise SettingsError(f"{folder} was embedded by a server, {choice.model.partition('#')[0]}, which would be sent "
-                            "your queries and RAGBED_API_KEY; if you trust it, give --allow-server to `ragbed search` "
-                            "once")
-    return choice
 
 
 def is_manifest(path: Path) -> bool:
