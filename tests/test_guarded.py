@@ -146,7 +146,7 @@ def test_a_strategy_that_blocks_ends_its_question_and_no_more(name, serve, town,
     monkeypatch.chdir(town.folder)
     (town.folder / "blocks.py").write_text(BLOCKING)
     town.write([town.row(0)])
-    path = town.config(serve(town.reply).url, reasoning=[f"blocks.py:{name}", "direct"], limits={"seconds": 1},
+    path = town.config(serve(town.reply).url, reasoning=[f"blocks.py:{name}", "direct"], limits={"seconds": 5},
                        concurrency=1)
     status, _, err = ragbed("run", path)
     assert status == 0, err
@@ -160,7 +160,7 @@ def test_a_strategy_that_cannot_be_stopped_ends_the_run_resumably(serve, town, r
     monkeypatch.chdir(town.folder)
     (town.folder / "blocks.py").write_text(BLOCKING)
     town.write([town.row(0)])
-    path = town.config(serve(town.reply).url, reasoning=["direct", "blocks.py:defies"], limits={"seconds": 1},
+    path = town.config(serve(town.reply).url, reasoning=["direct", "blocks.py:defies"], limits={"seconds": 5},
                        concurrency=1)
     ended = subprocess.run([sys.executable, "-m", "experiments.cli", "run", path], capture_output=True, text=True)
     assert ended.returncode == 2, ended.stderr
