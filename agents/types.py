@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
-from retrieval.servers import hide
+from retrieval.servers import hide, hide_keys
 from strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
@@ -36,7 +36,7 @@ class DecisionStep:
     @classmethod
     def of(cls, decision: Decision) -> DecisionStep:
         """Shorten a decision to one line for what, and one for why."""
-        return cls(_line(decision.what, _LONGEST_WHAT), _line(decision.why, _LONGEST_WHY))
+        return cls(_line(hide_keys(decision.what), _LONGEST_WHAT), _line(hide_keys(decision.why), _LONGEST_WHY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +158,9 @@ class CallOutcome:
 
 
 def failure_of(error: CallError) -> Failure:
-    """Turn a call's error into data; its kind decides the question's outcome."""
-    if isinstance(error, CallTimeout):
-        return Failure("timeout", str(error))
-    return Failure("too_long" if isinstance(error, CallTooLong) else error.kind, str(error))
+    """Turn a call's error into data, without keys; its kind decides the question's outcome."""
+    kind = "timeout" if isinstance(error, CallTimeout) else "too_long" if isinstance(error, CallTooLong) else error.kind
+    return Failure(kind, hide_keys(str(error)))
 
 
 def error_of(failure: Failure, attempts: int) -> CallError:

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,10 +38,16 @@ class Draw:
 
     Attributes:
         limit: the most questions of each source.
+        left_out: how many records were left out, by why; counted while the files are made.
     """
 
     seed: int = 0
     limit: int | None = None
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def told(self) -> list[str]:
+        """What was left out, and how many of it, in words."""
+        return [f"{count} left out: {why}" for why, count in self.left_out.items() if count]
 
     def ranked(self, items: Iterable[Item], key: Callable[[Item], str], *of: str) -> list[Item]:
         """The items in an order that the seed, and what they are drawn for, decide."""
@@ -115,4 +122,5 @@ def _credits(target: str, converter: Converter, sources: Sources, draw: Draw) ->
     limit = "" if draw.limit is None else f", at most {draw.limit} questions of each source"
     return (f"# Records in the format of {target}\n\nMade by `bench/convert.py {target}` with seed {draw.seed}{limit}. "
             f"They are not {target}'s own questions, and figures over them are not comparable with its paper's.\n\n"
-            f"| made of | licence | how |\n|---|---|---|\n{rows}\nFiles read:\n\n{files}")
+            f"| made of | licence | how |\n|---|---|---|\n{rows}\nFiles read:\n\n{files}"
+            + "".join(f"\n{line}.\n" for line in draw.told()))

@@ -28,7 +28,9 @@ from experiments.benchmarks.musique import Musique
 def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:
     records: list[dict[str, Any]] = []
     for path in sources["musique"]:
-        questions = [one for one in Musique(path=str(path)).load().questions if one.answerable]
+        every = Musique(path=str(path)).load().questions
+        questions = [one for one in every if one.answerable]
+        draw.left_out["questions of MuSiQue that have no answer"] += len(every) - len(questions)
         records += map(_record, draw.limited(questions, lambda question: question.id))
     return {"mrke.jsonl": json_lines(records)}
 
@@ -110,10 +112,11 @@ def main() -> None:
     if given.target is None or given.out is None:
         parser.error("give a benchmark, NAME=PATH and --out")
     try:
-        files, count = convert(given.target, given.sources, Draw(given.seed, given.limit), given.out)
+        draw = Draw(given.seed, given.limit)
+        files, count = convert(given.target, given.sources, draw, given.out)
     except UserError as error:
         parser.error(str(error))
-    print(f"{count} questions in {given.out}; what they are made of is in {files[-1]}")
+    print(f"{count} questions in {given.out}; what they are made of is in {files[-1]}", *draw.told(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -127,8 +127,8 @@ _ARROW = re.compile(r"\s*(?:->|→)\s*")
 _SAID = 0.6  # of a clue's longer words, in one sentence
 
 
-def read_cases(path: Path) -> Iterator[Told]:
-    """The cases of a JSON Lines file, without those of which no clue could be found.
+def read_cases(path: Path, draw: Draw) -> Iterator[Told]:
+    """The cases of a JSON Lines file, without those of which no clue could be found, which are counted.
 
     Raises:
         BenchmarkError: the file cannot be read, or a case does not fit.
@@ -140,6 +140,8 @@ def read_cases(path: Path) -> Iterator[Told]:
         question = _case_question(row, paragraphs)
         if any(place > 0 for place in question["clue_position"]):
             yield Told(number, f"{number}-Case {row.number('id')} of DetectBench", tuple(paragraphs), (question,))
+        else:
+            draw.left_out["cases of DetectBench of which no clue was found in the text"] += 1
 
 
 def _case_question(row: Row, paragraphs: Sequence[str]) -> dict[str, Any]:
@@ -174,7 +176,7 @@ def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:
     before = [paragraph for path in sources.get("before", ()) for paragraph in paragraphs_of(path)]
     told = [_fewer(read_novel(path, before), draw) for path in sources.get("novel", ())]
     for path in sources.get("detectbench", ()):
-        told += draw.limited(list(read_cases(path)), lambda case: case.stem)
+        told += draw.limited(list(read_cases(path, draw)), lambda case: case.stem)
     files: dict[str, str] = {}
     for one in told:
         files[f"anno_data_en/human_anno/{one.number}.json"] = _record(one)

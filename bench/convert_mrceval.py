@@ -102,7 +102,9 @@ def _morehopqa(path: Path) -> Iterator[Choice]:
 
 def _rgb(path: Path, draw: Draw) -> Iterator[Choice]:
     """Passages that say something false: the answer is what they say, and the true answer a wrong option."""
-    rows = [row for row in read_rows(path) if row.fields.get("fakeanswer") and row.fields.get("positive_wrong")]
+    every = list(read_rows(path))
+    rows = [row for row in every if row.fields.get("fakeanswer") and row.fields.get("positive_wrong")]
+    draw.left_out["questions of RGB without a wrong answer and passages that say it"] += len(every) - len(rows)
     answers = {row.id("id"): (row.text("fakeanswer"), _first(row)) for row in rows}
     for row in rows:
         id = row.id("id")
@@ -140,6 +142,7 @@ def _clapnq(path: Path, draw: Draw) -> Iterator[Choice]:
     """Questions that their passage does not answer; sentences of the passage are the wrong options."""
     for row in read_rows(path):
         if any(part.text("answer").strip() for part in row.parts("output")):
+            draw.left_out["questions of ClapNQ that have an answer"] += 1
             continue
         passages = row.parts("passages")
         sentences = [text.strip() for one in passages for text in one.texts("sentences") if text.strip()]

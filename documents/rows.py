@@ -1,14 +1,45 @@
 """Reading files of records: JSON Lines and Parquet as rows that know where they stand."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from documents.errors import BenchmarkError
 from documents.json import loads
 from documents.places import local
+
+S = TypeVar("S")
+T = TypeVar("T")
+_SKIPPED: ContextVar[list[str] | None] = ContextVar("_SKIPPED", default=None)
+
+
+@contextmanager
+def skipping() -> Iterator[list[str]]:
+    """Leave records out that do not fit, inside, and list what is amiss with each."""
+    skipped: list[str] = []
+    before = _SKIPPED.set(skipped)
+    try:
+        yield skipped
+    finally:
+        _SKIPPED.reset(before)
+
+
+def fitting(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
+    """Yield what is made of each record; one that does not fit is an error, or left out inside `skipping`."""
+    skipped = _SKIPPED.get()
+    for record in records:
+        try:
+            made = make(record)
+        except BenchmarkError as error:
+            if skipped is None:
+                raise
+            skipped.append(str(error))
+        else:
+            yield made
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +162,8 @@ def _is_lines(file: Path) -> bool:
 def _json_whole(file: Path) -> Iterator[Row]:
     """The rows of a list, or of one object; `line` counts records, since a record may stand on several lines."""
     content = read_json(file)
-    for number, record in enumerate(content if isinstance(content, list) else [content], start=1):
-        yield _row(file, number, record, f"{file}, record {number}: expected a JSON object")
+    return fitting(lambda one: _row(file, *one, f"{file}, record {one[0]}: expected a JSON object"),
+                   enumerate(content if isinstance(content, list) else [content], start=1))
 
 
 def _row(file: Path, number: int, record: object, expected: str) -> Row:
@@ -161,16 +192,17 @@ def read_text(file: Path) -> str:
 
 
 def _json_lines(file: Path) -> Iterator[Row]:
+    def row(numbered: tuple[int, bytes]) -> Row:
+        number, line = numbered
+        expected = f"{file}, line {number}: expected one JSON object"
+        try:
+            return _row(file, number, loads(line.decode("utf-8")), expected)
+        except ValueError as error:
+            raise BenchmarkError(f"{expected} in UTF-8: {error}") from error
+
     with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            content = line.removeprefix(b"\xef\xbb\xbf").strip()
-            if not content:
-                continue
-            expected = f"{file}, line {number}: expected one JSON object"
-            try:
-                yield _row(file, number, loads(content.decode("utf-8")), expected)
-            except ValueError as error:
-                raise BenchmarkError(f"{expected} in UTF-8: {error}") from error
+        stripped = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in lines)
+        yield from fitting(row, (one for one in enumerate(stripped, start=1) if one[1]))
 
 
 def _parquet(file: Path) -> Iterator[Row]:

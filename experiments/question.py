@@ -242,6 +242,7 @@ class Benchmark:
         shared: chunks that all questions may be searched over, such as a BEIR corpus.
         corpus: folder of pages to index for the condition `retrieved`; None where there is none.
         scheme: how answers are scored and which figures are shown.
+        skipped: what is amiss with each record that was left out, where that was asked for.
     """
 
     name: str
@@ -250,6 +251,7 @@ class Benchmark:
     shared: tuple[Chunk, ...] = ()
     corpus: str | None = None
     scheme: Scheme = ANSWERS
+    skipped: tuple[str, ...] = ()
 
     @property
     def gives_chunks(self) -> bool:

@@ -35,8 +35,18 @@ _NAMES = (r"(?:(?<![a-z])(?:option|choice|letter)(?: is)?[: ]{0,2}|选项 ?|選�
 _CONCLUDES = (r"(?:(?<![a-z])(?:(?:is|be|it's|so|thus|hence|therefore)[,:]?|(?:wrong|incorrect|false|out|eliminated),)"
               r"|=>|->|→) ?")
 _BEFORE_RIGHT = r"(?:^|[.,:;!?] |(?<![a-z])(?:that|think|believe|so|and|but|only|thus|hence|therefore|since|because) )"
-_RIGHT = (r" is (?:the )?(?:(?:most|best|only) )?(?:correct|right|true|best|answer|likely|appropriate|suitable)"
-          r"(?![a-z])")
+_RIGHT = (r" (?:is|would be|must be|has to be|seems|looks)(?: to be)? (?:the )?(?:(?:most|best|only) )?"
+          r"(?:correct|right|true|best|answer|likely|appropriate|suitable|one|my (?:answer|choice|pick))(?![a-z])")
+# What an answer may begin with before its label, and end with behind it.
+_HEDGES = (
+    r"(?:(?:well|sure|ok(?:ay)?|yes|hmm|so|thus|hence|therefore|clearly|obviously|surely|perhaps|maybe|definitely"
+    r"|certainly|(?:most |very )?(?:probably|likely)|without a doubt|final|result|conclusion|verdict|solution|response"
+    r"|selected|(?:my )?(?:guess|pick|vote)|(?:i|we)(?:'d| would|'ll| will)? (?:think|believe|guess|say|answer|get"
+    r"|vote(?: for)?|opt for|settle on|go with|lean(?: towards?)?)(?: it(?:'s| is))?|(?:i am |i'm )?(?:going with"
+    r"|opting for|leaning(?: towards?)?)|(?:it )?(?:looks|seems)(?: like| to be)?|(?:this |that )(?:gives|leaves)"
+    r"|leaving)[,:!.]? )")
+_BEHIND = (r"(?:[.!]?$|,? ?(?:because|since|as|due to)\b|,? ?(?:for sure|of course|it is|(?:most )?(?:probably|likely)"
+           r"|obviously|definitely|certainly|clearly|i(?:'d)? (?:think|believe|guess|say))[.!]?$)")
 _ENDING = r"(?:번|입니다|이다|이에요|예요|项|項)?"
 _NEGATION = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except|eliminate|rules? out)(?![a-z])|n't(?![a-z])"
                        r"|[不非未没沒别別勿][会會能应應该該可是要选選择擇取(\[{<'\" ]{0,8}\Z", re.IGNORECASE)
@@ -63,10 +73,10 @@ _LONGEST_END = 20_000  # characters that are read from each end of a longer text
 def read_choice(text: str, options: Options) -> str | None:
     """Return the label of the option that a final answer names; None where it names none, or more than one.
 
-    It reads the label alone, also in brackets, emphasis or tags, in lower case and in full width; `Answer: B` and
-    what says so in English, Korean and Chinese; `B. text`; `option B`; and an option's own text. `A` and `I` as words
-    of a sentence are no labels. Takes linear time; of a final answer of more than 40,000 characters the first and the
-    last 20,000 are read.
+    It reads the label alone, also in brackets, emphasis or tags, in lower case and in full width; `Answer: B` and what
+    says so in English, Korean and Chinese; `B. text`; `option B`; `B because`; and an option's own text. `A` and `I` as
+    words of a sentence are no labels. Takes linear time; of a final answer of more than 40,000 characters the first and
+    the last 20,000 are read.
 
     Args:
         options: label and text of each.
@@ -83,7 +93,8 @@ def read_choice(text: str, options: Options) -> str | None:
     lines = {fold(line) for line in said.split("\n")}
     with_own_text = {label for label, text in options if text.strip() and fold(f"{label} {text}") in lines}
     for found in (forms.declared(said, options), forms.alone(said), with_own_text,
-                  forms.one_by_one(said, options), forms.begun(said, options), forms.in_passing(said, options)):
+                  forms.one_by_one(said, options), forms.begun(said, options), forms.hedged(said, options),
+                  forms.in_passing(said, options)):
         if found:
             return next(iter(found)) if len(found) == 1 else None
     return by_text(said, options)
@@ -129,6 +140,7 @@ class _Forms:
             rf"(?= ?(?:[.,;:!。]|$|(?:because|since|as)\b|[(\[]?{any_}[)\].:]))", either)
         self.begins = re.compile(
             rf"^[(\[{{<'\"]{{0,3}}{one}(?:[)\]}}>'\"]{{1,3}}[.:]?|[.:、,;](?=[^!-~]|$)|(?= [-–] ))", either)
+        self.hedges = re.compile(rf"^{_HEDGES}{{0,3}}{_OPEN}{one}(?={_CLOSE}{_BEHIND})", either)
         self.names = re.compile(_NAMES + _OPEN + one, either)
         self.concludes = re.compile(rf"(?i:{_CONCLUDES}){_OPEN}{one}(?={_CLOSE}[.!]?{_CLOSE}$)", re.MULTILINE)
         self.contrasts = re.compile(
@@ -171,6 +183,10 @@ class _Forms:
         if not found or found[0].start() > 0:
             return set()
         return {self._lone(said, found[0], options), *(self.label(one["label"]) for one in found)}
+
+    def hedged(self, said: str, options: Options) -> set[str | None]:
+        """Labels that are a line together with its reason, or with what says how sure they are."""
+        return {self._lone(said, found, options) for found in self.hedges.finditer(said) if _stands(said, found)}
 
     def in_passing(self, said: str, options: Options) -> set[str | None]:
         """Labels that the text calls an option, concludes with or has in brackets, those that it dismisses left out."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.numbers import values
-from experiments.metrics import best_overlap, exact_match, holds, token_f1, tokens
+from experiments.metrics import Scored, best_overlap, exact_match, holds, score, token_f1, tokens
 from strategies.normalising import normalize_answer, with_values
 
 
@@ -127,3 +127,28 @@ def test_the_best_of_the_accepted_answers_counts():
     ("首都は東京です", "東京", True), ("เมืองหลวงคือกรุงเทพ", "กรุงเทพ", True)])
 def test_an_answer_stands_in_a_text_by_the_rule_of_its_script(text, answer, expected):
     assert holds(text, answer) is expected
+
+
+def f1_and_em(text, *answers, scoring="corrected"):
+    found = score(Scored("answered", True, text, answers=answers), scoring, ("overlap", "squad"))
+    assert (found["f1"], found["em"]) == (found["squad_f1"], found["squad_em"])
+    return found["f1"], found["em"]
+
+
+@pytest.mark.parametrize(("text", "answer", "expected"), [
+    ("서울시 강남", "서울 강남", 8 / 9),  # 4 of 5 characters, 4 of 4
+    ("강남", "서울 강남", 2 / 3),  # in whatever order: 2 of 2, 2 of 4
+    ("'2021년'에 세운 탑", "《2021년》", 5 / 7),  # 5 of 9, 5 of 5
+    ("THE 탑", "the 탑", 1.0), ("모른다", "서울", 0.0)])
+def test_f1_of_a_korean_answer_is_korquads_over_characters(text, answer, expected):
+    assert f1_and_em(text, answer, scoring="as-published")[0] == pytest.approx(expected)
+    assert f1_and_em(text, answer)[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("text", "answer", "published", "corrected"), [
+    ("“Bells”", "Bells", (0.0, 0.0), (1.0, 1.0)), ("the “Red” Bells", "Red Bells", (0.5, 0.0), (1.0, 1.0)),
+    ("Papa Gino’s", "Papa Gino's", (0.5, 0.0), (1.0, 1.0)), ("１２", "12", (0.0, 0.0), (1.0, 1.0)),
+    ("The B.B.C., in full", "bbc in full", (1.0, 1.0), (1.0, 1.0))])
+def test_as_published_no_more_than_ascii_is_normalised(text, answer, published, corrected):
+    assert f1_and_em(text, answer, scoring="as-published") == pytest.approx(published)
+    assert f1_and_em(text, answer) == pytest.approx(corrected)

@@ -196,6 +196,32 @@ def test_a_missing_or_mistyped_field_says_file_line_field_and_what_was_expected(
         assert str(last) in named[1] or str(above[-1]) in named[1], said
 
 
+@pytest.mark.parametrize("kind", RECORDS)
+def test_records_that_do_not_fit_are_left_out_and_named_where_that_is_asked_for(tmp_path, kind):
+    shutil.copytree(DATA / kind, tmp_path / kind)
+    file, whole = tmp_path / kind / RECORDS[kind].file, settings(kind).load()
+    records, lines = _records(file.read_text(encoding="utf-8")), file.suffix == ".jsonl"
+    *above, last = (int(part) if part.isdigit() else part for part in RECORDS[kind].required[-1].split("/"))
+    inside = records[0]
+    for part in above:
+        inside = inside[part]
+    inside[last] = 3.5
+    texts = [*map(json.dumps, records), "[1" if lines else "[1]"]
+    file.write_text("\n".join(texts) if lines else f"[{', '.join(texts)}]")
+    benchmark = settings(kind, path=str(tmp_path / kind), skip_bad=True).load()
+    assert len(benchmark.skipped) == 2
+    assert re.search(rf"{re.escape(file.name)}, line 1, field \S+: expected .+, found 3.5", "".join(benchmark.skipped))
+    assert re.search(rf"(line|record) {len(texts)}: expected (one|a) JSON object", "".join(benchmark.skipped))
+    left = (len(benchmark.questions), len(benchmark.shared))
+    assert (0, 0) < left < (len(whole.questions), len(whole.shared))
+
+
+def test_a_file_of_which_nothing_fits_is_refused_all_the_same(tmp_path):
+    (tmp_path / "dev.jsonl").write_text("[1\n{}\n")
+    with pytest.raises(BenchmarkError, match=r"hotpotqa: no question in it that fits: .*line 1: expected one JSON"):
+        settings("hotpotqa", path=str(tmp_path / "dev.jsonl"), skip_bad=True).load()
+
+
 @pytest.mark.parametrize(("kind", "field"), SAID)
 def test_a_question_or_answer_that_is_blank_is_refused(tmp_path, kind, field):
     shutil.copytree(DATA / kind, tmp_path / kind)

@@ -32,6 +32,31 @@ def test_every_label_reads_back_from_every_form(form):
     assert [read_choice(form.format(label), PLACES) for label in "ABCD"] == ["A", "B", "C", "D"]
 
 
+HEDGED = ["{} because it is warm", "I think {} because it is warm", "I think it is {} because of the sun", "Maybe {}",
+          "Probably {}", "Most likely {}.", "{} since it is warm", "{}, as it is warm", "{} due to the sun",
+          "I guess {}", "I'd say {}", "My guess: {}", "Clearly, {}", "Without a doubt, {}", "Going with {}",
+          "Final: {}", "Well, {}.", "It looks like {}", "That leaves {}", "I vote for {}", "{}, I think",
+          "{} for sure", "{} it is", "{} seems right", "{} must be correct", "{} is my choice",
+          "It is warm there.\nSo probably {}."]
+UNSURE = ["Probably {} or C", "Probably not {}", "I do not think {} because it is warm", "Maybe {}, maybe C",
+          "{}? No, C", "Plan {} because it failed", "Neither A nor {} because it is warm", "Probably vitamin {}"]
+
+
+@pytest.mark.parametrize("form", HEDGED)
+def test_a_label_with_its_reason_or_with_how_sure_one_is_names_the_option(form):
+    assert [read_choice(form.format(label), PLACES) for label in "BCD"] == ["B", "C", "D"]
+
+
+@pytest.mark.parametrize("form", UNSURE)
+def test_what_is_unsure_between_options_or_of_another_thing_names_none(form):
+    assert read_choice(form.format("B"), PLACES) is None
+
+
+def test_an_article_before_a_reason_is_no_label():
+    assert [read_choice(text, PLACES) for text in ("A because it is warm", "a because it is warm", "Probably a city",
+                                                   "I think a city because it is warm")] == ["A", None, None, None]
+
+
 TEXTS = st.lists(st.text("xyz 0123", min_size=5, max_size=40), min_size=4, max_size=9)
 
 

@@ -178,7 +178,8 @@ CASE = {"id": 5, "question": "What was odd?", "answer": 1,
 def test_a_short_case_becomes_a_novel_of_a_page(tmp_path):
     nothing = {**CASE, "id": 6, "clue_graph": {"evidence": "Zebras -> Africa", "multi_hop_reasoning": ""}}
     path = lines(tmp_path / "cases.jsonl", CASE, nothing)
-    (question,) = loaded("detectiveqa", made(tmp_path, "detectiveqa", detectbench=path)).questions
+    out = made(tmp_path, "detectiveqa", detectbench=path)
+    (question,) = loaded("detectiveqa", out).questions
     assert question.whole[0].content.splitlines() == [
         "Mr. Gray found the study locked.", "A wet umbrella stood inside.", '"Odd," he said.', "It was dry there."]
     assert (question.answers, dict(question.options)["B"]) == (("B",), "The umbrella")
@@ -186,6 +187,7 @@ def test_a_short_case_becomes_a_novel_of_a_page(tmp_path):
     assert [chunk.content for chunk in question.pool if chunk.id == question.gold[0].chunk] == [
         "A wet umbrella stood inside."]
     assert question.about == "Case 5 of DetectBench"
+    assert "1 left out: cases of DetectBench of which no clue was found in the text." in (out / CREDITS).read_text()
 
 
 def test_the_novels_hold_every_quotation_before_the_answer(data, tmp_path):

@@ -109,8 +109,9 @@ def test_a_factory_of_a_package_is_named_by_its_module(write, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(("code", "complaint"), [
-    ("def make(chunks): 1 / 0", "mine.py:make: ZeroDivisionError: division by zero"),
-    ("def make(chunks: 3", "mine.py:make: SyntaxError"), ("raise SystemExit(3)", "SystemExit: 3"),
+    ("def make(chunks): 1 / 0", "mine.py:make: mine.py:1: ZeroDivisionError: division by zero"),
+    ("def make(chunks: 3", "mine.py:1: '(' was never closed"), ("raise SystemExit(3)", "SystemExit: 3"),
+    ("raise __import__('asyncio').CancelledError", "CancelledError"), ("raise BaseException('x')", "BaseException: x"),
     ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
     ("def other(chunks): pass\nmake = 3", "there is no function make; there are: other"),
     ("def make(): pass", "TypeError: make"),
@@ -141,6 +142,7 @@ HIT = "from documents.types import Chunk\nfrom retrieval.types import Hit\n"
     ("[[Hit(self.chunks[0], 'high', 1, 'x')]]", "the score 'high' is no number"),
     ("[[Hit(Chunk('z', 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "it found what it was not given, 'z'"),
     ("queries[5]", "IndexError: list index out of range"),
+    ("(_ for _ in ()).throw(__import__('asyncio').CancelledError)", "CancelledError"),
 ])
 def test_what_is_found_is_checked(write, search, complaint):
     settings = write(f"{HIT}class Mine:\n    def __init__(self, chunks): self.chunks = chunks\n"

@@ -1,6 +1,7 @@
 """A strategy of one's own may raise, print and be anything: each is one line, and what is only read is not executed."""
 import json
 import os
+import time
 
 import pytest
 
@@ -22,7 +23,11 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("line", "said"), [("raise Odd('boom')", "Odd: boom"), ("re.compile('(')", "error: missing )"),
                                             ("raise StopAsyncIteration", "StopAsyncIteration"),
-                                            ("raise SystemExit", "SystemExit")])
+                                            ("raise SystemExit", "SystemExit"),
+                                            ("raise GeneratorExit", "GeneratorExit"),
+                                            ("raise __import__('asyncio').CancelledError", "CancelledError"),
+                                            ("raise type('Fatal', (BaseException,), {})('boom')", "Fatal: boom"),
+                                            ("raise type('Mute', (Odd,), {'__str__': lambda self: 1})", "Mute: <")])
 def test_an_exception_of_any_class_is_one_line_at_import_and_in_a_recipe(here, line, said):
     (here / "odd.py").write_text(f"{HEAD}{line}\n")
     with pytest.raises(SettingsError, match=r"^odd\.py: odd\.py:5: ") as refused:
@@ -35,6 +40,15 @@ def test_an_exception_of_any_class_is_one_line_at_import_and_in_a_recipe(here, l
     with pytest.raises(RecipeFailed, match=r"^plays\.py:recipe: plays\.py:7: ") as failed:
         recipe.send([()])
     assert said in str(failed.value)
+
+
+@pytest.mark.parametrize("line", ["raise __import__('asyncio').CancelledError", "raise GeneratorExit",
+                                  "raise BaseException", "yield type('Odd', (), {'__repr__': lambda self: 1 / 0})()"])
+def test_check_strategy_says_what_it_raises(here, line):
+    (here / "odd.py").write_text(RECIPE + line)
+    verdict = next(one for one in check("odd.py:recipe") if one.name == "protocol")
+    assert not verdict.passed
+    assert verdict.detail.startswith("odd.py:recipe: ")
 
 
 def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, ragbed):
@@ -58,6 +72,22 @@ def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, 
     (here / "stuck.py").write_text(f"{HEAD}{line}\n")
     verdict, = check("stuck.py:recipe", seconds=1.0)
     assert (verdict.name, verdict.passed, verdict.detail) == ("ends", False, said)
+
+
+@pytest.mark.parametrize(("line", "promise", "said"), [
+    ("threading.Thread(target=time.sleep, args=(1000,)).start()", "source", "imports subprocess; a recipe"),
+    ("os.fork()", "io", "os.fork ()"), ("subprocess.Popen(['sleep', '1000'])", "io", "subprocess.Popen ('sleep'"),
+    ("time.sleep(1000)", "ends", "asks for nothing and does not end: busy.py:9, in recipe"),
+    pytest.param("for n in range(1_000_000): print(n)", "io", "prints '0", marks=pytest.mark.slow)])
+def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(here, line, promise, said):
+    (here / "busy.py").write_text("from strategies.answering import answer\nimport subprocess, threading, time\n" +
+                                  RECIPE.replace("yield", "evidence = yield", 1) + line +
+                                  "\n    return (yield from answer(task, 'direct', evidence, thinks=False))\n")
+    began = time.monotonic()
+    verdicts = {one.name: one for one in check("busy.py:recipe", seconds=3.0 if promise != "io" else 60.0)}
+    assert time.monotonic() - began < 90
+    assert said in verdicts[promise].detail
+    assert verdicts[promise].passed is False
 
 
 def test_the_family_of_a_file_is_read_and_not_executed(here):

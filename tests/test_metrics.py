@@ -156,3 +156,14 @@ def test_where_the_prompt_offers_no_refusal_none_is_scored(rules):
     assert both("refused_answerable", **refused) == (None, None)
     assert both("unified", answerable=False, **refused) == (None, None)
     assert both("unified", grade="Correct", rules=rules) == (1.0, 1.0)
+
+
+def test_a_reply_that_could_not_be_read_has_no_marks_corrected_though_a_judge_has_seen_its_text():
+    names = ("unified", "correct", "partial", "unjudged", "citation_precision", "citation_recall",
+             "citation_recall_in_view", "invalid_citations")
+    cut = {"outcome": "malformed", "text": "[1][3]", "grade": "Correct", "cited": (1, 3), "invalid": (9,),
+           "hits": GOLD_1_AND_3, "gold_total": 2}
+    assert {both(name, **cut)[1] for name in names} == {0.0}
+    assert both("unified", **cut)[0] == 1.0
+    found = score(Scored(answerable=True, answers=("x",), **cut), groups=("support",))
+    assert {found[name] for name in ("support_em", "support_f1", "support_joint_f1")} == {0.0}

@@ -1,6 +1,9 @@
 """What a reader of rankings is told: cuts beyond what was searched, queries without gold, chunks of documents."""
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from documents import BenchmarkError
@@ -9,6 +12,7 @@ from experiments.analysis.notes import on_cuts, on_unranked
 from experiments.analysis.trec import read_run
 from experiments.benchmarks.qrels import read_qrels, read_topics
 
+DATA = Path(__file__).parent / "data"
 COLUMNS = ("ndcg@10", "recall@100", "mrr")
 
 
@@ -58,3 +62,18 @@ def test_two_texts_of_one_query_are_one_line(tmp_path):
     file.write_text("1\tReefs?\n1\tBells?\n")
     with pytest.raises(BenchmarkError, match="the query 1 stands there twice"):
         read_topics([file])
+
+
+def test_a_run_that_never_searched_says_nothing_of_rankings(serve, town, ragbed):
+    mrke = {"kind": "mrke", "path": str(DATA / "mrke" / "mrke.jsonl")}  # whose questions name no gold
+    assert ragbed("run", town.config(serve(town.reply).url, benchmark=mrke, conditions="closed-book"))[0] == 0
+    summary = json.loads((town.run / "summary.json").read_text())
+    assert summary["cells"][0]["metrics"]["em"]["n"] == summary["cells"][0]["n"] > 0
+    assert [note for note in summary["notes"] if "relevant document" in note] == []
+
+
+def test_queries_that_qrels_leave_without_a_relevant_document_are_told(ragbed, tmp_path):
+    (tmp_path / "qrels.tsv").write_text("1\ta\t1\n2\tb\t1\n3\tc\t0\n")
+    (tmp_path / "mine.run").write_text("1 Q0 a 1 2.0 x\n2 Q0 c 1 2.0 x\n3 Q0 c 1 2.0 x\n")
+    status, out, err = ragbed("evaluate-retrieval", "--qrels", tmp_path / "qrels.tsv", "--run", tmp_path / "mine.run")
+    assert (status, "1 of 3 queries have no relevant document" in out + err) == (0, True)

@@ -88,3 +88,16 @@ def test_without_a_finished_run_there_is_nothing_to_score(ragbed, finished, town
     ragbed.refuses("rescore", tmp_path / "none", says=["holds no run"])
     (town.run / "summary.json").unlink()
     ragbed.refuses("rescore", town.run, says=["has not finished"])
+
+
+def test_an_as_published_run_scored_again_corrected_has_the_figures_of_a_corrected_run(serve, town, ragbed):
+    def cut(body):  # the published code takes all of a reply without tags for the answer
+        return {"text": "Town 1 has 111 people [1], and", "finish_reason": "length"}
+
+    figures = []
+    for scoring in ("as-published", "corrected"):
+        path = town.config(serve(cut).url, file=scoring, scoring=scoring, reasoning="chain_of_thought")
+        assert ragbed("run", path)[0] == 0
+        again = json.loads(ragbed("rescore", town.run.parent / scoring, "--scoring", "corrected", "--json")[1])
+        figures.append({name: again["cells"][0]["metrics"].get(name) for name in ("unified", "correct", "wrong")})
+    assert figures[0] == figures[1]

@@ -39,8 +39,9 @@ def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_a
         serve, town, ragbed, monkeypatch):
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
     parts = [{"type": "text", "text": part} for part in ("<Answer>", KEY[:10], KEY[10:], "</Answer>")]
-    (town.folder / "mine.py").write_text(
-        "import os\ndef failing(task):\n    raise ValueError(os.environ['RAGBED_API_KEY'])\n    yield\n")
+    code = "raise ValueError(os.environ['RAGBED_API_KEY'])"
+    (town.folder / "mine.py").write_text(f"import os\ndef failing(task):\n    {code}\n    yield\n")
+    (town.folder / "never.py").write_text(f"import os\n{code}\n")
 
     def echo(body):
         odd = "town 2" in str(body)
@@ -53,6 +54,7 @@ def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_a
     assert b"<Answer>[key]</Answer>" in written
     assert b"ValueError: [key]" in written
     assert b"sk-canary" not in written
+    ragbed.refuses("run", town.config("http://x/v1", reasoning=f"{town.folder / 'never.py'}:f"), says=["Error: [key]"])
 
 
 MONSTERS = ["a" + " " * 200_000 + "b [1]", "[1]" * 30_000, "[1, " * 30_000, "\n" * 200_000 + "x", "1," * 50_000,

@@ -84,6 +84,22 @@ def test_two_wikis_evidence_is_the_reference_reasoning_and_its_aliases_are_accep
         one({**row, "evidences": [["Esk bell", "made by"]]}, TwoWiki)
 
 
+def test_a_run_skips_bad_records_where_that_is_asked_for_and_names_them_in_its_notes(ragbed, serve, tmp_path):
+    rows = [{**ROW, "_id": str(number), "evidences": []} for number in range(5)]
+    rows[1], rows[3] = ({name: value for name, value in row.items() if name != "context"} for row in (rows[1], rows[3]))
+    (tmp_path / "dev.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    server = serve(lambda _: "<Answer>Tom Lund</Answer>")
+    asked = ("run", "two_wiki", tmp_path / "dev.jsonl", "--model", f"{server.url}#m", "--out", tmp_path / "runs")
+    ragbed.refuses(*asked, says=["dev.jsonl, line 2, field context: expected a list of pairs"])
+    status, out, err = ragbed(*asked, "--skip-bad", "--json")
+    assert status == 0, err
+    run = json.loads(out)
+    assert run["cells"][0]["n"] == 3
+    assert run["notes"][0].startswith(
+        "2 records do not fit and were left out (skip_bad): dev.jsonl, line 2, 4. The first: ")
+    assert "2 records do not fit" in ragbed(*asked, "--skip-bad", "--dry-run")[2]
+
+
 def test_the_split_of_a_folder_is_read_and_an_unknown_one_is_named(tmp_path):
     for split, id in (("train", "t"), ("validation", "v")):
         (tmp_path / f"{split}-00000.jsonl").write_text(json.dumps({**ROW, "_id": id}) + "\n")

@@ -37,7 +37,7 @@ _SEEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os
          "tempfile.", "webbrowser.", "builtins.input", "pty.")
 _LOADS = 3.0  # plays that loading it may take as long as: packages that it imports may be large
 _CODE = (".py", ".pyc", ".so", ".pyd", ".zip")
-_SCREENS = (1, 2)
+_SCREENS, _MOST_PRINTED = (1, 2), 1 << 25  # bytes
 
 
 def broken_rules(source: str) -> Iterator[tuple[int, str]]:
@@ -123,6 +123,7 @@ def _texts(said: Any) -> Iterator[str]:
 
 def main() -> None:
     """Play what the first argument says; one line of JSON for each strategy goes into the file of the second."""
+    _limit_files()
     order, watch = json.loads(sys.argv[1]), SideEffects()
     sys.dont_write_bytecode = True
     sys.unraisablehook = lambda unraisable: None  # what a stopped generator raises is told as what breaks a limit
@@ -131,6 +132,14 @@ def main() -> None:
             told.write(json.dumps(_result(family, said, watch, order["again"], order["seconds"], told)) + "\n")
             told.flush()
     os._exit(0)  # a strategy's threads are not waited for
+
+
+def _limit_files() -> None:
+    """Whoever prints without end must not fill the disk."""
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_MOST_PRINTED, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
 def _result(family: Any, said: Any, watch: SideEffects, again: bool, seconds: float, told: TextIO) -> dict[str, Any]:

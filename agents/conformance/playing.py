@@ -15,10 +15,10 @@ from agents.settings import Limits
 from agents.types import Answer, Cost, DecisionStep
 from documents.errors import RecipeFailed
 from documents.types import Chunk, digest
+from retrieval.foreign import Foreign
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
 from strategies.settings.choosing import Strategy
-from strategies.settings.source import Foreign
 from strategies.types import Evidence, Failure, Generate, Recipe, Reply, Retrieval, Search, Task, Usage
 
 _WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # what reaches them does not end

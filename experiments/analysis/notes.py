@@ -1,6 +1,7 @@
 """What a reader of a run's figures and rankings has to know, in sentences."""
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
@@ -34,11 +35,11 @@ def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
 
 
 def on_unranked(questions: Iterable[Question]) -> list[str]:
-    """Return that questions which have no gold are in no figure, though trec_eval counts them."""
+    """Return that questions which have no gold are in no figure of a ranking, though trec_eval counts them."""
     every = list(questions)
     without = sum(not one.gold for one in every)
-    return [f"{without} of {len(every)} queries have no relevant document, and are in no figure here; trec_eval counts "
-            "those of them that were judged as 0."] if without else []
+    return [f"{without} of {len(every)} queries have no relevant document, and are in no figure of a ranking, such as "
+            "nDCG; trec_eval counts those of them that were judged as 0."] if without else []
 
 
 def on_chunked(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:
@@ -128,6 +129,20 @@ def on_rules(rules: Iterable[Rules]) -> list[str]:
     return [f"Under the rules {' and '.join(without)} prompts offer no refusal: what is asked there without an answer "
             "in its documents is not scored, and the unified score is the mean over the answerable questions."
             ] if without else []
+
+
+_NAMED = 50
+
+
+def on_skipped(skipped: Sequence[str]) -> list[str]:
+    """Return how many records of the benchmark's files were left out, where they stand, and why the first was."""
+    lines: dict[str, list[str]] = {}
+    for file, line in re.findall(r"([^/\\\n]+), (?:line|record) (\d+)[,:]", "\n".join(skipped[:_NAMED])):
+        lines.setdefault(file, []).append(line)
+    named = "; ".join(f"{file}, line {', '.join(numbers)}" for file, numbers in lines.items())
+    more = f" and {len(skipped) - _NAMED} more" if len(skipped) > _NAMED else ""
+    return [f"{len(skipped)} records do not fit and were left out (skip_bad): {named}{more}. The first: {skipped[0]}"
+            ] if skipped else []
 
 
 def on_late_clues(questions: Collection[Question]) -> list[str]:

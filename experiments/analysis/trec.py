@@ -19,6 +19,7 @@ from typing import Any
 from documents.errors import BenchmarkError, SettingsError
 from documents.places import local
 from experiments.analysis.compared_run import read_compared
+from experiments.analysis.notes import on_unranked
 from experiments.analysis.pairs import tested_pairs
 from experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
 from experiments.question import Question, distinct
@@ -211,7 +212,7 @@ def evaluated_alone(foreign: Mapping[str, Rankings], questions: Sequence[Questio
         SettingsError: see `evaluated`.
     """
     others, said = _foreign(foreign, questions, columns, 0)
-    return _compared(columns, [], others, [], clusters(questions), 0, said)
+    return _compared(columns, [], others, [], clusters(questions), 0, [*on_unranked(questions), *said])
 
 
 def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], columns: Sequence[str],

@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from documents.errors import BenchmarkError
-from documents.rows import Row, read_rows
+from documents.rows import Row, fitting, read_rows, skipping
 from documents.types import Document, digest
 from experiments.benchmarks.hub import fetched
 from experiments.question import ANSWERS, Benchmark, Question, Scheme
@@ -67,6 +68,7 @@ class Selection(BaseModel):
         filter: tag to value; a question must have them all.
         sample: this many questions, chosen by `seed`, in the benchmark's order.
         limit: the first this many.
+        skip_bad: leave out records that do not fit, and name them in the run's notes, in place of refusing the file.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,6 +80,7 @@ class Selection(BaseModel):
     sample: int | None = Field(default=None, gt=0)
     seed: int = 0
     filter: dict[str, str] = Field(default_factory=dict)
+    skip_bad: bool = False
 
     def load(self) -> Benchmark:
         """Load the chosen questions.
@@ -85,7 +88,13 @@ class Selection(BaseModel):
         Raises:
             BenchmarkError: a file is not there or cannot be read, a record does not fit, or two have the same id.
         """
-        return self.select(self.whole())
+        with self.skipping() as skipped:
+            whole = self.whole()
+        return self.select(replace(whole, skipped=tuple(skipped)))
+
+    def skipping(self) -> AbstractContextManager[list[str]]:
+        """Leave out inside what does not fit, where that is asked for."""
+        return skipping() if self.skip_bad else nullcontext([])
 
     def whole(self) -> Benchmark:
         """Return the benchmark with all its questions; see `load`."""
@@ -122,7 +131,7 @@ class Selection(BaseModel):
 
     def _missing(self, benchmark: Benchmark) -> str:
         if not self.filter:
-            return "in it"
+            return "in it" + (f" that fits: {benchmark.skipped[0]}" if benchmark.skipped else "")
         wanted = " and ".join(f"{tag}={value}" for tag, value in self.filter.items())
         known: dict[str, set[str]] = defaultdict(set)
         for question in benchmark.questions:
@@ -161,7 +170,7 @@ class RecordFiles(Selection):
 
     def loaded(self) -> Iterable[Loaded]:
         """Yield the questions in order, one for each record, with their documents."""
-        return map(self.question, self.rows())
+        return fitting(self.question, self.rows())
 
     def question(self, row: Row) -> Loaded:
         """Return the question of one record, and the documents of its chunks.

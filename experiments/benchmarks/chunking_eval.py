@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from documents.chunkers import ChunkerSettings, Recursive
 from documents.errors import BenchmarkError
 from documents.places import local
-from documents.rows import Row, read_text
+from documents.rows import Row, fitting, read_text
 from documents.types import Document, digest
 from experiments.benchmarks.base import About, Selection, files_below
 from experiments.benchmarks.fields import distinct, read_csv
@@ -56,9 +57,9 @@ class ChunkingEval(Selection):
                 raise BenchmarkError(f"{place}: two corpora are called {file.stem}; give each its own name")
             corpora[file.stem] = Document(file.stem, file.name, file.stem, "", read_text(file))
         seen: Counter[str] = Counter()
-        questions = tuple(_question(row, corpora, seen) for row in read_csv(folder / "questions_df.csv"))
+        made = fitting(partial(_question, corpora=corpora, seen=seen), read_csv(folder / "questions_df.csv"))
         shared = tuple(chunk for document in corpora.values() for chunk in self.chunker.chunk(document, "plain"))
-        return Benchmark("chunking_eval", questions, corpora, shared)
+        return Benchmark("chunking_eval", tuple(made), corpora, shared)
 
 
 def _question(row: Row, corpora: Mapping[str, Document], seen: Counter[str]) -> Question:

@@ -19,12 +19,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from documents.errors import BenchmarkError
-from documents.rows import Row, read_rows
+from documents.rows import Row, fitting, read_rows
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.base import About, Loaded, Selection, alternating, gathered, last_words
 from experiments.benchmarks.fields import choices, distinct, gold_chunk, tagged
@@ -77,17 +78,18 @@ class Crest(Selection):
         splits = []
         for split, files in _files(fetched(self.path)).items():
             seen: Counter[str] = Counter()  # ids may repeat within a split: each language may count from 1
-            splits.append([_question(row, split, distinct(_id(row, split), seen))
-                           for row in chain.from_iterable(map(read_rows, files))])
+            splits.append(list(fitting(partial(_question, split=split, seen=seen),
+                                       chain.from_iterable(map(read_rows, files)))))
         return Benchmark("crest", *gathered(alternating(splits)))
 
 
-def _question(row: Row, split: Split, id: str) -> Loaded:
+def _question(row: Row, split: Split, seen: Counter[str]) -> Loaded:
     """The question of one record, and its documents."""
     listed = row.decoded("documents", list, "a list of documents")
     records = [row.part(f"documents[{at}]", record) for at, record in enumerate(listed)]
-    docids, seen = [record.number("docid") for record in records], Counter[str]()
-    made = [_document(record, distinct(f"{id}/{docid}", seen)) for docid, record in zip(docids, records, strict=True)]
+    docids, same = [record.number("docid") for record in records], Counter[str]()
+    id = distinct(_id(row, split), seen)
+    made = [_document(record, distinct(f"{id}/{docid}", same)) for docid, record in zip(docids, records, strict=True)]
     chunks = tuple(chunk for _, chunk in made)
     by_docid = dict(zip(docids, chunks, strict=True))  # of a docid that repeats the last, as the published code has it
     cited = _citations(row, docids, split)

@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from documents.rows import Row, read_rows
+from documents.rows import Row, fitting, read_rows
 from experiments.benchmarks.base import About, Loaded, Selection, files_below, gathered
 from experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
 from experiments.benchmarks.fields import choices, gold_chunk, letter_of, tagged
@@ -61,31 +62,36 @@ class DetectiveQa(Selection):
     def load(self) -> Benchmark:
         """Load the chosen questions; only their novels are read."""
         path = fetched(self.path, also=_NOVELS)
-        records = {question.id: (question, row) for question, row in _records(path)}
-        chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
         shelf = Shelf(fetched(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent)
-        questions, documents = gathered(
-            _over(*records[question.id], shelf.novel(question.tags["novel"][0], question.tags["language"][0]))
-            for question in chosen.questions)
-        return replace(chosen, questions=questions, documents=documents)
+        with self.skipping() as skipped:
+            records = {question.id: (question, row) for question, row in _records(path)}
+            chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
+            questions, documents = gathered(fitting(lambda question: _over(*records[question.id], shelf.novel(
+                question.tags["novel"][0], question.tags["language"][0])), chosen.questions))
+        return replace(chosen, questions=questions, documents=documents, skipped=tuple(skipped))
 
 
 def _records(path: Path) -> Iterator[tuple[Question, Row]]:
     """The questions without their novels. Records that share a novel count on, each annotation by itself."""
     seen: Counter[str] = Counter()
-    for file in files_below(path, (".json", ".jsonl")):
-        if file.name in TITLES:
-            continue
-        place = file.relative_to(path).as_posix() if path.is_dir() else file.as_posix()
-        for row in read_rows(file):
-            novel, annotation = row.id("novel_id"), row.optional("annotation") or _annotation(file)
-            for part in row.parts("questions"):
-                question = _question(part)
-                language = language_named(place) or language_of(question.text)
-                stem = f"{language}-{novel}-{annotation}"
-                seen[stem] += 1
-                tags = tagged(novel=novel, language=language, annotation=annotation)
-                yield replace(question, id=f"{stem}-{seen[stem]}", tags={**tags, **question.tags}), part
+
+    def parts(row: Row) -> list[tuple[str, str, Row]]:
+        annotation = row.optional("annotation") or _annotation(row.file)
+        return [(row.id("novel_id"), annotation, part) for part in row.parts("questions")]
+
+    def made(one: tuple[str, str, Row]) -> tuple[Question, Row]:
+        novel, annotation, part = one
+        question = _question(part)
+        place = part.file.relative_to(path).as_posix() if path.is_dir() else part.file.as_posix()
+        language = language_named(place) or language_of(question.text)
+        id = f"{language}-{novel}-{annotation}"
+        seen[id] += 1
+        tags = tagged(novel=novel, language=language, annotation=annotation)
+        return replace(question, id=f"{id}-{seen[id]}", tags={**tags, **question.tags}), part
+
+    files = (file for file in files_below(path, (".json", ".jsonl")) if file.name not in TITLES)
+    rows = chain.from_iterable(map(read_rows, files))
+    return fitting(made, chain.from_iterable(fitting(parts, rows)))
 
 
 def _question(row: Row) -> Question:

@@ -15,11 +15,12 @@ One row of the published shape of `financebench_open_source.jsonl`, made up; pag
 """
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from documents.places import local
-from documents.rows import Row
+from documents.rows import Row, fitting
 from documents.types import Chunk, Document, Page
 from experiments.benchmarks.base import About, Loaded, RecordFiles, gathered
 from experiments.benchmarks.fields import tagged
@@ -53,7 +54,7 @@ class FinanceBench(RecordFiles):
         """Return all questions, over the PDFs where they are there."""
         beside = fetched(self.path) / "pdfs"
         pdfs = local(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
-        questions, documents = gathered(_question(row, pdfs) for row in self.rows())
+        questions, documents = gathered(fitting(partial(_question, pdfs=pdfs), self.rows()))
         return Benchmark("financebench", questions, documents, corpus=None if pdfs is None else str(pdfs))
 
     def files(self) -> list[Path]:

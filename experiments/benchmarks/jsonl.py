@@ -38,7 +38,7 @@ from pydantic import (
 
 from documents.errors import BenchmarkError
 from documents.places import local
-from documents.rows import Row, read_rows
+from documents.rows import Row, fitting, read_rows
 from documents.types import digest
 from experiments.benchmarks.base import About, Selection
 from experiments.benchmarks.fields import chained, stated_options, with_label
@@ -136,16 +136,17 @@ def read_questions(path: Path) -> tuple[Question, ...]:
         BenchmarkError: a line does not fit, or an id or a question without one stands there twice.
     """
     seen: dict[str, int] = {}
-    questions = []
-    for row in read_rows(path):
+
+    def made(row: Row) -> Question:
         question = to_question(row)
-        if question.id in seen:
+        if seen.setdefault(question.id, row.line) != row.line:
             row.fail("id", f"an id of its own (line {seen[question.id]} has it too)", question.id)
-        seen[question.id] = row.line
-        questions.append(question)
+        return question
+
+    questions = tuple(fitting(made, read_rows(path)))
     if not questions:
         raise BenchmarkError(f"{path}: no question in it")
-    return tuple(questions)
+    return questions
 
 
 def to_question(row: Row) -> Question:

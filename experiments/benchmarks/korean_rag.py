@@ -19,7 +19,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from documents.errors import BenchmarkError
-from documents.rows import Row
+from documents.rows import Row, fitting
 from documents.types import Chunk, Document, Page
 from experiments.benchmarks.base import About, RecordFiles, gathered
 from experiments.benchmarks.fields import parted, tagged
@@ -55,12 +55,14 @@ class KoreanRag(RecordFiles):
             raise BenchmarkError(f"{self.path}: expected a folder with the passages, which have a doc_id, in one file, "
                                  "and the questions in another")
         pages: dict[str, Document] = {}
-        for row in passages:
-            page = _page(row.id("doc_id"), row.text("contents"))
-            if pages.setdefault(page.id, page) is not page:
-                row.fail("doc_id", "an id that no other passage has", page.id)
-        questions, _ = gathered((_question(row, pages), ()) for row in asked)
-        shared = tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values())
+
+        def page(row: Row) -> Document:
+            made = _page(row.id("doc_id"), row.text("contents"))
+            return made if pages.setdefault(made.id, made) is made else row.fail(
+                "doc_id", "an id that no other passage has", made.id)
+
+        shared = tuple(Chunk.of(one, "plain", 0, len(one.plain)) for one in fitting(page, passages))
+        questions, _ = gathered(fitting(lambda row: (_question(row, pages), ()), asked))
         return Benchmark("korean_rag", questions, pages, shared)
 
 

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal
 
-from documents.rows import Row
+from documents.rows import Row, fitting
 from documents.types import Chunk
 from experiments.benchmarks.base import About, Loaded, RecordFiles
 from experiments.benchmarks.fields import distinct, passage, tagged
@@ -133,11 +133,14 @@ class Mdbench(RecordFiles):
     def loaded(self) -> Iterable[Loaded]:
         """Yield the questions; those without an id are counted."""
         seen: Counter[str] = Counter()
-        for place, row in enumerate(map(_renamed, self.rows()), start=1):
+
+        def made(numbered: tuple[int, Row]) -> Loaded | None:
+            place, row = numbered
             if self.only_valid and "validity_scalar" in row.fields and row.number("validity_scalar") < _VALID:
-                continue
-            id = distinct(row.stated_id("example_id") or str(place), seen)
-            yield _question(row, id, self.unwrap)
+                return None
+            return _question(row, distinct(row.stated_id("example_id") or str(place), seen), self.unwrap)
+
+        return filter(None, fitting(made, enumerate(map(_renamed, self.rows()), start=1)))
 
 
 def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:

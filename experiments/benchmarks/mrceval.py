@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Literal
 
-from documents.rows import Row
+from documents.rows import Row, fitting
 from experiments.benchmarks.base import About, Loaded, RecordFiles
 from experiments.benchmarks.fields import choices, distinct, gold_chunk, letter_of, passages, tagged
 from experiments.question import Question, Scheme
@@ -82,7 +83,7 @@ class Mrceval(RecordFiles):
     def loaded(self) -> Iterable[Loaded]:
         """Yield the questions; those without an id are counted by sub-task."""
         seen: Counter[str] = Counter()
-        return (_question(row, seen) for row in self.rows())
+        return fitting(partial(_question, seen=seen), self.rows())
 
 
 def _question(row: Row, seen: Counter[str]) -> Loaded:

@@ -22,9 +22,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Literal
 
-from documents.rows import Row
+from documents.rows import Row, fitting
 from experiments.benchmarks.base import About, Loaded, RecordFiles
 from experiments.benchmarks.fields import chained, distinct, gold_chunk, passages, tagged
 from experiments.benchmarks.titled import joined
@@ -72,11 +73,13 @@ class Mrke(RecordFiles):
     def loaded(self) -> Iterable[Loaded]:
         """Yield the questions, an original right before its edited version; those without an id are counted."""
         seen: Counter[str] = Counter()
-        for place, row in enumerate(self.rows(), start=1):
+
+        def made(numbered: tuple[int, Row]) -> list[Loaded]:
+            place, row = numbered
             id = distinct(row.stated_id() or row.stated_id("_id") or str(place), seen)
-            for question, documents in _questions(row, id):
-                if self.versions in ("both", *question.tags["version"]):
-                    yield question, documents
+            return [one for one in _questions(row, id) if self.versions in ("both", *one[0].tags["version"])]
+
+        return chain.from_iterable(fitting(made, enumerate(self.rows(), start=1)))
 
 
 def _questions(row: Row, id: str) -> Iterator[Loaded]:

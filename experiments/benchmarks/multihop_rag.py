@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
 
 from documents.chunkers import Sections
 from documents.errors import BenchmarkError
-from documents.rows import Row
+from documents.rows import Row, fitting
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.base import About, RecordFiles, gathered
 from experiments.benchmarks.fields import distinct, parted, passage, pieces
@@ -64,9 +65,9 @@ class MultiHopRag(RecordFiles):
         if not articles or not asked:
             raise BenchmarkError(f"{self.path}: expected a folder with the queries in one file and the articles in "
                                  "another, such as MultiHopRAG.json and corpus.json")
-        made = [_article(row, self.size) for row in articles]
+        made = list(fitting(partial(_article, size=self.size), articles))
         corpus, seen = {document.id: document for document, _ in made}, Counter[str]()
-        questions, _ = gathered((_question(row, corpus, seen), ()) for row in asked)
+        questions, _ = gathered(fitting(lambda row: (_question(row, corpus, seen), ()), asked))
         return Benchmark("multihop_rag", questions, corpus,
                          shared=tuple(chunk for _, chunks in made for chunk in chunks))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import BenchmarkError
-from documents.rows import read_rows, read_text
+from documents.rows import Row, fitting, read_rows, read_text
 from documents.types import Chunk, Document
 from experiments.benchmarks.base import files_below
 from experiments.benchmarks.fields import passage
@@ -27,14 +27,15 @@ def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk
         BenchmarkError: a record does not fit, or an id stands there twice.
     """
     documents: dict[str, Document] = {}
-    chunks = []
-    for row in chain.from_iterable(map(read_rows, files)):
+
+    def made(row: Row) -> Chunk:
         document, chunk = passage(row.text("text"), row.optional("title"), row.id("_id", "id"))
-        if document.id in documents:
+        if documents.setdefault(document.id, document) is not document:
             row.fail("_id", "an id that no other document has", document.id)
-        documents[document.id] = document
-        chunks.append(chunk)
-    return documents, tuple(chunks)
+        return chunk
+
+    chunks = tuple(fitting(made, chain.from_iterable(map(read_rows, files))))
+    return documents, chunks
 
 
 def read_topics(files: Iterable[Path]) -> dict[str, str]:

@@ -48,6 +48,8 @@ RunName = Annotated[str | None, _by_name("--name", "Of the run; by default the b
 Others = Annotated[Texts, _by_name("--set", (
     "Any other setting, as in --set limits.max_tokens=256 or --set benchmark.units=sentences; may be given again."),
     metavar="KEY=VALUE")]
+SkipBad = Annotated[bool, _by_name("--skip-bad", (
+    "Leave out records of the benchmark's files that do not fit, and name them in the run's notes."))]
 Out = Annotated[Path | None, _by_name("--out", "Folder of runs; by default `runs`.")]
 Limit = Annotated[int | None, typer.Option(min=1, rich_help_panel=_PART, help=(
     "Only the first so many questions, as a run of its own: NAME-limit-N."))]
@@ -66,6 +68,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         retrieval: Retrievals = None, condition: Conditions = None, rules: RuleNames = None,
         perturbation: Perturbations = None,
         judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
+        skip_bad: SkipBad = False,
         limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, budget: Budgets = None,
         fresh: Fresh = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
@@ -96,7 +99,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
     options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
                "rules": rules, "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name,
-               "out": out, "set": set}
+               "out": out, "set": [*(set or ()), *["benchmark.skip_bad=true"] * skip_bad] or None}
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, {key: value for key, value in options.items() if value is not None},
                  Part(limit, sample, seed, tuple(filter or ())), cassette)

@@ -21,7 +21,9 @@ recall are the products of those of the final and all sub-answers. As published 
 -ln(2 * product / sum) of the set's EMs of the final answer and of each sub-question, `joint_f1_log` -ln of the joint
 F1. Lower is better in both.
 
-Of a question both scorings are one.
+As published no more is normalised than the published code of SQuAD and HotpotQA does, which knows ASCII alone;
+corrected also folds what is full-width or composed (NFKC) and takes away all punctuation that Unicode has. F1 of a
+Korean answer is KorQuAD's, over characters.
 """
 from __future__ import annotations
 
@@ -39,6 +41,7 @@ from strategies.reading import strip_citations
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
+_KOREAN = ", of a Korean one over characters as KorQuAD's"
 _CITED = "answerable questions with gold"
 _CHAINED = "questions whose sub-questions were asked"
 _POISONED, _CLEAN = "poisoned questions", "clean twins of poisoned questions"
@@ -51,13 +54,13 @@ def exact_and_f1(item: Scored, scoring: Scoring = "corrected") -> Scores:
     """
     if not item.answerable or not item.answers:
         return {"em": None, "f1": None}
-    em, shared = compared(item.outcome, item.text, item.answers)
+    em, shared = compared(item.outcome, item.text, item.answers, scoring == "as-published")
     return {"em": em, "f1": shared.f1}
 
 
 OVERLAP = MetricGroup((
     Metric("em", "answer equals a gold answer after normalisation", ANSWERABLE, share=True),
-    Metric("f1", "token F1 with the nearest gold answer", ANSWERABLE)), exact_and_f1)
+    Metric("f1", f"token F1 with the nearest gold answer{_KOREAN}", ANSWERABLE)), exact_and_f1)
 
 
 def squad(item: Scored, scoring: Scoring = "corrected") -> Scores:
@@ -68,15 +71,16 @@ def squad(item: Scored, scoring: Scoring = "corrected") -> Scores:
     if not item.answerable or item.outcome != "answered":
         declined = float(not item.answerable and item.outcome == "refused")
         return {"squad_em": declined, "squad_f1": declined}
-    text = strip_citations(item.text)
-    exact = exact_match(text, item.answers)
-    return {"squad_em": exact, "squad_f1": max(exact, *(shared_tokens(text, answer).f1 for answer in item.answers))}
+    text, published = strip_citations(item.text), scoring == "as-published"
+    exact = exact_match(text, item.answers, published)
+    shared = [shared_tokens(text, answer, published).f1 for answer in item.answers]
+    return {"squad_em": exact, "squad_f1": max(exact, *shared)}
 
 
 SQUAD = MetricGroup((
     Metric("squad_em", "answer equals a gold answer after normalisation; of unanswerable ones, share refused",
            share=True),
-    Metric("squad_f1", "token F1 with the nearest gold answer; of unanswerable ones, share refused")), squad)
+    Metric("squad_f1", f"token F1 with the nearest gold answer{_KOREAN}; of unanswerable ones, share refused")), squad)
 
 
 _ATTACK = ("attack_success", "attack_control", "utility_attacked", "utility_clean")
@@ -123,7 +127,7 @@ def form(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
     `tagged` is None where the strategy asks for neither, and where no final reply came.
     """
-    return {"well_formed": float(item.outcome in ("answered", "refused")),
+    return {"well_formed": float(item.read),
             "tagged": None if item.tagged is None else float(item.tagged)}
 
 
@@ -146,7 +150,7 @@ def support(item: Scored, scoring: Scoring = "corrected") -> Scores:
     exact = float(facts == Overlap(1.0, 1.0))
     scores |= {"support_em": exact, "support_f1": facts.f1}
     if item.answers:
-        em, words = compared(item.outcome, item.text, item.answers)
+        em, words = compared(item.outcome, item.text, item.answers, scoring == "as-published")
         joint = Overlap(words.precision * facts.precision, words.recall * facts.recall)
         scores |= {"support_joint_em": em * exact, "support_joint_f1": joint.f1}
     return scores
@@ -166,8 +170,8 @@ def chain(item: Scored, scoring: Scoring = "corrected") -> Scores:
     A refusal or failure is 0, for a sub-question as for the question. None where no sub-questions were asked, where
     the question has no gold answer, and where its gold evidence was dropped.
     """
-    links = [compared(item.outcome, item.text, item.answers),
-             *(compared(sub.outcome, sub.text, (sub.answer,)) for sub in item.subs)]
+    links = [compared(outcome, text, answers, scoring == "as-published") for outcome, text, answers in (
+        (item.outcome, item.text, item.answers), *((sub.outcome, sub.text, (sub.answer,)) for sub in item.subs))]
     joint = Overlap(math.prod(one.precision for _, one in links), math.prod(one.recall for _, one in links))
     right = math.prod(em for em, _ in links)
     scores: Scores = {"joint_em": right, "joint_f1": joint.f1, "chain_correct": right, "lucky": links[0][0] - right}

@@ -57,7 +57,7 @@ def corrected(item: Scored) -> Scores:
     """
     scores = _refusals(item, item.outcome == "refused")
     if item.answerable and item.answers:
-        grade = "Wrong" if item.outcome == "refused" else item.grade
+        grade = "Wrong" if item.outcome == "refused" else item.grade if item.outcome == "answered" else None
         scores |= {"unified": -1.0 if item.outcome == "refused" else _POINTS.get(grade or "", 0.0),
                    **{name: float(grade == of) for name, of in _SHARES.items()},
                    "unjudged": float(item.outcome == "answered" and grade is None)}
@@ -66,7 +66,7 @@ def corrected(item: Scored) -> Scores:
         in_view = len(frozenset[int]().union(*item.hits.values()))
         scores |= {"citation_precision": precision, "citation_recall": recall,
                    "citation_recall_in_view": len(_found(item)) / in_view if in_view else None}
-    return scores | {"invalid_citations": float(len(item.invalid)) if item.cites else None}
+    return scores | {"invalid_citations": float(len(item.invalid) * item.read) if item.cites else None}
 
 
 def as_published(item: Scored) -> Scores:
@@ -101,9 +101,9 @@ def _refusals(item: Scored, refused: bool) -> Scores:
 def cited_overlap(item: Scored) -> tuple[float, float]:
     """Return the share of the cited chunks that hold gold, 0 where none is cited, and that of the gold that a cited
     chunk holds, of a question with gold labels."""
-    held = [bool(item.hits.get(number)) for number in dict.fromkeys(item.cited)]
+    held = [bool(item.hits.get(number)) for number in dict.fromkeys(item.cited) if item.read]
     return sum(held) / len(held) if held else 0.0, len(_found(item)) / item.gold_total
 
 
 def _found(item: Scored) -> frozenset[int]:
-    return frozenset[int]().union(*(item.hits.get(number, ()) for number in item.cited))
+    return frozenset[int]().union(*(item.hits.get(number, ()) for number in item.cited if item.read))

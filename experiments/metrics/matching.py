@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ from strategies.reading import fold, strip_citations
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # Thai, Lao, Japanese, Chinese
 _SHORT_KOREAN = 3
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ASCII = str.maketrans("", "", string.punctuation)
+_KORQUAD = str.maketrans("", "", string.punctuation + "《》〈〉‘’")
 
 
 def is_korean(text: str) -> bool:
@@ -34,6 +38,12 @@ def holds(text: str, answer: str) -> bool:
     return answer in text if _UNSPACED.search(answer) else f" {answer} " in f" {text} "
 
 
+def normalised_as_published(text: str) -> str:
+    """Return the text as SQuAD's and HotpotQA's code has it: in lower case, without ASCII's punctuation and articles,
+    with single spaces."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_ASCII)).split())
+
+
 def tokens(text: str, bigrams: bool = False) -> list[str]:
     """Return the words of the normalised text, or its character bigrams without spaces (a lone character is itself)."""
     words = normalize_answer(text).split()
@@ -43,10 +53,11 @@ def tokens(text: str, bigrams: bool = False) -> list[str]:
     return [joined[at:at + 2] for at in range(max(len(joined) - 1, 1))] if joined else []
 
 
-def exact_match(text: str, answers: Sequence[str]) -> float:
+def exact_match(text: str, answers: Sequence[str], published: bool = False) -> float:
     """Return 1.0 where the normalised text equals a normalised answer, else 0.0; text that normalises to nothing counts
-    as it stands."""
-    own, *others = (normalize_answer(one) or unicodedata.normalize("NFKC", one).strip() for one in (text, *answers))
+    as it stands, but as published."""
+    own, *others = (normalised_as_published(one) if published else
+                    normalize_answer(one) or unicodedata.normalize("NFKC", one).strip() for one in (text, *answers))
     return float(own in others)
 
 
@@ -63,40 +74,48 @@ class Overlap(NamedTuple):
         return 2 * self.precision * self.recall / total if total else 0.0
 
 
-def overlap(text: str, answer: str) -> Overlap:
+def overlap(text: str, answer: str, published: bool = False) -> Overlap:
     """Compare the tokens as `shared_tokens` does, but as in HotpotQA: where one side is `yes`, `no` or `noanswer`, only
     equality counts."""
-    ours, gold = normalize_answer(text), normalize_answer(answer)
-    if ours != gold and {ours, gold} & {"yes", "no", "noanswer"}:
+    ours, gold = map(normalised_as_published if published else normalize_answer, (text, answer))
+    if ours != gold and {ours, gold} & {"yes", "no", "noanswer"} and not is_korean(answer):
         return Overlap(0.0, 0.0)
-    return shared_tokens(text, answer)
+    return shared_tokens(text, answer, published)
 
 
-def shared_tokens(text: str, answer: str) -> Overlap:
-    """Compute precision and recall of the tokens: words; character bigrams where the answer is Korean."""
-    bigrams = is_korean(answer)
-    predicted, expected = Counter(tokens(text, bigrams)), Counter(tokens(answer, bigrams))
-    shared = (predicted & expected).total()
-    return Overlap(shared / predicted.total(), shared / expected.total()) if shared else Overlap(0.0, 0.0)
+def shared_tokens(text: str, answer: str, published: bool = False) -> Overlap:
+    """Compute precision and recall of the words; of characters without spaces where the answer is Korean, as KorQuAD
+    1.0's evaluation script (Lim, Kim, Lee, 2019) has them, which as published takes no more than its marks away."""
+    if is_korean(answer):
+        return _shared(*("".join((one.lower().translate(_KORQUAD) if published else normalize_answer(one)).split())
+                         for one in (text, answer)))
+    normal = normalised_as_published if published else normalize_answer
+    return _shared(normal(text).split(), normal(answer).split())
+
+
+def _shared(found: Sequence[str], gold: Sequence[str]) -> Overlap:
+    shared = (Counter(found) & Counter(gold)).total()
+    return Overlap(shared / len(found), shared / len(gold)) if shared else Overlap(0.0, 0.0)
 
 
 def token_f1(text: str, answer: str) -> float:
-    """Compute the harmonic mean of the precision and recall of the shared tokens; see `overlap`."""
-    return overlap(text, answer).f1
+    """Compute the harmonic mean of precision and recall of the shared words, as `overlap`; where the answer is Korean
+    of character bigrams, which tell two sentences better apart than characters do."""
+    return _shared(tokens(text, True), tokens(answer, True)).f1 if is_korean(answer) else overlap(text, answer).f1
 
 
-def best_overlap(text: str, answers: Sequence[str]) -> Overlap:
+def best_overlap(text: str, answers: Sequence[str], published: bool = False) -> Overlap:
     """Return the overlap with the accepted answer of the highest F1, the first of several; 0 without any."""
-    found = (overlap(text, answer) for answer in answers)
+    found = (overlap(text, answer, published) for answer in answers)
     return max(found, key=lambda one: one.f1, default=Overlap(0.0, 0.0))
 
 
-def compared(outcome: Outcome, text: str, answers: Sequence[str]) -> tuple[float, Overlap]:
+def compared(outcome: Outcome, text: str, answers: Sequence[str], published: bool) -> tuple[float, Overlap]:
     """Return exact match and best overlap of a text without its citations; 0 for a refusal or failure."""
     if outcome != "answered":
         return 0.0, Overlap(0.0, 0.0)
     bare = strip_citations(text)
-    return exact_match(bare, answers), best_overlap(bare, answers)
+    return exact_match(bare, answers, published), best_overlap(bare, answers, published)
 
 
 def refused_as_published(text: str) -> bool:

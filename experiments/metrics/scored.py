@@ -107,6 +107,11 @@ class Scored:
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def read(self) -> bool:
+        """Tell whether a reply came that is an answer or a refusal; what any other one cites is no citation."""
+        return self.outcome in ("answered", "refused")
+
+    @property
     def cites(self) -> bool:
         """Tell whether the rules ask for citations."""
         return self.separators and self.rules in ("grounded", "open")

@@ -8,6 +8,7 @@ from typing import Any
 from agents.models import without_opening
 from agents.replies import Pricer
 from agents.settings import Context
+from experiments.analysis.notes import on_skipped
 from experiments.analysis.pairs import planned_pairs
 from experiments.cells import Cell, labels
 from experiments.judges import ModelJudge
@@ -146,6 +147,7 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
+    yield from on_skipped(benchmark.skipped)
     ended = sum((plan.bounds for plan in plans), Bounds())
     if ended.ended:
         cells = sum(plan.bounds.ended > 0 for plan in plans)

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from documents.types import digest
+from experiments.analysis.notes import on_skipped
 from experiments.cells import Cell
 from experiments.question import Benchmark, Question, Scheme
 from experiments.running.checks import check_conditions, check_exemplars, check_ids
@@ -41,7 +42,7 @@ class Plan:
         strategies: every strategy that any part of the matrix names, by family and by what tables call it.
         finders: every retriever over chunks of one making that the settings describe, by name.
         exemplars: the worked examples that every prompt shows.
-        notes: that some combinations are one cell, and what the seeds are of.
+        notes: what was left out of the benchmark's files, that some combinations are one cell, what seeds are of.
         functions: the recipes of those strategies that were loaded, by family and by what tables call them.
     """
 
@@ -94,7 +95,7 @@ class Plan:
             crossing = Crossing(settings, benchmark, combinations, named, strategies)
             cells = tuple(dict.fromkeys(map(crossing.cell, combinations)))
         return cls(settings, benchmark, cells, strategies, finders_of(settings, retrievers), (),
-                   tuple(on_cells(combinations, cells, strategies)), _functions(strategies))
+                   (*on_skipped(benchmark.skipped), *on_cells(combinations, cells, strategies)), _functions(strategies))
 
     def showing_exemplars(self) -> Plan:
         """Return the plan with the examples of the settings' own file; SettingsError where it cannot be read."""

@@ -84,6 +84,8 @@ def _on_rankings(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions:
     if "ranking" not in plan.scheme.groups:
         return []
     searched = [cell for cell in plan.cells if cell.searched and cell.finder is not None]
+    if not searched:
+        return []
     asked = {str(cell.finder): plan.finders[str(cell.finder)].retriever.k for cell in searched}
     return [*on_cuts(asked, plan.scheme.columns), *on_unranked(questions.values()),
             *on_chunked({cell.id: by_cell[cell.id] for cell in searched},

@@ -5,22 +5,20 @@ import importlib
 import importlib.util
 import json
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from traceback import TracebackException
 from types import CodeType, ModuleType
-from typing import Any, Literal, TextIO, cast
+from typing import Any, Literal, cast
 
 from pydantic import Field, JsonValue, field_validator
 
 from documents.errors import CallError, RagbedError, SettingsError
 from documents.types import Chunk, digest
 from retrieval.conditions import Placed
+from retrieval.foreign import Foreign
 from retrieval.hits import distinct, number
 from retrieval.langchain import FromLangChain
 from retrieval.rerankers.reranker import Aids
@@ -28,32 +26,9 @@ from retrieval.retrievers.kind import RetrieverKind
 from retrieval.storage.files import sha256_of
 from retrieval.types import Collection, Hit, Retriever
 
-_LOCK = threading.Lock()
-_INSIDE: list[TextIO] = []  # for each thread that runs a user's code, the stdout from before the first
 
-
-@contextmanager
-def _theirs(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> Iterator[None]:
-    """Say in one line whose it is what a user's code raises, whatever its class, and send what it prints to stderr.
-
-    stdout, for results that programs read, is back when the last thread ends: each on its own would put back the
-    other's.
-    """
-    with _LOCK:
-        _INSIDE.append(_INSIDE[0] if _INSIDE else sys.stdout)
-        sys.stdout = sys.stderr
-    try:
-        yield
-    except (RagbedError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        # Python's own way to get the text of an error whose text may raise another.
-        said = " ".join(str(TracebackException(type(error), error, None)).split())[:300]
-        raise fail(f"external {factory}: {type(error).__name__}: {said}") from error
-    finally:
-        with _LOCK:
-            stdout = _INSIDE.pop()
-            sys.stdout = sys.stderr if _INSIDE else stdout
+def _running(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> Foreign:
+    return Foreign(lambda said: fail(f"external {factory}: {said}"))
 
 
 class External(RetrieverKind):
@@ -106,7 +81,7 @@ class External(RetrieverKind):
         module = self.factory.rpartition(":")[0]
         if module.endswith(".py"):
             return Path(module)
-        with _theirs(self.factory):  # the packages that it is in are imported
+        with _running(self.factory):  # the packages that it is in are imported
             spec = importlib.util.find_spec(module)
         if spec is None or not spec.origin or not spec.has_location:
             raise SettingsError(f"external {self.factory}: there is no module {module}: name one that is installed, or "
@@ -128,7 +103,7 @@ class External(RetrieverKind):
         return cast("Callable[..., object]", function)
 
     def _made(self, chunks: Sequence[Chunk]) -> Retriever:
-        with _theirs(self.factory):
+        with _running(self.factory):
             made = self._function()(list(chunks), **self.options)
             # Whoever made one of LangChain's has imported it.
             theirs: Any = getattr(sys.modules.get("langchain_core.retrievers"), "BaseRetriever", None)
@@ -155,7 +130,7 @@ class ExternalRetriever:
         hits of the chunks that it was made of."""
         if k < 1 or not queries:
             return [[] for _ in queries]
-        with _theirs(self.factory, lambda said: CallError(said, "retriever", 0)):
+        with _running(self.factory, lambda said: CallError(said, "retriever", 0)):
             found: Any = self.inner.search(list(queries), k)
             if not isinstance(found, list) or len(found) != len(queries) or not all(map(_are_hits, found)):
                 raise SettingsError(f"external {self.factory}: search returned what is no list of hits for each query")

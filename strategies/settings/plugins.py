@@ -16,9 +16,10 @@ from typing import Any, Literal, get_args
 
 from documents.errors import RecipeFailed, SettingsError
 from documents.types import digest
+from retrieval.foreign import Foreign
 from strategies.protocol import check_asked, draft_of
 from strategies.settings.parameters import hints_of
-from strategies.settings.source import Foreign, executed, leading_parameters, place_of
+from strategies.settings.source import executed, leading_parameters, place_of
 from strategies.types import Passage
 
 Family = Literal["reasoning", "retrieval"]

@@ -2,24 +2,20 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import sys
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib.abc import ExecutionLoader
 from importlib.util import decode_source, find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
-from sysconfig import get_path
-from threading import RLock
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, ModuleType
 
-from documents.errors import BenchmarkError, RagbedError, SettingsError
+from documents.errors import BenchmarkError, SettingsError
 from documents.places import local
 from documents.types import digest
+from retrieval.foreign import Foreign
 
 _MOST_BYTES = 1_000_000  # of a file; a strategy has a hundred lines
-_LONGEST = 1_000  # characters of an error
 _OURS = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
@@ -111,47 +107,6 @@ def _read(file: Path, named: str) -> str:
         raise SettingsError(f"{named}: cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, SyntaxError, LookupError) as error:
         raise SettingsError(f"{named}: no Python source: {error}") from error
-
-
-class Foreign:
-    """Runs code of others: what it prints goes to standard error, what it raises is raised as one line.
-
-    Standard output is the command's own, for programs to read. One thread at a time may be inside, since the stream is
-    the whole process's. An interrupt passes, and so does what ragbed raised: it is a line already.
-
-    Args:
-        fail: makes the error to raise of the line.
-        passing: what passes too.
-    """
-
-    _one = RLock()
-
-    def __init__(self, fail: Callable[[str], RagbedError], *passing: type[BaseException]) -> None:
-        self._fail = fail
-        self._passing: tuple[type[BaseException], ...] = (KeyboardInterrupt, RagbedError, *passing)
-        self._screen = contextlib.redirect_stdout(sys.stderr)
-
-    def __enter__(self) -> None:
-        self._one.acquire()
-        self._screen.__enter__()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self._screen.__exit__(kind, error, trace)
-        self._one.release()
-        if error is not None and not isinstance(error, self._passing):
-            raise self._fail(failing_line(error)) from error
-
-
-def failing_line(error: BaseException) -> str:
-    """Describe what code raised in one line, with the last place of it that is no library's."""
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}:{error.lineno}: {error.msg}"
-    said = str(traceback.TracebackException(type(error), error, None))[:_LONGEST]  # its text may be code that raises
-    installed = (get_path("stdlib"), get_path("purelib"), get_path("platlib"), str(Path(__file__).parent.parent), "<")
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(installed)]
-    at = f"{Path(own[-1].filename).name}:{own[-1].lineno}: " if own else ""
-    return " ".join(f"{at}{type(error).__name__}{': ' * bool(said)}{said}".split())
 
 
 def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:
