@@ -254,3 +254,16 @@ def test_a_link_may_stand_where_the_old_index_is_set_aside(index: Path, tmp_path
     build_index([tmp_path / "pages"], index, embedder=Lengths())
     assert (other.is_dir(), (tmp_path / ".index.old").is_symlink()) == (True, False)
     assert Index.open(index, Lengths()).manifest.documents == 1
+
+
+def test_what_others_keep_beside_an_index_is_theirs(index: Path) -> None:
+    for name in (".index.new-anything", ".index.old"):
+        (index.parent / name).mkdir()
+        (index.parent / name / "notes.txt").write_text("mine")
+        os.utime(index.parent / name, (0, 0))
+    (index.parent / "pages" / "one.txt").write_text("another text")
+    with pytest.raises(IndexFolderError, match=r"\.index\.old is not empty and is no index"):
+        build_index([index.parent / "pages"], index, embedder=Lengths())
+    (index.parent / ".index.old" / "notes.txt").rename(index.parent / "notes.txt")
+    build_index([index.parent / "pages"], index, embedder=Lengths())
+    assert (index.parent / ".index.new-anything" / "notes.txt").read_text() == "mine"
