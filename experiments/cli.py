@@ -1,7 +1,9 @@
 """The console command `ragbed`."""
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 from collections.abc import Callable
 from importlib import metadata, util
@@ -63,6 +65,7 @@ check.command("strategy", cls=Command)(check_strategy)
 models.command("pull", cls=Command)(pull)
 new.command("strategy", cls=Command)(new_strategy)
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
@@ -76,11 +79,20 @@ def main() -> None:
     from documents.errors import CallError, UserError
     try:
         status = app(prog_name="ragbed", standalone_mode=False)
+        sys.stdout.flush()
     except (UserError, CallError, TyperException) as error:
         from experiments.terminal.display import printable
         if isinstance(error, TyperException) and not error.format_message():
             sys.exit(2)  # the page of help has been shown
         _end(printable(_said(error) if isinstance(error, TyperException) else str(error)))
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what could not be written is not tried again
+        _end(f"{error.filename or 'what was to be written'}: {error.strerror}; free space, and give the same command "
+             "again")
+    except MemoryError:
+        _end("there is not enough memory for it; what was kept by now stays, and the same command goes on")
     except ModuleNotFoundError as error:
         if _is_ours(error.name):
             raise
