@@ -16,7 +16,7 @@ from typing import IO
 
 from agents.settings import LocalSettings
 from documents.errors import ModelError
-from documents.places import processors
+from documents.places import child_environment, processors
 from retrieval.servers import Address, clean
 
 _ENOUGH = 5.0  # seconds for a child to end by itself
@@ -61,7 +61,7 @@ class LocalServer:
         self._log = await asyncio.to_thread(tempfile.TemporaryFile, prefix="ragbed-llama-")
         self._child = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "agents.local_child", stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE, stderr=self._log, env=_environment(),
+            stdout=asyncio.subprocess.PIPE, stderr=self._log, env=child_environment(),
             # Ctrl-C is for us: the child ends when we are done with it.
             start_new_session=True)
         try:
@@ -111,10 +111,3 @@ async def _end(child: asyncio.subprocess.Process) -> None:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
         await child.wait()
-
-
-def _environment() -> dict[str, str]:
-    # Without any key, and with the folder of these packages, wherever we were started from.
-    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
-    here = str(Path(__file__).resolve().parent.parent)
-    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))}

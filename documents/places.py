@@ -13,6 +13,14 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def child_environment(**changes: str) -> dict[str, str]:
+    """Return the environment for a process of ours that needs no key: this one's without keys and tokens, with the
+    folder of these packages on its path wherever it is started, and with the changes."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
+    paths = [str(Path(__file__).resolve().parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths), **changes}
+
+
 def cache_dir() -> Path:
     """Return the user's cache folder of ragbed: `RAGBED_CACHE`, else the platform's own place.
 

@@ -22,6 +22,9 @@ SUFFIXES: dict[str, str] = {
 }
 """The parser of each file suffix (lower case)."""
 
+LARGEST = 100_000_000
+"""Bytes above which a file is refused."""
+
 _LINKED_FOLDER = "a link to a folder, which is not followed"
 
 
@@ -109,12 +112,14 @@ def _named(path: Path, relative: str) -> Source:
 
 def _unreadable(path: Path) -> str | None:
     try:
-        mode = path.stat().st_mode
+        found = path.stat()
     except FileNotFoundError:
         return "a link to a file that does not exist"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    return None if stat.S_ISREG(mode) else "not a regular file"
+    if not stat.S_ISREG(found.st_mode):
+        return "not a regular file"
+    return f"larger than the limit of {LARGEST:,} bytes" if found.st_size > LARGEST else None
 
 
 def _folder(root: Path) -> Iterator[Source]:
@@ -155,7 +160,7 @@ def _link(path: Path, relative: str, inside: str) -> Iterator[Source]:
     elif os.path.commonpath([target, inside]) != inside:
         yield Source(path, relative, "a link that leads outside the folder, which is not followed")
     elif _wanted(path):
-        yield Source(path, relative)
+        yield Source(path, relative, _unreadable(path))
 
 
 def _portable(relative: str) -> str:

@@ -16,8 +16,8 @@ from threading import Timer
 from typing import Any
 
 from documents.errors import DocumentError
-from documents.places import processors
-from documents.sources import Source, find_sources
+from documents.places import child_environment, processors
+from documents.sources import LARGEST, Source, find_sources
 from documents.types import Document, Page
 
 _START = 120.0
@@ -81,11 +81,9 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            # The child finds this package where the parent found it, installed or not.
-            paths = [str(Path(__file__).resolve().parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "documents.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+                stderr=subprocess.DEVNULL, env=child_environment())
         return self._process
 
     def _death(self, process: subprocess.Popen[bytes], late: bool, ready: bool) -> str:
@@ -117,9 +115,6 @@ def _line(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, A
         return None, bool(expired)
     return json.loads(line), False
 
-
-LARGEST = 100_000_000
-"""Bytes above which a file is refused."""
 
 _AHEAD = 4
 

@@ -120,6 +120,15 @@ def test_a_parser_that_is_killed_is_named_and_the_next_file_is_read(tmp_path: Pa
         assert isinstance(worker.parse(quick), Document)
 
 
+def test_a_parser_is_given_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAGBED_API_KEY", "OPENAI_API_KEY", "HF_TOKEN"):
+        monkeypatch.setenv(name, "sk-canary-0123456789")
+    (tmp_path / "page.txt").write_text("Words.")
+    with closing(Worker(deadline=30, largest=1_000)) as worker:
+        assert isinstance(worker.parse(find_sources([tmp_path])[0]), Document)
+        assert b"sk-canary" not in Path(f"/proc/{worker.process}/environ").read_bytes()
+
+
 def test_stopping_early_ends_the_workers_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("<p>fine")
     (tmp_path / "b_slow.html").write_text("<table>" + "<tr><td>1</td><td>2</td></tr>" * 150_000)

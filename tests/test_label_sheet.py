@@ -10,6 +10,9 @@ from experiments.running.rejudge import Material, guarded, read_labels, write_sh
 
 
 @pytest.mark.parametrize(("cell", "expected"), [
+    *((f"{before}=1", f"'{before}=1") for before in (
+        " ", "\n", "\r\n ", "\u200b", "\ufeff", "\u00a0\u3000", "\u2060\u00ad", "\u3164", "\ufe0f", "\U000e0041")),
+    ("\uff1d1", "'\uff1d1"), (" \uff0b1", "' \uff0b1"), (" a =1", " a =1"), ("\u200b", "\u200b"),
     ("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@x", "'@x"), ("\tx", "'\tx"), ("'x", "''x"), ("a=1", "a=1"),
     ("", "")])
 def test_no_cell_of_a_sheet_is_a_formula(cell, expected):

@@ -134,6 +134,16 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
             (town.run / name).write_bytes(bad)
             ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
         (town.run / name).write_bytes(good)
+    config = (town.run / "config.yaml").read_bytes()
+    (town.run / "config.yaml").write_bytes(b"[" * 100_000)
+    ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
+    assert ragbed("report", town.run)[0] == 0
+    for name, good in (("config.yaml", config), ("manifest.json", (town.run / "manifest.json").read_bytes())):
+        (town.run / name).unlink()
+        os.mkfifo(town.run / name)
+        ragbed.refuses("report", town.run, says=[name, "--fresh"])
+        (town.run / name).unlink()
+        (town.run / name).write_bytes(good)
     for bad in (b"\xff", b"{"):
         (town.run / "summary.json").write_bytes(bad)
         ragbed.refuses("report", town.run, says=["summary.json", "the same `ragbed run` command"])
@@ -147,6 +157,24 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
     ragbed.refuses("report", town.run, says=["report.html: cannot write"])
 
 
+@pytest.mark.parametrize(("change", "says"), [
+    (lambda summary: summary.pop("rights"), "damaged, without rights"),
+    (lambda summary: summary.update(views=[1]), "damaged, views[0]: "),
+    (lambda summary: summary.update(seed=-1), "damaged, seed: "),
+    (lambda summary: summary["cells"].append(summary["cells"][0]), "a cell is there twice"),
+    (lambda summary: summary["cells"][0].update(n=-5), "damaged, cells[0].n: "),
+    (lambda summary: summary["cells"][0].update(usage={}), "damaged, without cells[0].usage.calls"),
+    (lambda summary: summary["cells"][0]["metrics"]["unified"].update(mean=1e308), "unified.mean: "),
+    (lambda summary: summary["cells"][0]["metrics"]["unified"].update(high=float("nan")), "unified.high: ")])
+def test_a_summary_that_no_run_writes_is_one_line(serve, town, ragbed, change, says):
+    assert ragbed("run", town.config(serve(town.reply).url))[0] == 0
+    summary = json.loads((town.run / "summary.json").read_text())
+    change(summary)
+    (town.run / "summary.json").write_text(json.dumps(summary))
+    for command in ("report", "rescore"):
+        ragbed.refuses(command, town.run, says=["summary.json", says, "the same `ragbed run` command"])
+
+
 @pytest.mark.slow
 def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbed):
     assert ragbed("run", town.config(serve(town.reply).url, name="town", out=str(town.folder / "실행")))[0] == 0
@@ -154,3 +182,16 @@ def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbe
                           env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(r"\uc2e4\ud589/town/report.html" + "\n")
+
+
+def test_the_same_run_gives_the_same_bytes_of_its_report_and_times_stand_in_a_file_of_their_own(serve, town, ragbed):
+    made, delay = [], 0.0
+    path = town.config(serve(lambda body: {"text": town.reply(body), "delay": delay}).url)
+    for delay in (0.0, 0.2):
+        assert ragbed("run", path, "--fresh")[0] == 0
+        times = [json.loads(line) for line in (town.run / "times.jsonl").read_text().splitlines()]
+        assert len(times) == len(town.records())
+        assert {"cell", "question", "seconds", "attempts"} <= times[0].keys()
+        assert all(one["seconds"] >= delay for one in times)
+        made.append((town.run / "report.html").read_bytes())
+    assert made[0] == made[1]

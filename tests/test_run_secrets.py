@@ -1,4 +1,5 @@
 """What must not get out of its place: keys into files, gold into prompts, control codes into terminals and reports."""
+import gzip
 import json
 from pathlib import Path
 
@@ -49,8 +50,17 @@ def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_a
                             "reasoning_content": parts}}
 
     strategies = ["direct", f"{town.folder / 'mine.py'}:failing"]
-    _, out, err = ragbed("run", town.config(serve(echo).url, reasoning=strategies))
-    written = every_byte(town.run) + out.encode() + err.encode()
+    server = serve(echo)
+    (town.folder / "page.txt").write_text("Town 1 has 111 people.")
+    said = [ragbed("run", town.config(server.url, reasoning=strategies)), ragbed("report", town.run),
+            ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz"),
+            ragbed("export", town.run, town.folder / "out.csv"), ragbed("show", town.run, "1"),
+            ragbed("index", town.folder / "page.txt", "--out", town.folder / "i"),
+            ragbed("ask", "How many?", "--index", town.folder / "i", "--retriever", "bm25", "--trace", "--save",
+                   town.folder / "q.json", "--model", f"{server.url}#m")]
+    assert [status for status, _, _ in said] == [0] * 7, said
+    written = every_byte(town.folder) + gzip.decompress((town.folder / "c.gz").read_bytes()) + "".join(
+        out + err for _, out, err in said).encode()
     assert b"<Answer>[key]</Answer>" in written
     assert b"ValueError: [key]" in written
     assert b"sk-canary" not in written

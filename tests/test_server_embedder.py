@@ -1,7 +1,9 @@
 """Embedding through an OpenAI-compatible server: batches, order, retries, refusals, and where the key goes."""
+import gzip
 import json
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -32,23 +34,28 @@ def serving(script):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             seen.append((self.path, body, self.headers))
             status, headers, reply = script(body)
-            content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+            content = reply if isinstance(reply, bytes | list) else json.dumps(reply).encode()
+            pieces = content if isinstance(content, list) else [content]
             self.send_response(status)
-            for name, value in {"Content-Length": str(len(content)), **headers}.items():
+            for name, value in {"Content-Length": str(sum(map(len, pieces))), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(content)
+            with suppress(OSError):  # whoever asked may have gone
+                for piece in pieces:
+                    self.wfile.write(piece)
+                    ended.wait(0.05 * (len(pieces) > 1))
 
         def log_message(self, *_):
             pass
 
-    seen = []
+    seen, ended = [], threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1", seen
     finally:
+        ended.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -155,6 +162,18 @@ def test_what_is_no_answer_is_one_line_without_the_key(answer, says):
     assert len(seen) == 1
     assert KEY not in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("answer", "says"), [
+    ((200, {}, [b" "] * 100), "ReadTimeout: the reply did not end in time"),
+    ((200, {}, b" " * 2_000_000), "the reply is larger than 1 MB"),
+    ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * 50_000_000, 1)), "the reply is compressed")])
+def test_a_reply_that_trickles_in_or_is_huge_ends_in_time(monkeypatch, answer, says):
+    monkeypatch.setattr("retrieval.embedders.server._MOST_BYTES", 1 << 20)
+    begun = time.monotonic()
+    with serving(lambda body: answer) as (url, _), pytest.raises(CallError, match=says):
+        open_embedder(Server(model=f"{url}#m", seconds=0.6, attempts=1)).embed_queries(["one"])
+    assert time.monotonic() - begun < 4
 
 
 def test_a_vector_of_another_length_is_refused():

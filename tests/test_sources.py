@@ -134,3 +134,13 @@ def test_a_name_that_can_be_no_path_is_one_line(given: str, line: str) -> None:
     with pytest.raises(DocumentError) as caught:
         find_sources([given])
     assert str(caught.value) == line
+
+
+def test_a_file_that_is_too_large_is_told_from_its_size_before_a_byte_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "good.txt", "vast.txt")
+    os.truncate(tmp_path / "vast.txt", 8 << 40)
+    (tmp_path / "link.txt").symlink_to("vast.txt")
+    said = "larger than the limit of 100,000,000 bytes"
+    assert {source.relative: source.problem for source in find_sources([tmp_path])} == {
+        "good.txt": None, "link.txt": said, "vast.txt": said}
+    assert [source.problem for source in find_sources([tmp_path / "vast.txt"])] == [said]

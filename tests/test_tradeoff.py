@@ -1,5 +1,8 @@
 """The refusal trade-off: how much is answered, against how much of that is wrong."""
+from dataclasses import replace
+
 import pytest
+from sklearn.metrics import auc
 
 from experiments import Cell
 from experiments.analysis.causes import Case
@@ -62,8 +65,6 @@ def test_where_all_is_refused_there_is_no_risk_to_state():
 
 
 def test_only_rules_that_offer_a_refusal_have_one():
-    from dataclasses import replace
-
     for rules in ("open", "reading", "choice", "closed-book"):
         assert traded(answered(1.0), cell=replace(CELL, rules=rules)) is None
     assert tradeoff_of([CELL], {}, {}, {}) is None
@@ -75,3 +76,18 @@ def test_questions_that_share_a_document_widen_the_interval():
     joined, = traded(*cases, grouped={str(place): str(place // 4) for place in range(40)})
     widths = [row["risk"]["high"] - row["risk"]["low"] for row in (alone, joined)]
     assert widths[1] > 1.5 * widths[0]
+
+
+def test_the_area_under_the_curve_of_a_sweep_is_scikit_learns_and_has_an_interval():
+    sure = [place * 37 % 40 / 40 for place in range(40)]  # how sure it is; the surer, the more often right
+    cells = [replace(CELL, reasoning=f"sure@{threshold}") for threshold in (0.6, 0.0, 0.3, 0.9)]
+    sweeps = {cell.reasoning: ("sure", float(cell.reasoning.partition("@")[2])) for cell in cells}
+    cases = {cell.id: {str(place): answered(float(place % 10 < 10 * of)) if of >= sweeps[cell.reasoning][1] else REFUSED
+                       for place, of in enumerate(sure)} for cell in cells}
+    rows = tradeoff_of(cells, cases, {}, sweeps)
+    points = sorted((row["answered"]["mean"], row["risk"]["mean"]) for row in rows)
+    area = rows[0]["area"]
+    assert area["mean"] == pytest.approx(auc(*zip(*points, strict=True)), abs=1e-10)
+    assert 0 < area["low"] < area["mean"] < area["high"] < 1
+    assert [row["area"] for row in rows] == [area] * 4
+    assert tradeoff_of(cells[:1], cases, {}, sweeps)[0]["area"] is None

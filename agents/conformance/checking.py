@@ -19,6 +19,7 @@ from typing import Any
 from agents.conformance.playing import difference
 from agents.settings import Limits
 from documents.errors import SettingsError
+from documents.places import child_environment
 from strategies.settings.choosing import Family, Said, known
 from strategies.settings.plugins import FAMILIES, family_of
 
@@ -87,7 +88,7 @@ def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) 
 
 def _child(strategies: Sequence[tuple[Family, Said]], seconds: float, place: Path) -> subprocess.Popen[bytes]:
     """Begin the process whose hash seed is the name of the place, where it tells what came of its plays."""
-    environment = {**os.environ, "PYTHONHASHSEED": place.name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = child_environment(PYTHONHASHSEED=place.name, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
     order = json.dumps({"strategies": strategies, "again": place.name == "1", "seconds": seconds})
     # Files, not pipes: these never fill up, and end though a strategy's own process still holds them.
     with place.with_suffix(".out").open("a+b") as out, place.with_suffix(".err").open("a+b") as err:

@@ -130,7 +130,7 @@ def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapp
     """
     cases = cases_of(cells, results, questions, rights, scoring)
     return {"error_analysis": error_analysis_of(cells, cases, questions, rights, grouped, seed),
-            "tradeoff": tradeoff_of(cells, cases, grouped, sweeps)}
+            "tradeoff": tradeoff_of(cells, cases, grouped, sweeps, seed)}
 
 
 def error_analysis_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question],

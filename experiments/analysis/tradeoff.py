@@ -8,21 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from experiments.analysis.cases import Cases, Grouped, share
 from experiments.analysis.causes import Case
 from experiments.analysis.view import Chart, Goal, Point, View
 from experiments.cells import Cell
-from experiments.metrics import may_refuse
+from experiments.metrics import Estimate, estimate, may_refuse
+from experiments.metrics.intervals import around, weight, within
+from experiments.metrics.sample import Totals, resampled
 from experiments.words import cut, metric_words, percent
+
+if TYPE_CHECKING:
+    from experiments.metrics.metric import Floats
 
 Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
 _ANSWERED, _WRONG = "answered rather than refused", "wrong among those answered"
 
 
-def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
-                sweeps: Sweeps) -> list[dict[str, Any]] | None:
+def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, sweeps: Sweeps,
+                seed: int = 0) -> list[dict[str, Any]] | None:
     """Return the summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where
     the benchmark has no notion of a right answer.
 
@@ -32,11 +38,48 @@ def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
 
     A cell whose strategy is one of a sweep has its `threshold`, and `sweep`, the name that it shares with the cells
     that differ from it in the threshold alone; and `rightly` and `needlessly` refused, the shares refused of the
-    unanswerable questions and of the answerable.
+    unanswerable questions and of the answerable. `area` is that under the curve of the sweep's risk over its coverage,
+    by straight lines over the coverages that it reaches, as scikit-learn's `auc` has it; None of a single point.
     """
     if not cases:
         return None
-    return [_tradeoff_row(cell, cases[cell.id], grouped, sweeps) for cell in cells if may_refuse(cell.rules)] or None
+    rows = [_tradeoff_row(cell, cases[cell.id], grouped, sweeps) for cell in cells if may_refuse(cell.rules)]
+    for sweep in dict.fromkeys(row["sweep"] for row in rows if "sweep" in row):
+        own = [row for row in rows if row.get("sweep") == sweep]
+        area = _area([cases[row["cell"]] for row in own if row["risk"]["n"]], grouped, seed)
+        for row in own:
+            row["area"] = area
+    return rows or None
+
+
+def _area(points: Sequence[Mapping[str, Case]], grouped: Grouped, seed: int) -> Estimate | None:
+    """The area under the curve through these cells' points, with the bootstrap's interval, of questions or of whole
+    clusters."""
+    import numpy as np
+
+    shared = sorted(set(points[0]).intersection(*points[1:])) if len(points) > 1 else []
+    if not shared:
+        return None
+    units = np.unique([grouped.get(name, name) for name in shared], return_inverse=True)[1]
+    table = np.zeros((2, int(units.max()) + 1, 2, 2, len(points)))
+    for (at, cases), (unit, name) in product(enumerate(points), zip(units, shared, strict=True)):
+        case = cases[name]
+        told = case.answered and case.score is not None and not case.unjudged
+        table[:, unit, int(not case.answerable), 0, at] += case.answered, 1
+        table[:, unit, int(not case.answerable), 1, at] += told and not case.right, told
+
+    def areas(totals: Totals) -> Floats:
+        sums, counts = (array.sum(axis=1) for array in totals)
+        coverage, risk = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0).swapaxes(0, 1)
+        order = np.argsort(coverage, axis=1, kind="stable")
+        x, y = (np.take_along_axis(one, order, axis=1) for one in (coverage, risk))
+        return np.asarray(np.trapezoid(y, x, axis=1))
+
+    sample = Totals(*table)
+    drawn, = resampled([sample], seed)
+    area = float(areas(sample.whole())[0])
+    interval = around(area, areas(drawn), weight(table[1, :, :, 0, 0].sum(axis=1)))
+    return estimate(area, within((0.0, 1.0), interval), len(shared))
 
 
 def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Sweeps) -> dict[str, Any]:
@@ -83,6 +126,11 @@ def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Map
             (called[row["cell"]], float(row["threshold"]), row["answered"], row["risk"], row["rightly"],
              row["needlessly"]) for row in swept), 2, 2, section="Refusals", notes=(
             "The best threshold is picked on the questions that it is measured on, and so looks better than it is.",)))
+        firsts = [next(row for row in swept if row["sweep"] == sweep) for sweep in sweeps]
+        views.append(View("refusals:areas", "Area under each line: wrong among those answered, by share answered", (
+            "line, by its first cell", "area"), tuple((called[row["cell"]], row["area"]) for row in firsts), main=1,
+            section="Refusals", notes=("An area is smaller the fewer answers are wrong, and the fewer are given: it "
+                                       "tells lines apart that reach the same shares of answers.",)))
     return views
 
 

@@ -19,7 +19,7 @@ from experiments.report.charts import drawn
 from experiments.report.competition import CellPairs, cost_of, front, plot
 from experiments.report.entrants import contenders, entrants
 from experiments.report.layout import sections
-from experiments.report.packing import BUDGET
+from experiments.report.packing import BUDGET, as_json
 from experiments.report.questions import browse
 from experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
 from experiments.report.sentences_more import on_causes, on_cost, on_effects, on_failures, on_refusals, without_reply
@@ -30,13 +30,16 @@ from retrieval.storage.files import why_unwritten, write_atomically
 
 
 def report_run(run: Finished) -> Path:
-    """Write `report.html` of a finished run.
+    """Write `report.html` of a finished run, the same bytes for the same results, and `times.jsonl`: what each took.
 
     Raises:
-        RunError: the file cannot be written.
+        RunError: a file cannot be written.
     """
     path = run.path / "report.html"
+    times = ({"cell": one.result.cell, "question": one.result.question, **one.timing.model_dump()}
+             for one in run.folder.records(traces=False))
     try:
+        write_atomically(run.path / "times.jsonl", "".join(f"{as_json(one)}\n" for one in times).encode())
         with no_collections():
             rights = tuple(run.summary["rights"])
             write_report(ReportInput(

@@ -147,7 +147,7 @@ class _Collected:
         return questions, evidence, traces, prompts
 
     def _answer(self, cell: ReportCell, record: Record, passages: Passages) -> dict[str, Any]:
-        result, timing = record.result, record.timing
+        result = record.result
         answer = bounded(result.text, ANSWER)
         return {
             "text": linked(answer.text), "left_out": answer.left_out or None, **_judged(result),
@@ -156,8 +156,7 @@ class _Collected:
             "cited": result.cited, "invalid": result.invalid_citations, "evidence": passages.of(result),
             "asked": asked(result), "scores": self._scores(result, cell),
             "tokens": result.usage.prompt_tokens + result.usage.completion_tokens, "calls": result.usage.calls,
-            "price": result.usage.price, "seconds": round(timing.seconds, 2), "attempts": timing.attempts,
-            "steps": len(result.trace), "trace": self._trace(result)}
+            "price": result.usage.price, "steps": len(result.trace), "trace": self._trace(result)}
 
     def _scores(self, result: Result, cell: ReportCell) -> list[list[float | int | None] | int]:
         """The numbers of the metrics, their values, and the place of the one that says whether the answer is right."""

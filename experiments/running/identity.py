@@ -106,7 +106,7 @@ def difference(known: str, now: str, same_questions: bool) -> str | None:
     """
     try:
         old, new = yaml.safe_load(known), yaml.safe_load(now)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         old = None
     if not isinstance(old, dict):
         return "its config.yaml is damaged"

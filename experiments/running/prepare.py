@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from experiments.settings import RunSettings
 
 # In the order of their removal: a kill in between leaves settings without records, never records without settings.
-_OWN_FILES = ("summary.json", "report.html", "records.sqlite-wal", "records.sqlite-shm", "records.sqlite",
-              "manifest.json", "config.yaml")
+_OWN_FILES = ("summary.json", "report.html", "times.jsonl", "records.sqlite-wal", "records.sqlite-shm",
+              "records.sqlite", "manifest.json", "config.yaml")
 
 
 @dataclass(slots=True)

@@ -13,11 +13,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from unicodedata import normalize
 
 from agents.journal import Journal, Model
 from agents.limits import in_window
@@ -40,6 +42,7 @@ from strategies.reading import strip_citations
 _COLUMNS = ("cell", "question", "text", "gold", "answer", "grade")
 _READ = ("cell", "question", "grade")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+_UNSEEN = re.compile("[\\s\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f]")  # besides the unprintable
 _LONGEST = 2**31 - 1  # characters of a field: a reasoning may be far longer than the reader's usual limit
 _EXPECTED = {"grades": "Correct, Partially Correct or Wrong", "points": "a whole number from 0 to 10",
              "steps": "the numbers of the steps that are held, as in 0, 2, or none"}
@@ -166,8 +169,10 @@ def write_sheet(path: Path, material: Material) -> None:
 
 
 def guarded(cell: str) -> str:
-    """Return the cell with an apostrophe before it where a spreadsheet would run it as a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    """Return the cell with an apostrophe before it where a spreadsheet would run it as a formula, also after blanks,
+    line ends and characters that nobody sees."""
+    first = next((one for one in cell if one.isprintable() and not _UNSEEN.fullmatch(one)), "")
+    return f"'{cell}" if cell.startswith(_FORMULA) or normalize("NFKC", first).startswith(_FORMULA) else cell
 
 
 def raters_of(paths: Sequence[Path], material: Material) -> list[Rater]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 
 from documents.errors import RunError
 from experiments.cells import FACTORS, PART, Cell, called, labels
@@ -29,30 +29,45 @@ _NEAREST = 3
 _AGAIN = "give the same `ragbed run` command to write it again"
 
 
+_Figure = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # of which sums and axes can be made
+
+
 class _Estimate(BaseModel):
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
+    mean: _Figure | None
+    low: _Figure | None
+    high: _Figure | None
+    n: NonNegativeInt
+
+
+class _Usage(BaseModel):
+    calls: _Figure | None
+    prompt_tokens: _Figure | None
+    completion_tokens: _Figure | None
+    price: _Figure | None
 
 
 class _Row(BaseModel):
     id: str
     scoring: Scoring
     judge: str | None
-    n: int
-    outcomes: dict[str, int]
+    n: NonNegativeInt
+    outcomes: dict[str, NonNegativeInt]
     metrics: dict[str, _Estimate]
-    usage: dict[str, float | None]
+    usage: _Usage
 
 
 class _Summary(BaseModel):
     """What a summary is sure to have."""
 
     name: str
-    seed: int
+    seed: NonNegativeInt
     columns: list[str] = Field(min_length=1)
     cells: list[_Row] = Field(min_length=1)
+    views: list[dict[str, Any]]
+    published: list[str]
+    rights: list[str]
+    notes: list[str]
+    repeated: list[Any]
     results: str
 
 
@@ -89,6 +104,8 @@ class Finished:
             if row["id"] != cell.id:
                 raise RunError(f"{folder.path / 'summary.json'}: damaged, {row['id']} is not the id of a cell with "
                                f"these factors; {_AGAIN}")
+        if len(run.labels) < len(run.cells):
+            raise RunError(f"{folder.path / 'summary.json'}: damaged, a cell is there twice; {_AGAIN}")
         return run
 
     @property
@@ -152,7 +169,7 @@ class Finished:
         """The resolved settings as they are written, for display; empty where they are damaged."""
         try:
             content = yaml.safe_load(config_of(self.path) or "")
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             content = None
         return content if isinstance(content, dict) else {}
 

@@ -11,7 +11,7 @@ from documents.errors import RunError
 from documents.types import digest
 from experiments.metrics import Scoring
 from experiments.question import Benchmark, Scheme
-from experiments.runs.store import question_json
+from experiments.runs.store import content_of, question_json
 
 
 class Made(BaseModel):
@@ -48,7 +48,7 @@ def manifest_of(path: Path) -> Made:
     """Read the manifest of a run's folder; RunError where it is missing or damaged, or lacks what this version of
     ragbed keeps in it."""
     try:
-        return Made.model_validate_json((path / "manifest.json").read_bytes())
+        return Made.model_validate_json(content_of(path / "manifest.json"))
     except (OSError, ValidationError) as error:
         raise RunError(f"{path}: manifest.json is missing, damaged, or made by another version of ragbed; run it "
                        "again, with --fresh") from error

@@ -1,9 +1,10 @@
 """The folder of one run: settings, manifest, records, summary and report.
 
-    config.yaml  manifest.json  records.sqlite  summary.json  report.html
+    config.yaml  manifest.json  records.sqlite  summary.json  report.html  times.jsonl
 """
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -138,8 +139,8 @@ class RunFolder:
 
     def reopen(self) -> None:
         """Mark the run as unfinished: what is made of its records is going to be untrue."""
-        remove(self.path / "summary.json")
-        remove(self.path / "report.html")
+        for name in ("summary.json", "report.html", "times.jsonl"):
+            remove(self.path / name)
 
     def clear_records(self) -> None:
         """Forget the records and what was made of them, and keep the journal, so that the run can be replayed."""
@@ -253,11 +254,19 @@ def config_of(run: Path) -> str | None:
     read."""
     path = run / "config.yaml"
     try:
-        return path.read_text(encoding="utf-8")
+        return content_of(path).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path}: cannot be read; use --fresh to begin anew") from error
+
+
+def content_of(path: Path) -> bytes:
+    """Return the bytes of a file of the run; OSError where it cannot be read, or is none: a pipe would be waited
+    for."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is no file")
+    return path.read_bytes()
 
 
 def remove(path: Path) -> None:

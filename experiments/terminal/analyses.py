@@ -111,7 +111,7 @@ def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> Non
         found = error_analysis_of(run.cells, cases, run.questions, run.scheme.rights, grouped, run.seed)
         if found is None:
             raise RunError(f"{path}: its benchmark scores what is found, not answers; there is no cause to tell")
-        traded = [row for row in tradeoff_of(run.cells, cases, grouped, run.made.sweeps) or ()
+        traded = [row for row in tradeoff_of(run.cells, cases, grouped, run.made.sweeps, run.seed) or ()
                   if row["cell"] in names]
         cells, joint = ([{**row, "name": names[row["cell"]]} for row in found[part] if row["cell"] in names]
                         for part in ("cells", "joint"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, ValidationError
@@ -22,6 +22,7 @@ from retrieval.servers import (
     back_off,
     clean,
     error_of,
+    is_compressed,
     is_loopback,
     is_transient,
     retry_after,
@@ -32,11 +33,13 @@ from retrieval.servers import (
 from retrieval.types import Matrix
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import OpenAI
 
 MOST = 256
 """Texts given at once where a request has fewer: those that are not kept yet are lost by a kill, and paid again."""
 
+_MOST_BYTES = 256 << 20  # of one reply: 2,048 vectors of 4,096 numbers take 180 MB
 _OPENAI = "https://api.openai.com/v1"
 _SHORTEST = 1e-15
 """Length of a vector whose squares, and those of one as much longer than 1, single precision can still hold."""
@@ -184,7 +187,26 @@ class ServerEmbedder(PrefixedEmbedder):
 
         self._at, _ = served_at(self.settings.model)
         try:
-            http = httpx2.Client(follow_redirects=False, trust_env=not is_loopback(self._url))
+            http = httpx2.Client(follow_redirects=False, trust_env=not is_loopback(self._url),
+                                 headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_read_whole]})
         except (OSError, ValueError, ImportError) as error:
             raise unusable_environment(error) from None
         return openai.OpenAI(api_key=self._at.key, base_url=self._url, max_retries=0, http_client=http)
+
+
+def _read_whole(response: httpx2.Response) -> None:
+    """Read the body, called with its head: the client limits neither its size nor the time that all of it may take."""
+    import httpx2
+
+    if is_compressed(response.headers):
+        raise httpx2.DecodingError("the reply is compressed, which was not asked for")
+    stream = cast("httpx2.SyncByteStream", response.stream)
+    until, body = time.monotonic() + response.request.extensions["timeout"]["read"], bytearray()
+    for block in stream:
+        body += block
+        if len(body) > _MOST_BYTES:
+            raise httpx2.RemoteProtocolError(f"the reply is larger than {_MOST_BYTES >> 20} MB")
+        if time.monotonic() > until:
+            raise httpx2.ReadTimeout("the reply did not end in time")
+    stream.close()
+    response.stream = httpx2.ByteStream(bytes(body))

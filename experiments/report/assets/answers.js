@@ -99,6 +99,5 @@ function scoresOf(answer) {
 
 function costOf(answer) {
   const price = answer.price ? `, $${answer.price.toFixed(4)}` : "";
-  const again = answer.attempts > answer.calls ? `, ${plural(answer.attempts, "attempt")}` : "";
-  return el("p", { class: "n" }, `${plural(answer.tokens ?? 0, "token")}, ${plural(answer.calls ?? 0, "call")}${again}${price}, ${(answer.seconds ?? 0).toFixed(1)} s`);
+  return el("p", { class: "n" }, `${plural(answer.tokens ?? 0, "token")}, ${plural(answer.calls ?? 0, "call")}${price}`);
 }
