@@ -27,6 +27,7 @@ from agents.search import keep_search, request_key
 from agents.types import outcome_to_json
 from documents.errors import RunError
 from documents.json import loads
+from documents.places import open_file
 from documents.types import Format
 from retrieval.storage.files import why_unwritten
 from strategies.types import Failure, Reply
@@ -199,7 +200,7 @@ class _Reading:
     def _lines(self) -> Iterator[bytes]:
         left = MOST
         try:
-            with self.path.open("rb") as file, gzip.open(file) as unpacked:
+            with open_file(self.path) as file, gzip.open(file) as unpacked:
                 while line := unpacked.readline(left + 1):
                     left -= len(line)
                     if left < 0:
@@ -225,7 +226,7 @@ class _Reading:
 def is_cassette(path: Path) -> bool:
     """Return whether the file begins as a cassette does, of whatever version, whole or damaged."""
     try:
-        with path.open("rb") as file, gzip.open(file) as unpacked:
+        with open_file(path) as file, gzip.open(file) as unpacked:
             return unpacked.read(21) == b'{"cassette": "ragbed"'
     except (OSError, EOFError, zlib.error):
         return False

@@ -144,15 +144,8 @@ class Journal:
 
 
 def _common_prefix(one: str, other: str) -> int:
-    """Length of the common beginning, by bisection, so that long prompts cost little."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    differing = (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    return next(differing, min(len(one), len(other)))
 
 
 class Client(Protocol):

@@ -19,6 +19,7 @@ from strategies.prompting import fill_framed
 from strategies.reading import outside_think
 from strategies.types import Failure, Generate, Message, Reply, Usage
 
+_AT_ONCE = 16  # passages that are asked about; more would only queue before the calls of questions
 Pair = tuple[str, str]
 Value = TypeVar("Value")
 
@@ -54,13 +55,12 @@ class RelevanceJudge:
         model: whose journal keeps the calls.
         loop: runs the calls; the judge is used from other threads.
         seconds: deadline of one passage, with both calls.
-        at_once: passages that are asked about at a time; more would only queue before the calls of questions.
     """
 
-    def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop, seconds: float = 900.0,
-                 at_once: int = 16) -> None:
+    def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop,
+                 seconds: float = 900.0) -> None:
         self.model, self.tally = model, JudgeTally()
-        self._settings, self._loop, self._seconds, self._at_once = settings, loop, seconds, at_once
+        self._settings, self._loop, self._seconds = settings, loop, seconds
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
         """Return the grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread. Raises
@@ -94,7 +94,7 @@ class RelevanceJudge:
             except CallError as error:  # those under way may end, and are kept by the journal
                 failed[pair] = error
 
-        await in_window(until_one_fails(), self._at_once, grade)
+        await in_window(until_one_fails(), _AT_ONCE, grade)
         if failed:
             raise failed[min(failed, key=pairs.index)]
         return grades

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from retrieval import find_model
-from retrieval.embedders.settings import MINILM
+from retrieval.models.finding import MINILM
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+
+from documents.types import normalize
 
 CURRENCIES = frozenset("$€£¥₩")
 SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}
@@ -133,7 +134,7 @@ def values(text: str) -> tuple[TextValue, ...]:
     `5/3/2023` is read month first unless that is no month. A month and day without a year count only where the
     month is capitalised, so that `may 3` stays a verb and a number.
     """
-    text = unicodedata.normalize("NFKC", text)
+    text = normalize("NFKC", text)
     if not any(map(str.isdecimal, text)):
         return ()
     found: list[TextValue] = []

@@ -25,6 +25,7 @@ class Parsed:
     html: str
     plain: str
     pages: tuple[Page, ...] = ()
+    hidden: int = 0
 
 
 def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
@@ -41,7 +42,8 @@ def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
     if not parsed.plain.strip():
         raise DocumentError(source, "holds no text")
     title = parsed.title or PurePosixPath(source).name
-    return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages)
+    return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages,
+                    parsed.hidden)
 
 
 def prepare(source: str) -> Callable[[bytes, str], Parsed]:

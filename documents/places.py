@@ -1,9 +1,11 @@
 """Places: the path that a user names, the cache folder, and the processors that this process may use."""
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 from documents.errors import BenchmarkError
 
@@ -11,6 +13,11 @@ from documents.errors import BenchmarkError
 def processors() -> int:
     """Count the processors that this process may use: a container or `taskset` may leave fewer than there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def keeps_hidden() -> bool:
+    """Tell whether what no reader of a document can see is kept: `RAGBED_KEEP_HIDDEN` is set."""
+    return bool(os.environ.get("RAGBED_KEEP_HIDDEN"))
 
 
 def child_environment(**changes: str) -> dict[str, str]:
@@ -34,6 +41,13 @@ def cache_dir() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "ragbed" / "cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ragbed"
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file to read it; OSError also where it is a pipe or a device, which may never come to an end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "a pipe or a device, and no file", str(path))
+    return path.open("rb")
 
 
 _SHOWN = 60  # characters of a path that is none

@@ -85,7 +85,10 @@ def _expand(given: str | Path) -> Iterator[Source]:
 
 
 def _glob(pattern: Path) -> Iterator[Source]:
-    matches = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]
+    try:
+        matches = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]
+    except RecursionError:
+        raise DocumentError(str(pattern), "folders are nested too deep for a pattern; name the folder itself") from None
     if not matches:
         raise DocumentError(str(pattern), "matches no file")
     fixed = list(takewhile(lambda part: not glob.has_magic(part), pattern.parts))
@@ -124,22 +127,25 @@ def _unreadable(path: Path) -> str | None:
 
 def _folder(root: Path) -> Iterator[Source]:
     inside = os.path.realpath(root)
-    closed: list[OSError] = []
-    for folder, names, files in os.walk(root, onerror=closed.append):
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        for name in [*names, *sorted(files)]:
-            path = Path(folder, name)
-            relative = _portable(str(path.relative_to(root)))
-            if os.path.islink(path):
-                yield from _link(path, relative, inside)
-            elif name in files and _wanted(path):
-                yield Source(path, relative, _unreadable(path))
-    for error in closed:
-        path = Path(error.filename)
-        problem = f"cannot be read: {error.strerror}"
-        if path == root:
-            raise DocumentError(str(root), problem)
-        yield Source(path, _portable(str(path.relative_to(root))), problem)
+    waiting = [root]  # `os.walk` calls itself for each level, and so fails where folders are nested deep
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}"
+            if folder == root:
+                raise DocumentError(str(root), problem) from error
+            yield Source(folder, _portable(str(folder.relative_to(root))), problem)
+            continue
+        for entry in entries:
+            path = Path(folder, entry.name)
+            if entry.is_symlink():
+                yield from _link(path, _portable(str(path.relative_to(root))), inside)
+            elif entry.is_dir() and not entry.name.startswith("."):
+                waiting.append(path)
+            elif not entry.is_dir() and _wanted(path):
+                yield Source(path, _portable(str(path.relative_to(root))), _unreadable(path))
 
 
 def _wanted(path: Path) -> bool:

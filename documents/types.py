@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, Protocol
 
 Format = Literal["html", "plain"]
@@ -18,6 +21,25 @@ def digest(*parts: str) -> str:
         state.update(f"{len(data)}:".encode())
         state.update(data)
     return state.hexdigest()[:32]
+
+
+def normalize(form: Literal["NFC", "NFKC", "NFD"], text: str) -> str:
+    """Return the text in that form of Unicode, with at most 30 marks in a row, as the stream-safe format has them.
+
+    No writing has more, and to order a longer run takes the square of its length. Source: UAX 15.
+    """
+    mark, run = _marks()
+    if not text.isascii() and mark.search(text[::31]):  # where every run of 31 has one
+        text = run.sub(lambda found: found[0][:30], text)
+    return unicodedata.normalize(form, text)
+
+
+@cache
+def _marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a mark, and of a run of more than 30."""
+    marks = "".join(character for character in map(chr, range(0x300, 0x1e950))
+                    if unicodedata.combining(unicodedata.normalize("NFKD", character)[0]))
+    return re.compile(f"[{marks}]"), re.compile(f"[{marks}]{{31,}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +62,7 @@ class Document:
         html: sanitised HTML: structure, tables and spans; no scripts, styles, comments.
         plain: readable text of the same content.
         pages: in order, numbered from 1; empty for HTML and text.
+        hidden: how many characters were left out that no reader can see; 0 where it was read from an index.
     """
 
     id: str
@@ -48,6 +71,7 @@ class Document:
     html: str
     plain: str
     pages: tuple[Page, ...] = ()
+    hidden: int = 0
 
     def text(self, format: Format) -> str:
         """Return the rendering in which offsets of that format count, in code points."""

@@ -23,8 +23,9 @@ def two(value: float) -> str:
 
 
 UNKNOWN = "[no interval]"  # as where a figure is infinite in some resample
-ON_INTERVALS = ("The test decides. The interval of a difference is of that one alone, approximate and not corrected "
-                "for how many are shown; where p is not below 0.05 it is made to hold 0.")
+ON_INTERVALS = ("The test decides, also where its p is below 0.05 and the interval holds 0. The interval of a "
+                "difference is of that one alone, approximate and not corrected for how many are shown; where p is not "
+                "below 0.05 it is made to hold 0.")
 
 
 def verdict(comparison: Comparison) -> str:
@@ -34,7 +35,9 @@ def verdict(comparison: Comparison) -> str:
     if comparison.difference is None:
         return "nothing to compare: it has no finite value"
     if comparison.real:
-        return f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):z.2f}"
+        within = comparison.low is not None and comparison.high is not None and comparison.low <= 0 <= comparison.high
+        return (f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):z.2f}"
+                + (", by the test, though the interval holds 0" if within else ""))
     if is_alone(comparison):
         return f"{'higher' if comparison.difference > 0 else 'lower'} on its own, not after the correction"
     if comparison.gained == comparison.lost == 0:

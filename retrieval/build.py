@@ -132,7 +132,7 @@ def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = N
         check_place(place)
         before = Before.checked(settled(place))
         settings = before.manifest.settings
-        opened = LazyEmbedder(lambda: embedder or open_embedder(settings.embedder), before.manifest, place)
+        opened = LazyEmbedder(lambda: embedder or open_embedder(settings.embedder, place), before.manifest, place)
         yield BuildJob(place, settings, before, opened, metadata or {}, carried=True)
 
 

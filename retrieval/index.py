@@ -105,7 +105,7 @@ class Index:
         """
         with self._lock:
             if self._searching is None:
-                embedder = open_embedder(self.manifest.embedder.choice or self.manifest.embedder.name)
+                embedder = open_embedder(self.manifest.embedder.choice or self.manifest.embedder.name, self.folder)
                 check_embedder(self.manifest, embedder, self.folder)
                 self._searching = CachedEmbedder(embedder)
             return self._searching

@@ -68,14 +68,6 @@ def is_loopback(url: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def is_elsewhere(spec: str) -> bool:
-    """Tell whether a model's name is the URL of another machine, to which a key may be sent."""
-    try:
-        return spec.partition(":")[0] in ("http", "https") and not is_loopback(spec.partition("#")[0])
-    except ValueError:  # no URL at all
-        return True
-
-
 def clean(text: str, key: str = "", limit: int = _MESSAGE) -> str:
     """Hostile text as one printable line: no control characters, no key, at most `limit` characters."""
     text = hide(text[:20 * limit], key)

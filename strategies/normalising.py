@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from documents.numbers import values
+from documents.types import normalize
 from strategies.reading import fold
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -31,13 +32,13 @@ def normalize_answer(text: str) -> str:
     """Return the text in lower case and NFKC, without punctuation and articles, with single spaces. HotpotQA's
     normalisation (Yang et al., 2018), with Unicode punctuation treated as ASCII's is: removed, not replaced by a space.
     One thing is ours: a text of nothing but articles keeps them, since it may be the option `A`."""
-    kept = unicodedata.normalize("NFKC", text).lower().translate(_WITHOUT_PUNCTUATION)
+    kept = normalize("NFKC", text).lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split() or kept.split())
 
 
 def with_values(text: str, dates: bool = True) -> str:
     """Return the normalised text with every number, and every date if wanted, as one word that equal values share."""
-    text = unicodedata.normalize("NFKC", text)
+    text = normalize("NFKC", text)
     pieces, at = [], 0
     for value in values(text):
         if value.date is not None and not dates:
@@ -58,7 +59,7 @@ _CALLS_WRONG = re.compile(rf"{_WRONG}[^.,;:!。、\n{_MASK}]*{_MASK}|{_MASK}[^.,
 
 def plain(text: str) -> str:
     """Return the text with full-width and other compatible forms folded, and curly quotes straight."""
-    return unicodedata.normalize("NFKC", text).translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'})
+    return normalize("NFKC", text).translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'})
 
 
 def by_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:

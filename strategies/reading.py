@@ -5,7 +5,8 @@ The protocol strings are CReSt's (Figures 4 to 8 of the paper).
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from documents.types import normalize
 
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."
 
@@ -88,7 +89,7 @@ def is_only_citations(text: str) -> bool:
 
 def fold(text: str) -> str:
     """Fold case, width, punctuation and space: words of letters and digits, single spaces."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = normalize("NFKC", text).casefold()
     return " ".join(re.sub(r"[\W_]+", " ", folded).split())
 
 

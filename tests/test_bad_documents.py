@@ -11,8 +11,11 @@ from threading import Timer
 import pymupdf
 import pytest
 
-from documents import Document, DocumentError, find_sources, read_documents
+from documents import Document, DocumentError, find_sources, parse_document, read_documents
+from documents.numbers import values
 from documents.workers import Worker
+from retrieval.lexical.tokens import normal
+from strategies.normalising import normalize_answer
 
 
 def pdf(text: str = "Some words", **options: object) -> bytes:
@@ -145,3 +148,20 @@ def test_order_is_that_of_the_sources_however_long_each_takes(tmp_path: Path) ->
     sources = find_sources([tmp_path])
     read = list(read_documents(sources, workers=3))
     assert [item.source for item in read] == [source.relative for source in sources]
+
+
+@pytest.mark.parametrize("read", [lambda text: parse_document(text.encode(), "a.txt"), normalize_answer, normal,
+                                  values])
+def test_a_run_of_marks_without_end_is_read_at_once(read):
+    begun = time.perf_counter()
+    read("3 e" + "\u0316\u0301" * 100_000)
+    assert time.perf_counter() - begun < 5
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_given_as_settings_cassette_or_metadata_is_one_line(tmp_path, ragbed):
+    os.mkfifo(pipe := tmp_path / "pipe.yaml")
+    (tmp_path / "a.txt").write_text("text")
+    for asked in (["run", pipe], ["run", "--replay", pipe], ["cassette", "show", pipe],
+                  ["index", tmp_path / "a.txt", "--out", tmp_path / "i", "--metadata", pipe]):
+        ragbed.refuses(*asked, says=["a pipe or a device, and no file"])

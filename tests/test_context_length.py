@@ -12,7 +12,7 @@ from agents import Context, LocalSettings, ModelSettings, open_model
 from agents.settings import least_tokens
 from documents import CallTooLong
 from retrieval import find_model
-from retrieval.embedders.settings import MINILM
+from retrieval.models.finding import MINILM
 from strategies import Generate, Message
 
 STORY = ("the detective looked at a door and said that night nobody had left the house before rain came over hills "

@@ -9,12 +9,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from embedders import Lengths
 
 from documents import IndexFolderError, ModelError
 from retrieval import Flat, Hnsw, Index, VectorIndex, build_index
 from retrieval.storage.folder import replaced, writing
+from retrieval.storage.manifest import read_manifest, write_manifest
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 FILES = ["chunks.parquet", "documents.parquet", "manifest.json", "vectors.faiss"]
@@ -254,6 +256,25 @@ def test_a_link_may_stand_where_the_old_index_is_set_aside(index: Path, tmp_path
     build_index([tmp_path / "pages"], index, embedder=Lengths())
     assert (other.is_dir(), (tmp_path / ".index.old").is_symlink()) == (True, False)
     assert Index.open(index, Lengths()).manifest.documents == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and no more", b"PAR1" + bytes(200) + b"PAR1", None])
+@pytest.mark.parametrize("name", ["chunks.parquet", "documents.parquet"])
+def test_a_table_damaged_under_a_fitting_hash_is_one_line(index: Path, name: str, content: bytes | None) -> None:
+    if content is None:
+        pyarrow.parquet.write_table(pyarrow.table({"id": ["x"], "windows": [1]}), index / name)
+    else:
+        (index / name).write_bytes(content)
+    manifest = read_manifest(index)
+    (index / "manifest.json").unlink()
+    write_manifest(manifest, index)
+
+    def read() -> tuple[object, ...]:
+        opened = Index.open(index, Lengths())
+        return list(opened.metadata()), list(opened.texts()), opened.documents(), opened.search(["text"], 1)
+
+    with pytest.raises(IndexFolderError, match=rf"{name} cannot be read as Parquet of an index: build the index anew"):
+        read()
 
 
 def test_what_others_keep_beside_an_index_is_theirs(index: Path) -> None:

@@ -2,7 +2,6 @@
 executed where the user names it alone."""
 import json
 import shutil
-import sqlite3
 import sys
 
 import pytest
@@ -251,18 +250,6 @@ def test_a_cassette_makes_no_file_run_that_the_user_does_not_name(run, mine, rag
     again = '["direct", "mine.py:recipe", {kind: "mine.py:recipe", times: 2}]'
     status, _, err = ragbed("run", "--replay", tape, "--set", f"reasoning={again}")
     assert status == 0, err
-
-
-def test_what_a_strategy_of_ones_own_raises_is_an_error_of_its_question(mine, town, serve, ragbed):
-    mine.with_name("fails.py").write_text(MINE.replace("    yield Decision", "    1 / 0\n    yield Decision"))
-    status, _, err = ragbed("run", town.config(serve(reply).url, reasoning=["direct", "fails.py:recipe"]))
-    assert status == 0, err
-    with sqlite3.connect(town.run / "records.sqlite") as connection:
-        kept = [json.loads(row[0]) for row in connection.execute("SELECT result FROM records")]
-    failed = [one["failure"] for one in kept if one["outcome"] == "error"]
-    assert len(failed) == 6
-    assert failed[0] == {"kind": "strategy",
-                         "message": "fails.py:recipe: fails.py:11: ZeroDivisionError: division by zero"}
 
 
 def test_options_of_the_command_line_take_files_and_settings(mine, serve, ragbed):

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from agents import ModelSettings, Price, catalogue, open_model
 from agents.models import without_opening
-from experiments.analysis.notes import on_models
+from experiments.analysis.notes import on_halves, on_models
 from strategies import Generate, Message
 
 
@@ -134,3 +134,13 @@ def test_a_price_of_a_model_that_is_not_asked_is_one_line_that_names_those_that_
     url = "http://127.0.0.1:9/v1"
     path = town.config(url, calls={"prices": {"gpt-4o": {"prompt": 1, "completion": 2}}})
     ragbed.refuses("run", path, says=["calls.prices: no model is called gpt-4o", f"this run asks {url}#m"])
+
+
+def test_a_unified_score_of_a_half_with_fewer_than_ten_questions_is_told():
+    def row(answerable, unanswerable):
+        return {"metrics": {"unified": {"n": answerable + unanswerable}, "refused_answerable": {"n": answerable},
+                            "refusal_accuracy": {"n": unanswerable}}}
+
+    assert on_halves([row(40, 5), row(40, 12)])[0].startswith(
+        "The unified score is the mean of two halves, the answerable and the unanswerable, and one has 5: too few")
+    assert on_halves([row(40, 10)]) == on_halves([row(40, 0)]) == on_halves([{"metrics": {}}]) == []

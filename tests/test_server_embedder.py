@@ -198,3 +198,22 @@ def test_the_key_is_needed_when_something_is_sent_and_not_before(monkeypatch):
     assert embedder.window == 8_191
     with pytest.raises(ModelError, match="no key: set OPENAI_API_KEY"):
         embedder.embed_queries(["rain"])
+
+
+def test_the_server_of_a_strangers_index_gets_nothing_unasked(tmp_path, monkeypatch, ragbed):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "theirs"))
+    monkeypatch.setenv("RAGBED_API_KEY", KEY)
+    (tmp_path / "a.txt").write_text("rain")
+    with serving(usual) as (url, seen):
+        monkeypatch.setattr("retrieval.embedders.opening.is_loopback", lambda url: False)
+        assert ragbed("index", tmp_path / "a.txt", "--out", tmp_path / "i", "--embedder", f"{url}#m")[0] == 0
+        assert ragbed("search", "rain", "--index", tmp_path / "i")[0] == 0  # whoever built it named the server
+        asked = len(seen)
+        monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "mine"))
+        ragbed.refuses("search", "rain", "--index", tmp_path / "i", says=[url, "--allow-server"])
+        (tmp_path / "b.txt").write_text("more rain")
+        ragbed.refuses("index", tmp_path / "b.txt", "--out", tmp_path / "i", "--add", says=["--allow-server"])
+        assert len(seen) == asked
+        assert ragbed("search", "rain", "--index", tmp_path / "i", "--allow-server")[0] == 0
+        assert ragbed("search", "rains", "--index", tmp_path / "i")[0] == 0
+        assert len(seen) == asked + 2

@@ -1,5 +1,6 @@
 """What `find_sources` lists, skips and names."""
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,24 @@ def test_a_name_that_can_be_no_path_is_one_line(given: str, line: str) -> None:
     with pytest.raises(DocumentError) as caught:
         find_sources([given])
     assert str(caught.value) == line
+
+
+def test_folders_nested_a_thousand_deep_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "docs/a.txt")
+    monkeypatch.chdir(tmp_path / "docs")
+    for _ in range(1_100):
+        os.mkdir("d")
+        os.chdir("d")
+    Path("deep.txt").write_text("text of the deepest")
+    os.chdir(tmp_path)
+    try:
+        found = find_sources([tmp_path / "docs"])
+        assert [source.relative.rsplit("/", 1)[-1] for source in found] == ["a.txt", "deep.txt"]
+        assert [document.plain for document in read_documents(found)] == ["text of docs/a.txt", "text of the deepest"]
+        with pytest.raises(DocumentError, match=r"nested too deep for a pattern; name the folder itself"):
+            find_sources([f"{tmp_path}/docs/**/*.txt"])
+    finally:
+        subprocess.run(["rm", "-rf", str(tmp_path / "docs")], check=True)  # shutil.rmtree, pytest's, calls itself too
 
 
 def test_a_file_that_is_too_large_is_told_from_its_size_before_a_byte_is_read(tmp_path: Path) -> None:

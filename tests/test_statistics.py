@@ -1,10 +1,12 @@
 """Paired tests, intervals, effect sizes and clusters, by hand-computed figures."""
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 
 from experiments import Gold, Question, aggregate
+from experiments.metrics.intervals import worth
 from experiments.statistics import (
     clusters,
     compare,
@@ -244,3 +246,17 @@ def test_the_formulas_are_those_of_the_libraries():
     assert permutation(pairs_of("f1", cell("f1", first), cell("f1", second), {})) == pytest.approx(swapped.pvalue)
     detected = TTestPower().solve_power(nobs=200, alpha=0.05, power=0.8) * 0.5
     assert smallest_by_error(0.5 / 200**0.5, 200, 199) == pytest.approx(detected, rel=0.005)
+
+
+def test_a_real_difference_whose_interval_holds_0_says_that_the_test_decides():
+    made, = compare([pairs_of("f1", cell("f1", [0.0] * 20), cell("f1", [0.5] * 19 + [0.0]), {})])
+    assert verdict(made) == "higher by 0.47"
+    assert verdict(replace(made, low=-0.01)) == "higher by 0.47, by the test, though the interval holds 0"
+
+
+def test_two_splits_are_worth_what_the_one_with_more_of_the_variance_is():
+    # of [0, 1] a mean has the variance 1/4, of [0, 1, 0, 1] 1/12: (1/3)^2 / ((1/4)^2 / 1 + (1/12)^2 / 3) and one
+    sums = np.array([[0, 0], [1, 0], [0, 0], [0, 1], [0, 0], [0, 1]], dtype=float)
+    counts = np.array([[1, 0]] * 2 + [[0, 1]] * 4, dtype=float)
+    assert worth(sums, counts) == pytest.approx(12 / 7 + 1)
+    assert worth(np.zeros((6, 2)), counts) == 6

@@ -85,9 +85,9 @@ def test_intervals_of_a_metric_of_sets_cover_by_question_and_by_document():
     assert LEAST <= covered([cited(rng, 25, 4) for _ in range(TIMES)], "citation_f1", truth, names(25, 4)) <= MOST
 
 
-def unified(rng, refused, unanswerable):
-    """40 answerable questions, of mean 0.25, and others."""
-    graded = rng.choice([-1.0, 0.0, 0.5, 1.0], p=[0.1, 0.45, 0.2, 0.25], size=40)
+def unified(rng, refused, unanswerable, answerable=40):
+    """Answerable questions, of mean 0.25, and others."""
+    graded = rng.choice([-1.0, 0.0, 0.5, 1.0], p=[0.1, 0.45, 0.2, 0.25], size=answerable)
     return [*(Row({"unified": float(value)}) for value in graded),
             *(Row({"unified": float(value)}, False) for value in rng.uniform(size=unanswerable) < refused)]
 
@@ -97,3 +97,10 @@ def test_intervals_of_two_splits_cover_where_one_is_small_or_without_spread(refu
     rng = np.random.default_rng(unanswerable)
     sets = [unified(rng, refused, unanswerable) for _ in range(TIMES)]
     assert covered(sets, "unified", (0.25 + refused) / 2) >= (LEAST if unanswerable > 12 or refused != 0.05 else 0.9)
+
+
+@pytest.mark.parametrize(("answerable", "unanswerable"), [(5, 40), (8, 100), (100, 8), (100, 5)])
+def test_intervals_of_two_splits_cover_where_one_has_few_questions(answerable, unanswerable):
+    rng = np.random.default_rng(answerable)
+    sets = [unified(rng, 0.5, unanswerable, answerable) for _ in range(TIMES)]
+    assert covered(sets, "unified", 0.375) >= LEAST

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,12 +72,14 @@ def check(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
 def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
     """Check several strategies, as `check` does, in two processes altogether."""
     with tempfile.TemporaryDirectory() as folder:
-        places = [Path(folder) / seed for seed in "12"]
+        began, places = time.monotonic(), [Path(folder) / seed for seed in "12"]
         children = [_child(strategies, seconds, place) for place in places]
         try:
-            for child in children:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.wait(_SECONDS)
+            for child, place in zip(children, places, strict=True):
+                try:
+                    child.wait(max(began + _SECONDS - time.monotonic(), 0))
+                except subprocess.TimeoutExpired:
+                    place.with_suffix(".err").write_text(f"all plays together take longer than {_SECONDS:g} s")
         finally:
             for child in children:
                 with contextlib.suppress(ProcessLookupError):

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from documents.places import keeps_hidden
+from documents.types import normalize
 
 
 class Open(NamedTuple):
@@ -28,6 +30,7 @@ INLINE = frozenset({"em", "strong", "code", "sub", "sup"})
 _LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _UNWANTED = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
 _SPACES = re.compile(r"[^\S\n]")
+TAGS = re.compile("[\U000e0000-\U000e007f]")
 
 
 def normalised(text: str) -> str:
@@ -35,9 +38,10 @@ def normalised(text: str) -> str:
 
     NFC, because the same Korean syllable is one code point in most files and two or three in those that come
     from macOS, and neither BM25 nor a gold answer would match across the two. NFKC is avoided: it would turn
-    x² into x2.
+    x² into x2. Tag characters, which spell text that nobody sees, go too, unless hidden text is kept.
     """
-    return unicodedata.normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
+    text = text if keeps_hidden() else TAGS.sub("", text)
+    return normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
 
 
 def plain_spaces(text: str) -> str:
@@ -86,6 +90,7 @@ class Tidy:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.hidden = 0
         self._blocks: list[str] = []
         self._inline: list[str] = []
         self._space = False
@@ -164,6 +169,7 @@ class Tidy:
     def text(self, raw: str) -> None:
         """Adds text; white space is collapsed outside `pre`."""
         text = normalised(raw)
+        self.hidden += 0 if keeps_hidden() else len(TAGS.findall(raw))
         if self._inside("pre"):
             self.events.append(text.replace("\t", "    "))
             return

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from documents.parse import Parsed, decode
 from documents.parsers.clean_html import HEADINGS, Tidy, normalised, write_html
 from documents.parsers.plain import write_plain
+from documents.places import keeps_hidden
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -29,6 +31,11 @@ _INLINE = frozenset({
     "abbr", "acronym", "bdi", "bdo", "big", "data", "del", "dfn", "font", "ins", "label", "mark", "nobr",
     "noscript", "output", "q", "rb", "rp", "rt", "ruby", "s", "small", "span", "strike", "time", "u", "wbr", "math",
     "picture", "source", "slot"})
+_UNSEEN = re.compile(r"display:none|visibility:(?:hidden|collapse)|(?<![-\w])opacity:0(?![.\d])")
+_NO_SIZE = re.compile(r"font-size:0*(?:\.0*)?(?:[a-z%]|;|!|$)")
+_SIZED = re.compile(r"font(?:-size)?\s*:", re.IGNORECASE)
+_WHITE = re.compile(r"(?<!-)color:(?:#fff|#ffffff|white|rgb\(255,255,255\))(?![\w.])")
+_BEHIND = re.compile(r"background(?:-color)?:(?!(?:#fff|#ffffff|white|transparent|none|inherit)(?![\w.]))")
 _LINKS = frozenset({"a", "button"})
 _LARGE = 1_000_000
 _NUMBERS = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",), "li": ("value",)}
@@ -55,7 +62,8 @@ def parse_page(page: str) -> Parsed:
         titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
         texts = (" ".join(normalised(tag.get_text(" ")).split())
                  for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3"))) if tag is not None)
-        return Parsed(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events))
+        return Parsed(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events),
+                      hidden=tidy.hidden)
 
 
 @contextmanager
@@ -85,10 +93,30 @@ def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
             stack.pop()
             _leave(tag, opened, tidy)
         elif isinstance(child, Tag):
-            if child.name not in _DROPPED:
+            if _is_hidden(child):
+                tidy.hidden += len(child.get_text())
+            elif child.name not in _DROPPED:
                 stack.append((child, _enter(child, tidy), iter(child.contents)))
         elif isinstance(child, NavigableString) and not isinstance(child, PreformattedString):
             tidy.text(child)
+
+
+def _is_hidden(tag: Tag) -> bool:
+    """Tell whether no reader can see the element: by its own attributes, not by a sheet of styles or a script."""
+    if not tag.attrs or keeps_hidden():
+        return False
+    style = _style(tag)
+    if tag.has_attr("hidden") or tag.get("aria-hidden") == "true" or _UNSEEN.search(style):
+        return True
+    if _NO_SIZE.search(style):
+        return tag.find(style=_SIZED) is None
+    white = _WHITE.search(f"{style};color:{tag.get('color', '')}".lower()) is not None
+    return white and not any(_BEHIND.search(f"{_style(each)};background:{each.get('bgcolor') or 'none'}".lower())
+                             for each in (tag, *tag.parents))
+
+
+def _style(tag: Tag) -> str:
+    return "".join(str(tag.get("style", "")).lower().split())
 
 
 def _enter(tag: Tag, tidy: Tidy) -> bool:

@@ -16,6 +16,7 @@ from documents.parsers.pdf_paragraphs import (
     joined,
     lines_of,
     paragraphs_of,
+    without_hidden,
 )
 from documents.parsers.pdf_rows import rows_of
 from documents.parsers.pdf_tables import DrawnGrid, PdfTable, aligned_tables, drawn_grids, inside
@@ -58,15 +59,15 @@ def parse_pdf(data: bytes, source: str) -> Parsed:
 
 def _parsed(file: Any, source: str) -> Parsed:
     layouts = [_layout(page) for page in file]
-    if not any(lines for _, lines, _ in layouts):
+    if not any(lines for _, lines, _, _ in layouts):
         raise DocumentError(source, "no text: its pages are probably scanned, and there is no text recognition here")
-    habits = Habits.of([(height, lines) for height, lines, _ in layouts])
+    habits = Habits.of([(height, lines) for height, lines, _, _ in layouts])
     pages: list[Page] = []
     html: list[str] = []
     plain: list[str] = []
     html_length = plain_length = 0
     heading = ""
-    for number, (height, lines, grids) in enumerate(layouts, 1):
+    for number, (height, lines, grids, _) in enumerate(layouts, 1):
         blocks = _blocks(lines, grids, habits, height)
         events = list(_events(blocks, number))
         pages.append(Page(number, html_length, plain_length))
@@ -77,16 +78,18 @@ def _parsed(file: Any, source: str) -> Parsed:
         heading = heading or next((block.text for block in blocks if isinstance(block, PdfParagraph)
                                    and block.kind in _TAGS), "")
     title = " ".join(normalised((file.metadata or {}).get("title") or "").split())
-    return Parsed(title or heading, "".join(html), "".join(plain), tuple(pages))
+    return Parsed(title or heading, "".join(html), "".join(plain), tuple(pages),
+                  sum(hidden for _, _, _, hidden in layouts))
 
 
-def _layout(page: Any) -> tuple[float, list[PdfLine], list[DrawnGrid]]:
+def _layout(page: Any) -> tuple[float, list[PdfLine], list[DrawnGrid], int]:
     import pymupdf
 
     flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
     text = page.get_textpage(flags=flags)
-    lines = lines_of(page.get_text("dict", textpage=text)["blocks"], page.get_text("words", textpage=text))
-    return page.rect.height, lines, drawn_grids(page)
+    blocks = page.get_text("dict", textpage=text)["blocks"]
+    words, hidden = without_hidden(blocks, page.get_text("words", textpage=text))
+    return page.rect.height, lines_of(blocks, words), drawn_grids(page), hidden
 
 
 Block = PdfTable | PdfParagraph

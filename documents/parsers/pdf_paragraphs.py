@@ -10,12 +10,14 @@ from typing import Any
 
 from documents.numbers import CURRENCIES, is_number
 from documents.parsers.clean_html import normalised, plain_spaces
+from documents.places import keeps_hidden
 
 Box = tuple[float, float, float, float]
 Word = tuple[float, float, float, float, str, int, int, int]
 
 _BOLD = 16
 _GAP = 1.2
+_LEAST_SIZE = 1.0  # points
 _NUMBER_ENDS = frozenset("0123456789)%—–-")
 
 
@@ -41,6 +43,22 @@ class PdfLine:
     @property
     def height(self) -> float:
         return self.box[3] - self.box[1]
+
+
+def without_hidden(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> tuple[list[Word], int]:
+    """Return the words that a reader can see, and how many characters are of others: drawn invisibly, as the recognised
+    text of a scan is too, which is kept where nothing on the page is seen; or far too small. Arguments as `lines_of`.
+    """
+    spans = [(number, index, span) for number, block in enumerate(blocks)
+             for index, raw in enumerate(block.get("lines", ())) for span in raw["spans"] if span["text"].strip()]
+    scan = all(span.get("alpha") == 0 or span["size"] < _LEAST_SIZE for _, _, span in spans)
+    boxes, hidden = defaultdict(list), 0
+    for number, index, span in spans if not keeps_hidden() else ():
+        if span["size"] < _LEAST_SIZE or (span.get("alpha") == 0 and not scan):
+            boxes[number, index].append(span["bbox"])
+            hidden += len(span["text"].strip())
+    return [word for word in words if not any(
+        box[0] <= (word[0] + word[2]) / 2 <= box[2] for box in boxes[word[5], word[6]])], hidden
 
 
 def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 import re
 
 from documents.parse import Parsed, decode
-from documents.parsers.clean_html import Close, Event, Open, normalised, plain_spaces, write_html
+from documents.parsers.clean_html import TAGS, Close, Event, Open, normalised, plain_spaces, write_html
 from documents.parsers.html import parse_page
+from documents.places import keeps_hidden
 
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _ALIGNED = re.compile(r"\S(?: {3,}|\t)\S|^(?: {2,}|\t)\S.*\n", re.MULTILINE)
@@ -15,13 +16,14 @@ _DEEPEST = 60
 def parse_text(data: bytes, source: str) -> Parsed:
     """Take the text as it is, normalised, and in paragraphs of HTML; what is aligned with spaces stays so. Raises
     DocumentError where the data is binary."""
-    text = plain_spaces(normalised(decode(data, source)).expandtabs(4))
+    decoded = decode(data, source)
+    text = plain_spaces(normalised(decoded).expandtabs(4))
     events: list[Event] = []
     for paragraph in _BLANK.split(text.strip("\n")):
         if paragraph.strip():
             tag = "pre" if _ALIGNED.search(paragraph) else "p"
             events += [Open(tag), paragraph if tag == "pre" else paragraph.strip(), Close(tag)]
-    return Parsed("", write_html(events), text)
+    return Parsed("", write_html(events), text, hidden=0 if keeps_hidden() else len(TAGS.findall(decoded)))
 
 
 def parse_markdown(data: bytes, source: str) -> Parsed:

@@ -10,6 +10,7 @@ from experiments.analysis.variants import VARIED, Answers, CellRows, Variant, va
 from experiments.analysis.view import Value, View, figure_value
 from experiments.cells import short_names
 from experiments.metrics import Scoring, shown_name
+from experiments.metrics.metric import BY_SPLIT
 from experiments.statistics import ALPHA, Clusters, holm
 from experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
 from experiments.words import probability
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
 _DIGITS = 10
-_BY_SPLIT = "unified"
 _LONGEST = 64  # combinations above which an interaction is shown on demand
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +137,14 @@ def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str, scorin
               for variant in variants]
     every = set[str]().union(*having)
     shared = every.intersection(*having)
-    if metric == _BY_SPLIT:
+    if metric == BY_SPLIT:
         shared = {name for name in shared if len({variant.answers[name].answerable for variant in variants}) == 1}
     questions = sorted(shared)
     table = np.array([[variant.answers[name].scores[metric] for name in questions] for variant in variants],
                      dtype=np.float64).reshape(len(variants), len(questions))
-    split = np.array([metric == _BY_SPLIT and not variants[0].answers[name].answerable for name in questions],
+    split = np.array([metric == BY_SPLIT and not variants[0].answers[name].answerable for name in questions],
                      dtype=np.intp)
-    if metric == _BY_SPLIT and scoring == "as-published" and len(set(split)) == 1:
+    if metric == BY_SPLIT and scoring == "as-published" and len(set(split)) == 1:
         table = table * 0.5  # as published, the mean of two splits is halved where one is empty
     groups = np.unique([clusters.of.get(name, name) for name in questions], return_inverse=True)[1]
     return _Scores(tuple(variants), tuple(questions), table, split, groups, len(every) - len(questions))

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -59,6 +60,7 @@ def on_chunked(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]
             ] if found else []
 
 
+_FEW = 10  # questions of a half
 LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
            "do not compare with published ones.")
 
@@ -143,6 +145,20 @@ def on_skipped(skipped: Sequence[str]) -> list[str]:
     more = f" and {len(skipped) - _NAMED} more" if len(skipped) > _NAMED else ""
     return [f"{len(skipped)} records do not fit and were left out (skip_bad): {named}{more}. The first: {skipped[0]}"
             ] if skipped else []
+
+
+def on_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return that a unified score rests on a half of very few questions.
+
+    Args:
+        rows: the cells of the summary.
+    """
+    halves = [row["metrics"][name]["n"] for row in rows if row["metrics"].get("unified", {}).get("n")
+              for name in ("refused_answerable", "refusal_accuracy") if name in row["metrics"]]
+    least = min(filter(None, halves), default=_FEW)
+    return [f"The unified score is the mean of two halves, the answerable and the unanswerable, and one has {least}: "
+            f"too few to tell cells apart by it. From {_FEW} on its interval holds the truth as often as it says."
+            ] if least < _FEW and len(halves) > 1 else []
 
 
 def on_late_clues(questions: Collection[Question]) -> list[str]:

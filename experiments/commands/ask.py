@@ -33,11 +33,14 @@ if TYPE_CHECKING:
 def search(query: Query, index: IndexFolder,
            k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many chunks.")] = 10,
            retriever: RetrieverText = "dense", where: Conditions = None,
+           allow_server: Annotated[bool, typer.Option("--allow-server", help="Trust the server that embedded the "
+                                                      "index with queries and the key, from now on.")] = False,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query."""
     from experiments.settings.targets import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.show import hit_row, place
+    from retrieval.embedders.opening import open_embedder
     from retrieval.filters.terms import narrowed
     from retrieval.index import Index
 
@@ -45,6 +48,8 @@ def search(query: Query, index: IndexFolder,
         refuse("the query is empty: say what to look for")
     kind, conditions = finding(retriever, where or [])
     opened = Index.open(index)
+    if allow_server:
+        open_embedder(opened.manifest.embedder.choice or opened.manifest.embedder.name)
     hits, judging = asyncio.run(_search(opened, kind, conditions, query, k))
     rows = [hit_row(hit, opened) for hit in hits]
     for text in judging.get("notes", ()):

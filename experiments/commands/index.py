@@ -122,6 +122,8 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         note("the index that stood here had metadata; it is not remembered, so give --metadata again")
     for skipped in report.skipped:
         note(f"skipped {skipped}")
+    if report.hidden:
+        note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
     if json:
         print_json({"index": str(out), "documents": report.documents, "parsed": report.parsed,
                     "replaced": report.replaced, "removed": report.removed,

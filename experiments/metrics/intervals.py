@@ -68,6 +68,26 @@ def weight(counts: Floats) -> float:
     return float(counts.sum() ** 2 / (counts**2).sum())
 
 
+def worth(sums: Floats, counts: Floats) -> float:
+    """Compute how many units the mean of two splits' means is worth: the degrees of freedom of Welch and Satterthwaite
+    (Biometrika 34, 1947) and one, so that a small split with much of the variance counts as the few that it has.
+
+    Args:
+        sums: units by splits, each unit in one of these; `counts`, its questions.
+    """
+    known = []
+    for own, many in zip(sums.T, counts.T, strict=True):
+        own, many = own[many > 0], many[many > 0]
+        n = weight(many) if len(many) else 0.0
+        if n > 1:
+            spread = float(((own - own.sum() / many.sum() * many) ** 2).sum())
+            known.append((spread * n / (n - 1) / float(many.sum()) ** 2, n - 1))
+    total = math.fsum(variance for variance, _ in known)
+    if total < _EQUAL:
+        return weight(counts.sum(axis=1))
+    return total**2 / math.fsum(variance**2 / freedom for variance, freedom in known) + 1
+
+
 @lru_cache(maxsize=1024)
 def student(freedom: float) -> float:
     """Return the quantile of Student's distribution that a 95 % interval reaches to."""

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import re
 import string
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from agents.types import Outcome
+from documents.types import normalize
 from strategies.normalising import normalize_answer
 from strategies.reading import fold, strip_citations
 
@@ -22,7 +22,7 @@ _KORQUAD = str.maketrans("", "", string.punctuation + "《》〈〉‘’")
 
 def is_korean(text: str) -> bool:
     """Tell whether the text holds a Hangul syllable."""
-    return _HANGUL.search(unicodedata.normalize("NFKC", text)) is not None
+    return _HANGUL.search(normalize("NFKC", text)) is not None
 
 
 def holds(text: str, answer: str) -> bool:
@@ -57,7 +57,7 @@ def exact_match(text: str, answers: Sequence[str], published: bool = False) -> f
     """Return 1.0 where the normalised text equals a normalised answer, else 0.0; text that normalises to nothing counts
     as it stands, but as published."""
     own, *others = (normalised_as_published(one) if published else
-                    normalize_answer(one) or unicodedata.normalize("NFKC", one).strip() for one in (text, *answers))
+                    normalize_answer(one) or normalize("NFKC", one).strip() for one in (text, *answers))
     return float(own in others)
 
 

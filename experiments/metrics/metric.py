@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ANSWERABLE = "answerable questions"
 Sizes = Mapping[str, tuple[int, int]]  # by name, how many answerable and how many unanswerable questions have a score
+BY_SPLIT = "unified"  # whose figure is of two splits' means
 _LONGEST_CUT = 9
 
 

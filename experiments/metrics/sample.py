@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.intervals import Interval, around, effective, room, weight, widened, wilson
-from experiments.metrics.metric import SetFigure
+from experiments.metrics.intervals import Interval, around, effective, room, weight, widened, wilson, worth
+from experiments.metrics.metric import BY_SPLIT, SetFigure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,8 +74,12 @@ class Sample:
         if name in self.shares:
             alone = counts.max() <= 1
             return wilson(value, float(counts.sum()) if alone else effective(sums[having], counts[having]))
-        found = around(value, self.values(figure, resamples), weight(counts) if having.any() else 0.0)
-        return widened(value, found, self.values(figure, corners), together(self.units.counts))
+        shared = together(self.units.counts)
+        units = weight(counts) if having.any() else 0.0
+        if name == BY_SPLIT and units and not shared:
+            units = worth(*(array[having, :, at] for array in self.units))
+        found = around(value, self.values(figure, resamples), units)
+        return widened(value, found, self.values(figure, corners), shared)
 
     def corners(self) -> Totals:
         """Return the totals six times: first where little spread leaves room (`intervals.room`), one split's as low as

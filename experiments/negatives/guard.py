@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from documents.numbers import values
-from documents.types import Chunk
+from documents.types import Chunk, normalize
 from experiments.metrics import holds
 from experiments.negatives.types import Rejected, Thresholds, Wanted
 from experiments.running.gold import telling
@@ -130,7 +130,7 @@ def _stands(content: str, answer: str) -> bool:
 
 def _plain(content: str) -> str:
     """The normalised text without accents, which one text writes and another does not."""
-    parts = unicodedata.normalize("NFD", content)
+    parts = normalize("NFD", content)
     return normalize_answer("".join(part for part in parts if unicodedata.category(part) != "Mn"))
 
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from documents.types import Chunk
 from experiments.question import FoundBy, Mined, Question
-from retrieval.embedders.settings import MINILM
 from retrieval.mining import DRAWN, MiningQuery
+from retrieval.models.finding import MINILM
 from retrieval.rerankers import RerankerSettings
 
 

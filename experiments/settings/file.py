@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from documents.errors import SettingsError
+from documents.places import open_file
 from experiments.settings.matrix import combinations_of
 from experiments.settings.run import RunSettings
 from retrieval.retrievers import RetrieverKind
@@ -67,7 +68,7 @@ def read_settings(path: Path) -> RunSettings:
 def content_of(path: Path) -> dict[str, Any]:
     """Return the settings of a YAML file as it has them, with a name; SettingsError where it has none."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             read = file.read(_MOST_BYTES + 1)
         text = read.decode("utf-8")
     except OSError as error:

@@ -17,7 +17,9 @@ from experiments.metrics.intervals import (
     weight,
     widened,
     wilson,
+    worth,
 )
+from experiments.metrics.metric import BY_SPLIT
 from experiments.metrics.sample import RESAMPLES, Totals, resampled, together
 from experiments.metrics.scoring import ranges_of
 from experiments.statistics.paired import Pairs
@@ -216,7 +218,10 @@ def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
     one, other = (made.interval(pairs.metric, pairs.figure, observed[side], resamples.side(side), made.corners())
                   for side in (0, 1) for made in [pairs.side(side)])
     change, spread = observed[1] - observed[0], pairs.changes(resamples)
-    units = weight(pairs.units.counts[:, :, 0, 0].sum(axis=1))
+    sums, counts = (array[:, :, :, 0] for array in pairs.units)
+    units = weight(counts[:, :, 0].sum(axis=1))
+    if pairs.metric == BY_SPLIT and not together(pairs.units.counts):
+        units = worth(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0])
     found = around(change, spread, units)
     if found.low is None or found.high is None or any(np.isinf(figures).any() for figures in pairs.figures(resamples)):
         return Bootstrapped(NO_INTERVAL, None, (one, other))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from experiments.metrics.metric import SetFigure, pooled_mean
+from experiments.metrics.metric import BY_SPLIT, SetFigure, pooled_mean
 from experiments.metrics.sample import Sample, Totals, totals_of
 from experiments.metrics.scored import ScoredRow, Scoring
 from experiments.metrics.scoring import figures_of, is_share, ranges_of, score_of, sizes_of
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
 FEWEST = 6  # clusters below which no test finds anything: of five, no way to swap them has a p below 0.06
-_BY_SPLIT = "unified"  # whose figure is of two splits: a question must be in the same one in both cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class Pairs:
         """Weights of the pairs, by which the metric's figure is the mean of their scores."""
         import numpy as np
 
-        split = np.array([not answerable and self.metric == _BY_SPLIT for answerable in self.answerable], dtype=np.intp)
+        split = np.array([not answerable and self.metric == BY_SPLIT for answerable in self.answerable], dtype=np.intp)
         sizes = np.bincount(split, minlength=2)
         return np.asarray(1 / (sizes[split] * np.count_nonzero(sizes)))
 
@@ -181,7 +180,7 @@ def pairs_of(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, S
     before, after = ({name: row for name, row in cell.items() if not math.isnan(score_of(row, figure.names[0]))}
                      for cell in (first, second))
     both = sorted(name for name in before.keys() & after.keys()
-                  if metric != _BY_SPLIT or before[name].answerable == after[name].answerable)
+                  if metric != BY_SPLIT or before[name].answerable == after[name].answerable)
     scores = np.array([[[score_of(cell[question], name) for name in figure.names] for cell in (before, after)]
                        for question in both]).reshape(len(both), 2, len(figure.names))
     unit = np.unique([clusters.get(name, name) for name in both], return_inverse=True)[1].astype(np.intp)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from pydantic import ByteSize
@@ -25,6 +25,9 @@ FILES = 4
 
 LARGE = 4_000_000
 """Bytes of a file that is not taken for the sample where there are smaller ones."""
+
+HEAD = 400_000
+"""Characters of a document that are cut: of a longer one its beginning stands for the rest."""
 
 WINDOWS = 8
 """Windows that are embedded and timed, after as many that load the model."""
@@ -102,11 +105,16 @@ def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEsti
             parsing += (perf_counter() - begun) * share_unread
             if isinstance(arrival, DocumentError):
                 continue
+            document = arrival.document
+            characters += (len(document.html) + 2 * len(document.plain)) * share
+            much = max(len(document.plain) / HEAD, 1.0)
+            if much > 1:
+                arrival = replace(arrival, same=False, document=replace(
+                    document, html=document.html[:HEAD], plain=document.plain[:HEAD], pages=()))
             piece = cut(job, arrival)
             fresh = job.embedder.opened.missing(piece.texts)
-            found += sum(piece.windows) * share
-            to_embed += len(fresh) * share
-            characters += (len(arrival.document.html) + 2 * len(arrival.document.plain)) * share
+            found += sum(piece.windows) * share * much
+            to_embed += len(fresh) * share * much
             missing += fresh
             sampled += 1
     before = None if job.before is None else job.before.manifest

@@ -48,6 +48,7 @@ class BuildReport:
         seconds: by stage.
         replaced: sources of the index before whose content is another now.
         removed: sources of the index before that are gone.
+        hidden: characters that were left out of the sources read now, since no reader can see them.
     """
 
     documents: int
@@ -61,6 +62,7 @@ class BuildReport:
     seconds: dict[str, float] = field(default_factory=dict)
     replaced: int = 0
     removed: int = 0
+    hidden: int = 0
 
 
 BLOCK = 2_048
@@ -91,7 +93,7 @@ class Writer:
         out: what the folder is called where it cannot be written.
 
     Attributes:
-        entries, metadata: of the sources written so far, by name; `fresh` counts those that were parsed now.
+        entries, metadata: of the sources written so far, by name; `fresh` of them were parsed now.
         chunks, windows: written so far; of windows, those that wait to be embedded too.
         embedded: windows whose vectors are written.
 
@@ -105,7 +107,7 @@ class Writer:
         self._embedder = embedder
         self.entries: dict[str, SourceEntry] = {}
         self.metadata: dict[str, Mapping[str, FieldValue]] = {}
-        self.fresh = self.chunks = self.windows = self.embedded = 0
+        self.fresh = self.hidden = self.chunks = self.windows = self.embedded = 0
         self._waiting: list[tuple[int, str]] = []
         self._content = hashlib.sha256()
         with writing(out):
@@ -138,6 +140,7 @@ class Writer:
         if piece.metadata:
             self.metadata[document.source] = piece.metadata
         self.fresh += arrival.fresh
+        self.hidden += document.hidden
         self.chunks += len(piece.chunks)
         self.windows += sum(piece.windows)
         if piece.vectors is not None:
@@ -231,7 +234,7 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
         len(writer.entries), writer.fresh, writer.chunks, writer.windows, job.embedder.embedded,
         max(writer.windows - job.embedder.embedded, 0), tuple(skipped), index.describe(), seconds,
         sum(name in old and old[name].sha256 != entry.sha256 for name, entry in writer.entries.items()),
-        len(set(old) - set(writer.entries)))
+        len(set(old) - set(writer.entries)), writer.hidden)
 
 
 def _fill(job: BuildJob, arriving: Arriving, writer: Writer, seconds: dict[str, float],

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import documents
 from documents.errors import DocumentError, IndexFolderError
+from documents.places import keeps_hidden
 from documents.sources import SUFFIXES, Source
 from documents.types import Document, digest
 from documents.workers import read_documents
@@ -126,11 +127,16 @@ def parsing_code() -> list[Path]:
     return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
 
 
-@cache
 def parser_version() -> str:
-    """Hash of the code of `documents` that parses, and of the versions of the libraries it parses with."""
+    """Hash of the code of `documents` that parses, of the versions of the libraries it parses with, and of whether what
+    no reader can see is kept."""
+    return _parser_version(keeps_hidden())
+
+
+@cache
+def _parser_version(keeps: bool) -> str:
     code = [path.read_text(encoding="utf-8") for path in parsing_code()]
-    return digest(*code, *(f"{name} {importlib.metadata.version(name)}" for name in PARSERS))
+    return digest(str(keeps), *code, *(f"{name} {importlib.metadata.version(name)}" for name in PARSERS))
 
 
 def hash_of(source: Source) -> str | None:

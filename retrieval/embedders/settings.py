@@ -10,9 +10,9 @@ import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from documents.errors import SettingsError
+from retrieval.models.finding import MINILM
 from retrieval.servers import SERVED
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 Backend = Literal["float32", "bfloat16", "onnx", "openvino", "openvino_bfloat16"]
 
 FORMS = ("a folder or the hub's name of a sentence-transformers model, after bfloat16:, onnx:, openvino: or "

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from documents.errors import DocumentError
 from documents.json import loads
+from documents.places import open_file
 from retrieval.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
@@ -36,7 +37,8 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
         DocumentError: the file cannot be read, names a source twice or none, or holds other values; names the line.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with open_file(path) as file:
+            text = file.read().decode("utf-8-sig")
     except OSError as error:
         raise DocumentError(str(path), f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -10,14 +10,13 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from operator import ge, gt, le, lt
 from typing import Annotated, Any, cast
-from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from documents.errors import SettingsError
-from documents.types import digest
+from documents.types import digest, normalize
 from retrieval.types import Collection, FieldValue, Matrix
 
 LONGEST = 2_000

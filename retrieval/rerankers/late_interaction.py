@@ -12,8 +12,7 @@ import numpy as np
 
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.embedders.settings import MINILM
-from retrieval.models.finding import PROMPTS, ModelFolder, find_model, model_settings
+from retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
 from retrieval.rerankers.reranker import Aids, Reranker
 from retrieval.storage.cache import VectorStore

@@ -5,7 +5,7 @@ import json
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from documents.errors import IndexFolderError
 from documents.types import Chunk, Document, Page
 from retrieval.types import FieldValue
 
@@ -23,6 +24,17 @@ T = TypeVar("T")
 _CHUNK_GROUPS = 128
 _DOCUMENT_GROUPS = 4
 """Groups of rows that are kept after they were read."""
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Hashes that fit say only that nothing was changed since; who made the file may have damaged it."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
+        raise IndexFolderError(f"{path} cannot be read as Parquet of an index: build the index anew") from error
 
 
 class _Groups(Generic[T]):
@@ -38,7 +50,9 @@ class _Groups(Generic[T]):
     def __init__(self, path: Path, kept: int, make: Callable[[dict[str, Any]], T]) -> None:
         import pyarrow.parquet as pq
 
-        self._file: Any = pq.ParquetFile(path)
+        with _damage_named(path):
+            self._file: Any = pq.ParquetFile(path)
+        self._path = path
         self._make = make
         self._lock = threading.Lock()
         self._group = lru_cache(kept)(self._decoded)
@@ -54,11 +68,13 @@ class _Groups(Generic[T]):
         place = row - (self._ends[group - 1] if group else 0)
         made = self._made(group)
         if place not in made:
-            made[place] = self._make({name: column[place] for name, column in self._group(group).items()})
+            with _damage_named(self._path):
+                made[place] = self._make({name: column[place] for name, column in self._group(group).items()})
         return made[place]
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._make, self.columns())
+        with _damage_named(self._path):
+            yield from map(self._make, self.columns())
 
     def columns(self, *names: str) -> Iterator[dict[str, Any]]:
         """Read these fields of all rows, or all fields; other columns are not read."""
@@ -69,14 +85,14 @@ class _Groups(Generic[T]):
 
     def column(self, name: str) -> Any:
         """Return one column of all rows, as Arrow's array."""
-        with self._lock:
+        with self._lock, _damage_named(self._path):
             return self._file.read(columns=[name])[name]
 
     def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
         """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
-        with self._lock:
+        with self._lock, _damage_named(self._path):
             table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
-        return {name: table[name].to_pylist() for name in names or table.column_names}
+            return {name: table[name].to_pylist() for name in names or table.column_names}
 
 
 class ChunkTable(Sequence[Chunk]):

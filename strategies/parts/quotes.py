@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from documents.types import normalize
 from strategies.parts.reading import begins_with_nothing
 from strategies.reading import fold, is_only_citations, read_answer, read_citations
 from strategies.types import Evidence, Passage
@@ -144,7 +144,7 @@ def _tokens(text: str, markup: bool) -> Iterator[tuple[str, int, int]]:
         if markup and said.startswith("<") and len(said) > 1:
             continue
         plain = html.unescape(said) if markup else said
-        folded = unicodedata.normalize("NFKC", plain).casefold().translate(_DASHES)
+        folded = normalize("NFKC", plain).casefold().translate(_DASHES)
         folded = "".join(folded.split()).strip(_QUOTATION + "_")
         if folded:
             yield folded, token.start(), token.end()

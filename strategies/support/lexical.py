@@ -8,7 +8,6 @@ What was computed from numbers, rather than copied, counts as not stated.
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from functools import cache, lru_cache
 from itertools import product
 
 from documents.numbers import TextValue, values
+from documents.types import normalize
 from retrieval.lexical.tokens import HANGUL, UNSPACED, WordTokenizer, normal
 from strategies.types import Evidence
 
@@ -38,7 +38,7 @@ def not_stated(sentence: str, text: str, question: str = "") -> list[str]:
     (`5.2 billion`: 5,213 million). Where the text names a scale apart from its numbers (`in millions`), as tables do,
     it may be left out or put in. Up to twenty a number may be a word in the text. Marks of a list are no numbers.
     """
-    sentence = unicodedata.normalize("NFKC", _LIST_MARK.sub(" ", sentence))
+    sentence = normalize("NFKC", _LIST_MARK.sub(" ", sentence))
     wanted = values(sentence)
     if not wanted:
         return []
