@@ -286,13 +286,3 @@ def test_another_owner_of_a_package_name_is_named(tmp_path, name):
     assert done.returncode == 2
     assert done.stderr == (f"ragbed: the package '{name}' belongs to openai-agents here, not to ragbed; "
                            "install ragbed into an environment of its own\n")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("args", [["list", "metrics"], ["list", "metrics", "--json"], ["schema"], ["--help"]])
-def test_a_full_device_as_standard_output_is_one_line(args):
-    with open("/dev/full", "w") as full:
-        ended = subprocess.run([sys.executable, "-m", "experiments.cli", *args], stdout=full, stderr=subprocess.PIPE,
-                               text=True)
-    assert (ended.returncode, ended.stderr) == (
-        2, "ragbed: what was to be written: No space left on device; free space, and give the same command again\n")
