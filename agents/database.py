@@ -22,6 +22,7 @@ _UNWRITABLE = {
                     "the file and its folder have to be there and writable; copy the folder to where they are")}
 _WINDOW = 0.005  # seconds: many replies of one moment share one commit, and none waits noticeably
 # Not WITHOUT ROWID, which is for small rows: texts in the key's own tree make every insertion three times as dear.
+_FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
 _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
 
 
@@ -73,6 +74,10 @@ class Database:
 
     def _stamp(self, version: int) -> int:
         """The file's version; one without a stamp is new, or as old as the first version."""
+        foreign = self._connection.execute(_FOREIGN).fetchone()
+        if foreign:  # a view may never end, and a trigger delete what is put
+            self._connection.close()
+            raise RunError(f"{self.path}: holds the {' '.join(foreign)!r}, which no run has; get the file again")
         (stamped,), = self._connection.execute("PRAGMA user_version")
         if stamped > version:
             self._connection.close()

@@ -250,10 +250,10 @@ def config_of(run: Path) -> str | None:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the bytes of a file of the run; OSError where it cannot be read, or is none: a pipe would be waited
-    for."""
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "is no file")
+    """Return the bytes of a file of the run; OSError where it cannot be read, is none (a pipe would be waited for), or
+    is larger than any that a run writes."""
+    if path.exists() and (not path.is_file() or path.stat().st_size > 16 << 20):
+        raise OSError(errno.EINVAL, "is no file of a run")
     return path.read_bytes()
 
 
