@@ -217,7 +217,6 @@ class Assistant:
 
 
 def _chosen(settings: AssistantSettings) -> Pair:
-    """Look up the strategies that settings name, with the files that these name."""
     reasoning, retrieval = chosen("reasoning", settings.reasoning), chosen("retrieval", settings.retrieval)
     if reasoning.kind == SEARCH_ONLY:
         raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")

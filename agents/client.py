@@ -33,8 +33,6 @@ class Completion:
 
 @dataclass(slots=True)
 class _Progress:
-    """Attempts of a call so far, for the message of whatever ends it."""
-
     attempts: int = 0
     failed: int = 0  # without those that were refused for their number
     last: str = ""
@@ -214,7 +212,6 @@ class ModelClient:
         return reply, timings(data)
 
     async def _pause(self, failure: CallError, asked: float | None, clock: CallClock, progress: _Progress) -> None:
-        """Wait before the next attempt; raise the failure where there is none, or no time for one."""
         progress.failed += 1
         progress.last = str(failure)
         if progress.failed >= self.limits.attempts:

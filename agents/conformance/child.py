@@ -88,7 +88,6 @@ class SideEffects:
                 raise PermissionError("a recipe starts no process")
 
     def _is_allowed(self, path: str) -> bool:
-        """Code, what installed packages and prompts hold, and the files that the settings name."""
         return path.endswith(_CODE) or path in self._named or os.path.abspath(path).startswith(self._allowed)
 
     @contextlib.contextmanager

@@ -207,7 +207,6 @@ class _Play:
 
 
 def _searches(task: Task) -> Recipe:
-    """Gathers for the question and for another query, and answers."""
     evidence: Evidence = yield from task.gather(task.question)
     more: Evidence = yield from task.gather("Who built the bridge?")
     both = {passage.number: passage for passage in (*evidence, *more)}

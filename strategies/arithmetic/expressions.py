@@ -142,7 +142,6 @@ class _Reader:
         return bounded(power(number_of(base), number_of(self._deeper(self._signed))))
 
     def _operand(self) -> Value:
-        """A number, date, name, call or parenthesis, with the source and the percent sign behind it."""
         value = self._plain()
         if self.next.text == "[":
             while self.next.kind == "number" or self.next.text in ("[", ",", "-"):
@@ -194,7 +193,6 @@ class _Reader:
         return number * _MAGNITUDES[magnitude]
 
     def _values(self, values: list[Value]) -> None:
-        """Add the values of a call, those of its lists among them."""
         while True:
             if self._take("["):
                 self._deeper(lambda: self._values(values))
@@ -205,7 +203,6 @@ class _Reader:
                 return
 
     def _take(self, *texts: str) -> str:
-        """The next token's text, taken, where it is one of these; else nothing."""
         token = self.next
         if token.kind in ("end", "number", "date") or token.text not in texts:
             return ""

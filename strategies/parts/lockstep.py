@@ -79,14 +79,11 @@ class Lockstep:
                 self._known.setdefault(_key(action), []).append((action, result))
 
     def _results(self, action: Action) -> list[Any]:
-        """The result of the action, alone; empty where it was not performed."""
         return [result for known, result in self._known.get(_key(action), ()) if known == action]
 
 
 @dataclass(slots=True)
 class _Player(Generic[End]):
-    """One recipe and what it asks for."""
-
     place: int
     recipe: Generator[Asked, Any, End]
     pending: list[Action] = field(default_factory=list)

@@ -70,7 +70,6 @@ def read_quotes(text: str, most: int) -> list[Offered]:
 
 
 def _offered(line: str) -> tuple[Offered, bool]:
-    """What a line offers, and whether it has a form that marks it as a quote."""
     bare = line[mark.end():] if (mark := _LIST_MARK.match(line)) else line
     number = _NUMBER.match(bare) or _LAST_NUMBER.search(bare)
     said = bare[:number.start()] + bare[number.end():] if number else bare

@@ -99,7 +99,6 @@ def read_critique(text: str, question: str) -> Critique:
 
 
 def _after(mark: re.Pattern[str], lines: list[str]) -> list[str]:
-    """What lines say behind a mark, those that say that there is nothing left out."""
     said = [line[found.end():].strip(" *_") for line in lines if (found := mark.match(line))]
     return [one for one in said if not says_nothing(one)]
 

@@ -146,7 +146,6 @@ def calling(task: Task, found: Found, iterations: int, auto: bool) -> Generator[
 
 
 def _results(calls: Sequence[ToolCall], found: Found, left_out: int) -> Iterator[Message]:
-    """What each call brought, or why it brought nothing."""
     texts = iter(found.texts)
     for place, call in enumerate(calls, start=1):
         text = template("tool_finished" if call.ends else "tool_unread")

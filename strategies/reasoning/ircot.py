@@ -44,6 +44,5 @@ def thought(text: str) -> Turn:
 
 
 def _bare(line: str) -> str:
-    """The line without its list mark and its name."""
     mark = _MARK.match(line)
     return line[mark.end() if mark else 0:][:_LONGEST_THOUGHT].strip()

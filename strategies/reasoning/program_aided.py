@@ -54,6 +54,5 @@ def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] =
 
 
 def _again(asked: Generate, reply: Reply, failed: list[ProgramLine]) -> Generate:
-    """The call that goes on from a calculation with the errors of its lines."""
     told = fill_quoting("program_aided_again", lines="\n".join(map(str, failed)))
     return replace(asked, messages=(*asked.messages, said(reply.text, _LONGEST), Message("user", (told,))))

@@ -65,8 +65,6 @@ def _further(samples: int, taken: int, tokens: int | None, used: int) -> int:
 
 @dataclass(slots=True)
 class _Draws:
-    """The samples' calls."""
-
     samples: int
     temperature: float
     shown: set[int] = field(default_factory=set)  # evidence numbers that any prompt of theirs showed

@@ -174,7 +174,6 @@ def _files(said: Any) -> Iterator[str]:
 
 
 def _value(execute: bool, what: str, said: Any) -> Strategy | Exemplars:
-    """Return a strategy or a file of examples that is a parameter of another strategy."""
     if what == "exemplars":
         return opened(said, execute)
     found = chosen(cast(Family, what), said, execute)
@@ -189,7 +188,6 @@ def _function(family: Family, kind: str) -> Callable[..., Any]:
 
 
 def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
-    """Kind, name and parameters."""
     if isinstance(said, str):
         return said, "", {}
     if not isinstance(said, Mapping) or not isinstance(said.get("kind"), str):

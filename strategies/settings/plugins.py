@@ -52,7 +52,6 @@ def check_function(family: str, kind: str, function: Callable[..., Any]) -> None
 
 
 def _leading(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
-    """The parameters before the star, and whether it collects others."""
     known = inspect.signature(function).parameters.values()
     return (tuple(one.name for one in known if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)),
             any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in known))
@@ -107,7 +106,6 @@ def _check_evidence(value: Any) -> None:
 
 
 def _offered(family: Family) -> list[EntryPoint]:
-    """The entry points under which installed packages offer strategies."""
     return sorted(entry_points(group=f"ragbed.{family}"), key=lambda one: (one.name, one.value))
 
 
@@ -200,7 +198,6 @@ def _package(point: EntryPoint) -> str:
 
 
 def _source(function: Callable[..., Any]) -> str:
-    """The text of the module that a function is of; empty where it has none."""
     code = getattr(function, "__code__", None)
     file = Path(code.co_filename) if code else Path()
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""

@@ -126,7 +126,6 @@ def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _found_elsewhere(name: str, sibling: Path) -> bool:
-    """Tell whether a name is Python's own or an installed package's."""
     if name in sys.stdlib_module_names:
         return True
     try:
