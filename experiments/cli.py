@@ -1,7 +1,9 @@
 """The console command `ragbed`."""
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 from collections.abc import Callable
 from importlib import metadata, util
@@ -63,28 +65,41 @@ check.command("strategy", cls=Command)(check_strategy)
 models.command("pull", cls=Command)(pull)
 new.command("strategy", cls=Command)(new_strategy)
 
+_LONGEST = 2_000  # characters of the one line, which may name what a stranger called very long
 _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
 def main() -> None:
     """Run the command; what the user can mend, and a call that failed, is one line on stderr and exit status 2."""
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # None where it is closed
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr is: a terminal may lack a document's characters
         sys.stdout.reconfigure(errors="backslashreplace")
     foreign = check_packages()
     if foreign:
         _end(foreign)
-    from documents.errors import CallError, UserError
     try:
+        from documents.errors import CallError, UserError
         status = app(prog_name="ragbed", standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:  # while modules are loaded; later each command says what it keeps
+        sys.exit(130)
+    except ModuleNotFoundError as error:
+        if _is_ours(error.name):
+            raise
+        _end(f"{error.name} is not installed; run: pip install ragbed")
     except (UserError, CallError, TyperException) as error:
         from experiments.terminal.display import printable
         if isinstance(error, TyperException) and not error.format_message():
             sys.exit(2)  # the page of help has been shown
         _end(printable(_said(error) if isinstance(error, TyperException) else str(error)))
-    except ModuleNotFoundError as error:
-        if _is_ours(error.name):
+    except MemoryError:
+        _end("there is not enough memory for this; give the command more, or less to do")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
-        _end(f"{error.name} is not installed; run: pip install ragbed")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what stdout still holds would fail again as it is closed
+        _end(f"cannot write: {error.strerror}; free space, or write elsewhere, and give the command again")
     sys.exit(status)
 
 
@@ -103,7 +118,8 @@ def _said(error: TyperException) -> str:
 
 
 def _end(reason: str) -> NoReturn:
-    print(f"ragbed: {' '.join(reason.split())}", file=sys.stderr)
+    line = " ".join(reason.split())
+    print(f"ragbed: {line if len(line) <= _LONGEST else f'{line[:_LONGEST - 200]} ... {line[-200:]}'}", file=sys.stderr)
     sys.exit(2)
 
 

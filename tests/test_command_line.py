@@ -1,4 +1,8 @@
 """What the command line itself refuses, before any command is at work."""
+import os
+import subprocess
+import sys
+
 import pytest
 
 
@@ -19,3 +23,15 @@ def test_without_a_command_the_help_is_shown(ragbed):
     assert (status, err) == (2, "")
     assert "Usage: ragbed" in out
     assert all(group in out for group in ("Start", "Ask", "Measure", "Read", "Retrieval", "Share", "Examples"))
+
+
+@pytest.mark.parametrize(("place", "status", "said"), [
+    ("/dev/full", 2, "ragbed: cannot write: No space left on device; free space, or write elsewhere, and give the "
+                     "command again\n"),
+    (None, 0, "")])
+def test_a_full_device_is_one_line_and_a_closed_output_is_none(tmp_path, place, status, said):
+    with open(place or os.devnull, "wb") as out:
+        done = subprocess.run([sys.executable, "-m", "experiments.cli", "list", "conditions"], stdout=out, cwd=tmp_path,
+                              stderr=subprocess.PIPE, text=True, preexec_fn=None if place else lambda: os.close(1),
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    assert (done.returncode, done.stderr) == (status, said)

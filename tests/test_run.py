@@ -1,7 +1,9 @@
 """`ragbed run` end to end: one record for every question, killed and continued, and alone in its folder."""
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -143,6 +145,8 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
         os.mkfifo(town.run / name)
         ragbed.refuses("report", town.run, says=[name, "--fresh"])
         (town.run / name).unlink()
+        (town.run / name).write_bytes(b" " * 100_000_000)
+        ragbed.refuses("report", town.run, says=[name, "--fresh"])
         (town.run / name).write_bytes(good)
     for bad in (b"\xff", b"{"):
         (town.run / "summary.json").write_bytes(bad)
@@ -157,11 +161,22 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
     ragbed.refuses("report", town.run, says=["report.html: cannot write"])
 
 
+@pytest.mark.parametrize("statement", [
+    "CREATE VIEW endless AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c",
+    "CREATE TRIGGER none_stays AFTER INSERT ON records BEGIN DELETE FROM records; END"])
+def test_a_view_or_trigger_that_no_run_has_is_one_line(serve, town, ragbed, statement):
+    path = town.config(serve(town.reply).url)
+    assert ragbed("run", path)[0] == 0
+    with contextlib.closing(sqlite3.connect(town.run / "records.sqlite")) as connection:
+        connection.execute(statement)
+    for args in (("run", path), ("report", town.run), ("verify", town.run)):
+        ragbed.refuses(*args, says=["records.sqlite: holds the ", "'" + " ".join(statement.split()[1:3]).lower()])
+
+
 @pytest.mark.parametrize(("change", "says"), [
     (lambda summary: summary.pop("rights"), "damaged, without rights"),
     (lambda summary: summary.update(views=[1]), "damaged, views[0]: "),
     (lambda summary: summary.update(seed=-1), "damaged, seed: "),
-    (lambda summary: summary["cells"].append(summary["cells"][0]), "a cell is there twice"),
     (lambda summary: summary["cells"][0].update(n=-5), "damaged, cells[0].n: "),
     (lambda summary: summary["cells"][0].update(usage={}), "damaged, without cells[0].usage.calls"),
     (lambda summary: summary["cells"][0]["metrics"]["unified"].update(mean=1e308), "unified.mean: "),

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
@@ -187,8 +187,14 @@ def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] 
     compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
     left_out = {} if second is None else dict(_left_out(first, second, questions, matches, cells, baseline))
     notes = [*_on_runs(first, second, names), *left_out.values(),
-             *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []),
-             *_on_tests(any(one.pairs.clustered for one in found), sum(one.pairs.n > 0 for one in found))]
+             *on_replicates(compared), *bound, *([grouped.note] if grouped.note else [])]
+    if any(one.pairs.clustered for one in found):
+        notes.append("Questions over one document are not independent: they are drawn, and swapped between cells, "
+                     "together.")
+    if tests := sum(one.pairs.n > 0 for one in found):
+        notes.append(ON_INTERVALS)
+    if tests > 1:
+        notes.append(f"p (Holm) is corrected for {tests} comparisons, all that are shown.")
     return RunComparison(first, other, found, tuple(notes), left_out)
 
 
@@ -240,34 +246,20 @@ def _left_out(first: ComparedRun, second: ComparedRun, shared: Mapping[str, Ques
         yield "cells", f"Cells without their like in the other run: {lonely}."
 
 
-def _on_tests(clustered: bool, tests: int) -> Iterator[str]:
-    if clustered:
-        yield "Questions over one document are not independent: they are drawn, and swapped between cells, together."
-    if tests:
-        yield ON_INTERVALS
-    if tests > 1:
-        yield f"p (Holm) is corrected for {tests} comparisons, all that are shown."
-
-
 def compare_views(findings: RunComparison) -> list[View]:
     """Return a view of the comparisons by each metric, and where cells of one run are compared, by each factor."""
-    views = []
-    for metric, group in groupby(findings.found, key=lambda one: one.comparison.metric):
-        for factor, part in groupby(group, key=lambda one: one.match.factor):
-            title = f"{heading(findings)}: {shown_name(metric, findings.second.judge)}"
-            views.append(_view(findings, list(part), f"{title}, by {factor}" if factor else title))
-    return [replace(one, notes=findings.notes) if place == 0 else one for place, one in enumerate(views)]
-
-
-def _view(findings: RunComparison, found: Sequence[CellComparison], title: str) -> View:
-    factor = found[0].match.factor
+    views: list[View] = []
     named = findings.first is not findings.second and any(
         one.match.cell != one.match.baseline for one in findings.found)
-    keys = ["what changes" if factor else "cell", *(["baseline"] if named else [])]
-    sides = ("before", "after") if factor else ("baseline's", "cell's")
-    rows = [((one.match.cell if named else change_named(findings, one), *([one.match.baseline] if named else [])),
-             one.comparison) for one in found]
-    return difference_view(f"compare:{found[0].comparison.metric}:{factor or ''}", title, keys, rows, sides=sides)
+    for (metric, factor), part in groupby(findings.found, key=lambda one: (one.comparison.metric, one.match.factor)):
+        title = f"{heading(findings)}: {shown_name(metric, findings.second.judge)}"
+        keys = ["what changes" if factor else "cell", *(["baseline"] if named else [])]
+        rows = [((one.match.cell if named else change_named(findings, one), *([one.match.baseline] if named else [])),
+                 one.comparison) for one in part]
+        views.append(difference_view(
+            f"compare:{metric}:{factor or ''}", f"{title}, by {factor}" if factor else title, keys, rows,
+            () if views else findings.notes, sides=("before", "after") if factor else ("baseline's", "cell's")))
+    return views
 
 
 def heading(findings: RunComparison) -> str:

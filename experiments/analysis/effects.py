@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -24,24 +23,6 @@ if TYPE_CHECKING:
 _DIGITS = 10
 _LONGEST = 64  # combinations above which an interaction is shown on demand
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
-    """The questions that have a score in every variant.
-
-    Attributes:
-        table: cells by questions.
-        split: of each question, of whose two means the metric's figure is the mean: 0, or 1 of the unanswerable.
-        clusters: of each question, from 0.
-        left_out: how many questions have one in some alone.
-    """
-
-    variants: tuple[Variant, ...]
-    questions: tuple[str, ...]
-    table: Floats
-    split: NDArray[np.intp]
-    clusters: NDArray[np.intp]
-    left_out: int
-
 
 def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
             scoring: Scoring = "corrected") -> dict[str, Any] | None:
@@ -57,17 +38,24 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
     levels = [variant.levels for variant in having]
     if len(varying(levels, VARIED)) < 2:
         return None
-    scores = _scores(having, clusters, metric, scoring)
-    notes = _on_scores(every, scores, metric)
+    questions, table, split, groups, left_out = _scores(having, clusters, metric, scoring)
+    notes = []
+    if any(variant.cells > 1 for variant in every):
+        notes.append("A question's score is its mean over repeats and seeds.")
+    if len(having) < len(every):
+        notes.append(f"Cells without {metric}, which are left out: {len(every) - len(having)}.")
+    if left_out:
+        notes.append(f"Questions without {metric} in every cell, which are left out: {left_out}.")
     made: dict[str, Any] = {"metric": metric, "crossed": False, "factors": [], "interactions": [], "notes": notes}
-    if not scores.questions:
+    if not questions:
         return {**made, "notes": [*notes, "Nothing to estimate: no question has a score in every cell."]}
     design = design_of(levels, VARIED)
-    fitted = fit(design, scores.table, scores.split, scores.clusters, metric)
+    fitted = fit(design, table, split, groups, metric)
     told = [term for term in design.terms if design.tells(term)]
     tests = [fitted.test(design.effects(term)) for term in told]
     for term, p, corrected in zip(told, tests, holm(tests), strict=True):
-        tested, own = {"p": _rounded(p), "p_holm": _rounded(corrected)}, list(_levels(design, fitted, scores, term))
+        tested = {"p": _rounded(p), "p_holm": _rounded(corrected)}
+        own = list(_levels(design, fitted, having, len(questions), term))
         if len(term) == 1:
             made["factors"].append({"factor": term[0], **tested, "levels": own,
                                     "contrasts": _contrasts(design, fitted, term)})
@@ -129,8 +117,13 @@ def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ..
             test.get("p"), test.get("p_holm"))
 
 
-def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str, scoring: Scoring) -> _Scores:
-    """A question that some variant has answerable and another not, its gold dropped, has no place in `unified`."""
+def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str,
+            scoring: Scoring) -> tuple[list[str], Floats, NDArray[np.intp], NDArray[np.intp], int]:
+    """The questions that have a score in every variant, the scores (variants by questions), of each question its split,
+    of whose two means the figure is the mean, and its cluster; and how many questions have a score in some alone.
+
+    A question that some variant has answerable and another not, its gold dropped, has no place in `unified`.
+    """
     import numpy as np
 
     having = [{name for name, row in variant.answers.items() if row.scores.get(metric) is not None}
@@ -147,20 +140,21 @@ def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str, scorin
     if metric == BY_SPLIT and scoring == "as-published" and len(set(split)) == 1:
         table = table * 0.5  # as published, the mean of two splits is halved where one is empty
     groups = np.unique([clusters.of.get(name, name) for name in questions], return_inverse=True)[1]
-    return _Scores(tuple(variants), tuple(questions), table, split, groups, len(every) - len(questions))
+    return questions, table, split, groups, len(every) - len(questions)
 
 
-def _levels(design: Design, fitted: Fit, scores: _Scores, term: Term) -> Iterator[dict[str, Any]]:
+def _levels(design: Design, fitted: Fit, variants: Sequence[Variant], questions: int,
+            term: Term) -> Iterator[dict[str, Any]]:
     """n counts answers: of all questions in all cells that have the level."""
     means = fitted.estimates(design.means(term), apart=False)
     effects = fitted.estimates(design.effects(term), apart=True)
     for at, (mean, between), (effect, about) in zip(design.combinations(term), means, effects, strict=True):
-        cells = sum(variant.cells for variant in scores.variants
+        cells = sum(variant.cells for variant in variants
                     if all(variant.levels[name] == level for name, level in zip(term, at, strict=True)))
         name = {"level": at[0]} if len(term) == 1 else {"levels": list(at)}
         yield {**name, "mean": _rounded(mean), "low": _rounded(between.low), "high": _rounded(between.high),
                "effect": _rounded(effect), "effect_low": _rounded(about.low), "effect_high": _rounded(about.high),
-               "n": cells * len(scores.questions)}
+               "n": cells * questions}
 
 
 def _contrasts(design: Design, fitted: Fit, term: Term) -> list[dict[str, Any]]:
@@ -178,17 +172,6 @@ def _contrasts(design: Design, fitted: Fit, term: Term) -> list[dict[str, Any]]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), _DIGITS) + 0.0  # no -0.0
-
-
-def _on_scores(every: Sequence[Variant], scores: _Scores, metric: str) -> list[str]:
-    notes = []
-    if any(variant.cells > 1 for variant in every):
-        notes.append("A question's score is its mean over repeats and seeds.")
-    if len(scores.variants) < len(every):
-        notes.append(f"Cells without {metric}, which are left out: {len(every) - len(scores.variants)}.")
-    if scores.left_out:
-        notes.append(f"Questions without {metric} in every cell, which are left out: {scores.left_out}.")
-    return notes
 
 
 def _on_design(design: Design, told: Sequence[Term]) -> list[str]:

@@ -98,21 +98,15 @@ def _joint_row(cell: str, gold: str, cases: Cases, grouped: Grouped, seed: int) 
     missed = {question for question, (case, _) in pairs.items() if cause_of(case).name == "retrieval_miss"}
     mended, others = ({question: other.right for question, (_, other) in pairs.items() if (question in missed) is miss}
                       for miss in (True, False))
+    p = mcnemar(gained, lost) if pairs else None
+    if len({grouped.get(question, question) for question in pairs}) < len(pairs):
+        first, second = ({question: ScoredQuestion(True, "answered", {"right": float(pair[side].right)})
+                          for question, pair in pairs.items()} for side in (1, 0))
+        p = permutation(pairs_of("right", first, second, grouped), seed)
     return {"cell": cell, "gold": gold, "n": len(pairs), "both": both, "lost": lost, "gained": gained,
             "neither": counts[False, False], "kept": share(kept, grouped),
             "mended": share(mended, grouped), "others": share(others, grouped),
-            "p": _rounded(_p(pairs, lost, gained, grouped, seed))}
-
-
-def _p(pairs: Mapping[str, tuple[Case, Case]], lost: int, gained: int, grouped: Grouped,
-       seed: int) -> float | None:
-    if not pairs:
-        return None
-    if len({grouped.get(question, question) for question in pairs}) == len(pairs):
-        return mcnemar(gained, lost)
-    first, second = ({question: ScoredQuestion(True, "answered", {"right": float(pair[side].right)})
-                      for question, pair in pairs.items()} for side in (1, 0))
-    return permutation(pairs_of("right", first, second, grouped), seed)
+            "p": _rounded(p)}
 
 
 def _rounded(p: float | None) -> float | None:

@@ -207,7 +207,9 @@ def on_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: I
     searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()
     parts = {name: parts_of(finders[name].retriever) for name in sorted(searching)}
     shared = {miner: names for miner in miners
-              if (names := [name for name, own in parts.items() if own & _miner_parts(miner)])}
+              if (names := [name for name, own in parts.items() if own & (
+                 frozenset({miner}) if miner in ALONE or miner not in miner_names() else
+                 parts_of(TypeAdapter(RetrieverSettings).validate_python(miner)))])}
     if not shared:
         return []
     said = "; ".join(f"{miner} by {' and '.join(names)}" for miner, names in shared.items())
@@ -215,9 +217,3 @@ def on_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: I
             "own nearest misses, so its figures, and which retriever is better, are relative to the miners. For a "
             "ranking that is not, mine by random, by a miner that no compared retriever is made of, or by all of them "
             "together."]
-
-
-def _miner_parts(name: str) -> frozenset[str]:
-    if name in ALONE or name not in miner_names():
-        return frozenset({name})
-    return parts_of(TypeAdapter(RetrieverSettings).validate_python(name))

@@ -84,7 +84,14 @@ def divergences(first: tuple[Path, str], second: tuple[Path, str], questions: Se
     Where all steps agree, what was made of them may not: the outcome, or the answer that was read.
     """
     before, after = _answers(*first), _answers(*second)
-    return [_parted(name, before[name], after[name]) for name in questions if name in before and name in after]
+    found = []
+    for name in (name for name in questions if name in before and name in after):
+        (steps, read), (others, other_read) = before[name], after[name]
+        parted = ((number, what) for number, (one, other) in enumerate(zip_longest(steps, others), 1)
+                  if (what := _difference(one, other)))
+        number, what = next(parted, (None, NOWHERE if read == other_read else "how the last reply was read"))
+        found.append(Divergence(name, number, f"{number} {what}" if number else what))
+    return found
 
 
 def histogram(found: Sequence[Divergence], up: Mapping[str, bool]) -> list[Bar]:
@@ -97,13 +104,6 @@ def histogram(found: Sequence[Divergence], up: Mapping[str, bool]) -> list[Bar]:
     return [Bar(where, count, *(sum(one.where == where and up.get(one.question) is way for one in found)
                                 for way in (True, False)))
             for (_, _, where), count in sorted(counts.items())]
-
-
-def _parted(question: str, first: _TracedAnswer, second: _TracedAnswer) -> Divergence:
-    for number, (one, other) in enumerate(zip_longest(first[0], second[0]), 1):
-        if what := _difference(one, other):
-            return Divergence(question, number, f"{number} {what}")
-    return Divergence(question, None, NOWHERE if first[1] == second[1] else "how the last reply was read")
 
 
 def _difference(one: _TracedStep | None, other: _TracedStep | None) -> str:

@@ -70,17 +70,17 @@ STYLES = ("page.css", "tables.css", "charts.css", "questions.css", "answers.css"
 
 
 def write_report(view: ReportInput, path: Path, budget: int = BUDGET) -> None:
-    """Write the report to `path`, atomically: a reader sees the old file or the new one, never half.
-
-    Args:
-        budget: characters of packed texts in the page; what a larger run has beyond them is left out, and said to be:
-            prompts first, then traces, then passages.
-    """
+    """Write the report to `path`, atomically: a reader sees the old file or the new one, never half. See `render`."""
     write_atomically(path, render(view, budget).encode("utf-8", "replace"))
 
 
 def render(view: ReportInput, budget: int = BUDGET) -> str:
-    """Return the whole page. Equal input gives equal bytes."""
+    """Return the whole page. Equal input gives equal bytes.
+
+    Args:
+        budget: characters of packed texts; what a larger run has beyond them is left out, and said to be: prompts
+            first, then traces, then passages.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(loader=PackageLoader("experiments.report", "assets"), autoescape=True,
@@ -134,6 +134,9 @@ def headlines(summary: Mapping[str, Any]) -> list[str]:
 
 def _context(view: ReportInput, budget: int) -> dict[str, Any]:
     """The templates' data, and `links`: anchors and titles of what there is, in order."""
+    folder = files("experiments.report").joinpath("assets")
+    script, style = ("\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
+                     for names in (SCRIPTS, STYLES))
     summary = view.summary
     cells = table(summary.get("cells") or (), summary.get("columns") or ())
     results: list[Result] = []
@@ -158,16 +161,9 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
                   *((one.anchor, one.title) for one in before), ("figures", "All figures"),
                   *((one.anchor, one.title) for one in after), ("questions", "Questions")],
         "name": visible(view.name), "run": visible(str(summary.get("run") or "")), "browser": browser,
-        "notes": [visible(str(note)) for note in summary.get("notes") or ()], **_assets(),
+        "notes": [visible(str(note)) for note in summary.get("notes") or ()],
+        "script": script, "style": style, "policy": policy([script], [style]),
     }
-
-
-def _assets() -> dict[str, str]:
-    """Script and style with the policy that admits these and nothing else."""
-    folder = files("experiments.report").joinpath("assets")
-    script = "\n".join(folder.joinpath(name).read_text("utf-8") for name in SCRIPTS)
-    style = "\n".join(folder.joinpath(name).read_text("utf-8") for name in STYLES)
-    return {"script": script, "style": style, "policy": policy([script], [style])}
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:

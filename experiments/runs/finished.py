@@ -104,8 +104,6 @@ class Finished:
             if row["id"] != cell.id:
                 raise RunError(f"{folder.path / 'summary.json'}: damaged, {row['id']} is not the id of a cell with "
                                f"these factors; {_AGAIN}")
-        if len(run.labels) < len(run.cells):
-            raise RunError(f"{folder.path / 'summary.json'}: damaged, a cell is there twice; {_AGAIN}")
         return run
 
     @property
