@@ -65,6 +65,7 @@ check.command("strategy", cls=Command)(check_strategy)
 models.command("pull", cls=Command)(pull)
 new.command("strategy", cls=Command)(new_strategy)
 
+_LONGEST = 2_000  # characters of the one line, which may name what a stranger called very long
 _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
@@ -117,7 +118,8 @@ def _said(error: TyperException) -> str:
 
 
 def _end(reason: str) -> NoReturn:
-    print(f"ragbed: {' '.join(reason.split())}", file=sys.stderr)
+    line = " ".join(reason.split())
+    print(f"ragbed: {line if len(line) <= _LONGEST else f'{line[:_LONGEST - 200]} ... {line[-200:]}'}", file=sys.stderr)
     sys.exit(2)
 
 

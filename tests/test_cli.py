@@ -286,3 +286,10 @@ def test_another_owner_of_a_package_name_is_named(tmp_path, name):
     assert done.returncode == 2
     assert done.stderr == (f"ragbed: the package '{name}' belongs to openai-agents here, not to ragbed; "
                            "install ragbed into an environment of its own\n")
+
+
+def test_the_one_line_stays_one_that_can_be_read_whatever_a_file_calls_itself(ragbed, tmp_path):
+    (tmp_path / "s.yaml").write_text(f"name: {'n' * 9000}\nmodels: m\nbenchmark: {{kind: demo}}\n")
+    status, _, err = ragbed("run", tmp_path / "s.yaml")
+    assert (status, err.count("\n"), len(err) < 2100) == (2, 1, True)
+    assert err.endswith("cannot name the run's folder; give a `name` of letters, digits and . _ - only\n")

@@ -117,8 +117,6 @@ def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):
 
 
 @pytest.mark.parametrize(("changes", "complaint"), [
-    ({"query": None}, "line 1, field query: expected text, found nothing"),
-    ({"answer": 5}, "field answer: expected text, found 5"),
     ({"documents": "[{"}, r"field documents: expected JSON text of a list of documents \(Expecting .*\), found '\[\{'"),
     ({"documents": "[" * 100_000}, r"field documents: expected JSON .* \(nested beyond reason\), found '\[\["),
     ({"documents": '["\\ud83d"]'}, r"field documents: expected JSON .* surrogates not allowed\), found"),

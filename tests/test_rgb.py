@@ -86,7 +86,6 @@ def test_no_part_of_an_answer_goes_without_its_passage(tmp_path):
 @pytest.mark.parametrize(("changes", "test", "complaint"), [
     ({"answer": 5}, "noise", "line 1, field answer: expected a text, or a list of texts or lists of texts, found 5"),
     ({"answer": []}, "noise", "field answer: expected a text"),
-    ({"negative": None}, "noise", "field negative: expected a list of texts"),
     ({"positive": [["a"], "b"]}, "noise", "field positive: expected texts, or a list of them for each part"),
     ({"positive_wrong": None}, "counterfactual", "field positive_wrong: expected a list of texts, found nothing"),
 ])

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model
 from agents.limits import in_window
+from agents.playback import watchdog
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import unasked
 from experiments.cells import Cell
@@ -218,7 +219,7 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
                       list({id(client): client for client in clients}.values())))
     for text in preflight(plan, work.resources):
         watch.note(text)
-    with start_up_kept():
+    with start_up_kept(), watchdog():
         await _play(jobs, work)
     for text in on_judges(work.resources.aids):
         watch.note(text)
