@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    NonNegativeInt,
     PlainSerializer,
     ValidationInfo,
     model_validator,
@@ -139,7 +140,7 @@ AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
 Framings = Annotated[list[Framing], Many, Distinct]
 Cuts = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
 Embeddings = Annotated[list[EmbedderSettings], ListOf(0), Distinct]
-Seeds = Annotated[list[int], Many, Distinct]
+Seeds = Annotated[list[NonNegativeInt], Many, Distinct]
 Repeats = Annotated[int, Field(ge=1, le=1000)]
 
 
