@@ -21,9 +21,9 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agents import journal, search
 from agents.database import Database, text_hash
-from agents.search import request_json, request_key
+from agents.journal import keep_call
+from agents.search import keep_search, request_key
 from agents.types import outcome_to_json
 from documents.errors import RunError
 from documents.json import loads
@@ -83,8 +83,8 @@ class CallLine(_Line):
         """Keep the row."""
         reply, failure = (None if one is None else json.dumps(outcome_to_json(one))
                           for one in (self.reply, self.failure))
-        database.put(journal.KEEP, (self.call, json.dumps(self.messages), json.dumps(self.parameters, sort_keys=True),
-                                    reply, failure))
+        keep_call(database, self.call, json.dumps(self.messages), json.dumps(self.parameters, sort_keys=True), reply,
+                  failure)
 
 
 class HitLine(_Line):
@@ -126,8 +126,7 @@ class SearchLine(_Line):
 
     def put_into(self, database: Database) -> None:
         """Keep the row."""
-        database.put(search.KEEP, (self.search, request_json(self.request),
-                                   json.dumps(self.found.model_dump(mode="json"))))
+        keep_search(database, self.request, json.dumps(self.found.model_dump(mode="json")))
 
 
 Row = TextLine | CallLine | SearchLine

@@ -37,6 +37,11 @@ def text_hash(text: str) -> str:
     return digest(storable(text))
 
 
+def seal(*values: str | None) -> str:
+    """Return the hash that a row is kept with, over what it holds."""
+    return digest(*(value or "" for value in values))
+
+
 class Database:
     """Tables and the texts that their rows refer to by hash.
 
@@ -47,7 +52,7 @@ class Database:
         reading: whether nothing is going to be written: a file that cannot be is then read as it is.
 
     Raises:
-        RunError: the file cannot be opened or written, is not a database, or has a newer schema, and is as it was.
+        RunError: the file cannot be opened or written, is not a database, or has another schema, and is as it was.
     """
 
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
@@ -73,16 +78,16 @@ class Database:
             self._connection.execute(statement)
 
     def _stamp(self, version: int) -> int:
-        """The file's version; one without a stamp is new, or as old as the first version."""
+        """The file's version; one without a stamp is new."""
         foreign = self._connection.execute(_FOREIGN).fetchone()
         if foreign:  # a view may never end, and a trigger delete what is put
             self._connection.close()
             raise RunError(f"{self.path}: holds the {' '.join(foreign)!r}, which no run has; get the file again")
         (stamped,), = self._connection.execute("PRAGMA user_version")
-        if stamped > version:
+        if stamped not in (0, version):
             self._connection.close()
-            raise RunError(f"{self.path}: was written by a newer ragbed, in format {stamped}; this one reads formats "
-                           f"up to {version}: upgrade ragbed to open it")
+            raise RunError(f"{self.path}: was written by another version of ragbed, in format {stamped}, and this one "
+                           f"reads format {version}; run it again, with --fresh")
         return int(stamped)
 
     def _reopen_to_read(self) -> None:
@@ -95,7 +100,10 @@ class Database:
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, those not yet committed included."""
-        return self._execute(statement, values).fetchall()
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise _refusal(self.path, error) from error
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query one at a time, for tables that are too large to be held."""
@@ -150,7 +158,14 @@ class Database:
         rows = self.read("SELECT content FROM texts WHERE hash = ?", (key,))
         if not rows:
             raise RunError(f"{self.path}: the text {key} is missing; the file is damaged")
+        self.check(text_hash(rows[0][0]) == key, f"text {key}")
         return str(rows[0][0])
+
+    def check(self, sound: bool, what: str) -> None:
+        """Make sure that what was read is what was kept; RunError where it is not."""
+        if not sound:
+            raise RunError(f"{self.path}: the {what} was altered since it was kept; give this run another name, or use "
+                           "--fresh to begin anew")
 
     async def durable(self) -> None:
         """Return when everything put so far is committed."""

@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 from typing import Any, Literal, Protocol
 from weakref import WeakValueDictionary
 
-from agents.database import Database
+from agents.database import Database, seal
 from agents.replies import Tell
 from agents.types import CallOutcome, failure_of, outcome_to_json, reply_from_json
 from documents.errors import CallError, ReplayMiss
@@ -24,9 +24,14 @@ from strategies.types import Failure, Generate, Message, Reply
 
 Mode = Literal["live", "record", "replay"]
 SCHEMA = ("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, messages TEXT NOT NULL, parameters TEXT NOT NULL,"
-          " reply TEXT, failure TEXT)",)
-KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)"
+          " reply TEXT, failure TEXT, hash TEXT NOT NULL)",)
+_KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)"
 _NEAREST_OF = 50_000_000  # characters of recorded prompts among which the nearest to a missed one is looked for
+
+
+def keep_call(database: Database, *row: str | None) -> None:
+    """Keep a call: its key, messages, parameters, and reply or failure."""
+    database.put(_KEEP, (*row, seal(*row)))
 
 
 def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str, Any], repeat: int,
@@ -69,10 +74,12 @@ class Journal:
         """Return the recorded outcome of a call; failures of an earlier process in mode `replay` only."""
         if self.database is None or self.mode == "live":
             return None
-        rows = self.database.read("SELECT reply, failure FROM calls WHERE key = ?", (key,))
+        rows = self.database.read("SELECT * FROM calls WHERE key = ?", (key,))
         if not rows:
             return None
-        reply, failure = rows[0]
+        *row, hash = rows[0]
+        self.database.check(seal(*row) == hash, f"call {key[:12]}")
+        *_, reply, failure = row
         if reply is not None:
             return reply_from_json(json.loads(reply))
         return Failure(**json.loads(failure)) if self.mode == "replay" else self._failed.get(key)
@@ -88,7 +95,7 @@ class Journal:
             (None, json.dumps(outcome_to_json(outcome)))
         shown = json.dumps([[message.role, [self.database.put_text(part) for part in message.parts],
                              *_of_tools(message)] for message in messages])
-        self.database.put(KEEP, (key, shown, json.dumps(parameters, sort_keys=True), reply, failure))
+        keep_call(self.database, key, shown, json.dumps(parameters, sort_keys=True), reply, failure)
         await self.database.durable()
 
     def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:

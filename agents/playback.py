@@ -1,10 +1,15 @@
 """One question in play: its recipe, its evidence numbers, its budget and its trace."""
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 from agents.replies import Tell
@@ -36,6 +41,45 @@ class Runtime:
     key: Callable[[Generate], str]  # the journal key of a call, for checking a resumed question
     chunk: Callable[[str], Chunk]  # a chunk by id, for resuming
     limits: Limits
+
+
+_LEAST = 2.0  # seconds that a strategy has to come back, though its question has none left
+_PATIENCE = 3  # times that it may take no notice
+_AT_WORK: list[tuple[str, float]] = []  # the question whose strategy runs now, and until when
+
+
+@contextmanager
+def watchdog() -> Iterator[None]:
+    """Raise RecipeFailed in a strategy that does not come back in time, since all other questions wait for it.
+
+    One that takes no notice ends the process in one line: what was kept by then stays. Without signals, as on Windows
+    and beside the main thread, nothing is watched.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ignored = 0
+
+    def look(number: int, frame: FrameType | None) -> None:
+        nonlocal ignored
+        if frame is None or not _AT_WORK or time.monotonic() < _AT_WORK[-1][1]:
+            ignored = 0
+            return
+        said = (f"the strategy did not come back from {Path(frame.f_code.co_filename).name}:{frame.f_lineno} in time, "
+                f"at the question {_AT_WORK[-1][0]}")
+        ignored += 1
+        if ignored > _PATIENCE:
+            os.write(2, f"ragbed: {said}, and cannot be stopped; the same command continues\n".encode())
+            os._exit(2)
+        raise RecipeFailed(said)
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(slots=True)
@@ -193,7 +237,7 @@ class Playback:
     def _stop(self, failure: Failure) -> None:
         self.failure = failure
         with suppress(RecipeFailed):  # what a strategy does after its end is of no interest
-            self._recipe.close()
+            self._at_work(self._recipe.close)
 
     def _seconds(self) -> float:
         now = time.monotonic()
@@ -216,13 +260,20 @@ class Playback:
         """What the recipe asks for next, past what needs no performing: decisions, and lists such as that of the
         sub-questions of a question that has none."""
         for _ in range(MOST_DECISIONS):
-            asked = self._recipe.send(value)
+            asked = self._at_work(self._recipe.send, value)
             if isinstance(asked, Decision):
                 self.trace.append(DecisionStep.of(asked))
             elif asked != []:
                 return asked
             value = [] if asked == [] else None
         raise RecipeFailed(f"the strategy made {MOST_DECISIONS} decisions in a row without asking for anything")
+
+    def _at_work(self, goes_on: Callable[..., Any], *given: Any) -> Any:
+        _AT_WORK.append((self.task.id, max(self.deadline, time.monotonic() + _LEAST)))
+        try:
+            return goes_on(*given)
+        finally:
+            _AT_WORK.pop()
 
     def _account(self, action: Generate, one: CallOutcome) -> None:
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("", finish_reason="")

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from agents.database import Database
+from agents.database import Database, seal
 from agents.journal import Mode
 from documents.errors import CallError, ReplayMiss
 from documents.types import Chunk
@@ -23,8 +23,8 @@ from retrieval.pool import Within
 from retrieval.types import Hit
 from strategies.types import Search
 
-SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL)",)
-KEEP = "INSERT OR REPLACE INTO searches VALUES (?, ?, ?)"
+SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL,"
+          " hash TEXT NOT NULL)",)
 _SHOWN = 80  # characters of a request that was missed
 
 Request = Mapping[str, Any]
@@ -50,6 +50,12 @@ class FoundHits:
     @property
     def chunks(self) -> tuple[Chunk, ...]:
         return tuple(hit.chunk for hit in self.hits)
+
+
+def keep_search(database: Database, request: Request, found: str) -> None:
+    """Keep what was found, as JSON, under the hash of its request."""
+    row = request_key(request), request_json(request), found
+    database.put("INSERT OR REPLACE INTO searches VALUES (?, ?, ?, ?)", (*row, seal(*row)))
 
 
 def request_key(request: Request) -> str:
@@ -90,10 +96,12 @@ class Searches:
         """Return what is kept for the request; None where nothing is."""
         if self._database is None or not self._reads:
             return None
-        rows = self._database.read("SELECT found FROM searches WHERE key = ?", (request_key(request),))
+        rows = self._database.read("SELECT * FROM searches WHERE key = ?", (request_key(request),))
         if not rows:
             return None
-        fields = json.loads(rows[0][0])
+        *row, hash = rows[0]
+        self._database.check(seal(*row) == hash, f"search {row[0][:12]}")
+        fields = json.loads(row[2])
         self.sources.update(fields["sources"])
         return FoundHits([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
                         tuple(fields["notes"]), fields["sources"])
@@ -106,7 +114,7 @@ class Searches:
             if self._source_of else {}
         fields = {"hits": [_hit_fields(hit, self._database) for hit in found.hits], "notes": list(found.notes),
                   "sources": {document: source for document, source in sources.items() if source != document}}
-        self._database.put(KEEP, (request_key(request), request_json(request), json.dumps(fields)))
+        keep_search(self._database, request, json.dumps(fields))
 
 
 def miss(request: Request, name: str) -> ReplayMiss:

@@ -40,7 +40,10 @@ class Index:
     Attributes:
         folder: where the content was read from.
         chunks: in the order of documents, formats and offsets; each is read when asked for.
+        among: None, for all of them may be found.
     """
+
+    among: None = None
 
     def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder | None) -> None:
         self.folder = folder
@@ -109,10 +112,6 @@ class Index:
                 check_embedder(self.manifest, embedder, self.folder)
                 self._searching = CachedEmbedder(embedder)
             return self._searching
-
-    @property
-    def among(self) -> None:
-        """All chunks may be found."""
 
     def texts(self) -> Iterator[str]:
         """Return the content of each chunk, below the header of its document."""

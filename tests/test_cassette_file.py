@@ -121,3 +121,17 @@ def test_a_reply_that_was_altered_under_a_fitting_hash_ends_the_replay_with_stat
     put(file, whole)
     status, _, err = ragbed("run", "--replay", file, "--out", tmp_path / "again")
     assert (status, "the results are not those of" in err, "or the file was altered" in err) == (1, True, True), err
+
+
+def test_a_cassette_does_not_say_where_its_replay_is_written(ragbed, file, tmp_path, monkeypatch):
+    head, *rest = lines(file)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    head["run"]["settings"]["out"] = str(tmp_path / "elsewhere")
+    put(file, [head, *rest])
+    assert ragbed("run", "--replay", file)[0] == 0
+    assert not (tmp_path / "elsewhere").exists()
+    assert (tmp_path / "here" / "runs" / "town" / "summary.json").is_file()
+    head["run"]["settings"]["name"] = "../../elsewhere"
+    put(file, [head, *rest])
+    ragbed.refuses("run", "--replay", file, says=["cannot name the run's folder"])

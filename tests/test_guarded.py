@@ -1,5 +1,7 @@
 """A strategy of one's own that breaks the protocol ends its question and no more, inside whatever strategy it is."""
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 from gathering import Scene
@@ -115,3 +117,55 @@ def test_a_run_goes_on_after_it(bad, town, serve, ragbed):
     with sqlite3.connect(town.run / "records.sqlite") as connection:
         outcomes = [one for one, in connection.execute("SELECT json_extract(result, '$.outcome') FROM records")]
     assert (outcomes.count("error"), len(outcomes)) == (6, 12)
+
+
+BLOCKING = """
+import time
+
+def sleeps(task):
+    time.sleep(10_000)
+    yield
+
+def loops(task):
+    while True:
+        pass
+    yield
+
+def defies(task):
+    while True:
+        try:
+            time.sleep(10_000)
+        except BaseException:
+            pass
+    yield
+"""
+
+
+@pytest.mark.parametrize("name", ["sleeps", "loops"])
+def test_a_strategy_that_blocks_ends_its_question_and_no_more(name, serve, town, ragbed, monkeypatch):
+    monkeypatch.chdir(town.folder)
+    (town.folder / "blocks.py").write_text(BLOCKING)
+    town.write([town.row(0)])
+    path = town.config(serve(town.reply).url, reasoning=[f"blocks.py:{name}", "direct"], limits={"seconds": 5},
+                       concurrency=1)
+    status, _, err = ragbed("run", path)
+    assert status == 0, err
+    blocked, answered = (record["result"] for record in town.records())
+    assert (blocked["outcome"], answered["outcome"]) == ("error", "answered")
+    assert "the strategy did not come back from blocks.py:" in blocked["failure"]["message"]
+    assert "in time, at the question refusal-0" in blocked["failure"]["message"]
+
+
+def test_a_strategy_that_cannot_be_stopped_ends_the_run_resumably(serve, town, ragbed, monkeypatch):
+    monkeypatch.chdir(town.folder)
+    (town.folder / "blocks.py").write_text(BLOCKING)
+    town.write([town.row(0)])
+    path = town.config(serve(town.reply).url, reasoning=["direct", "blocks.py:defies"], limits={"seconds": 5},
+                       concurrency=1)
+    ended = subprocess.run([sys.executable, "-m", "experiments.cli", "run", path], capture_output=True, text=True)
+    assert ended.returncode == 2, ended.stderr
+    line = ended.stderr.splitlines()[-1]
+    assert line.startswith("ragbed: the strategy did not come back from blocks.py:")
+    assert "in time, at the question refusal-0" in line
+    assert line.endswith("cannot be stopped; the same command continues")
+    assert len(town.hashes()) == 1

@@ -275,3 +275,16 @@ def test_a_table_damaged_under_a_fitting_hash_is_one_line(index: Path, name: str
 
     with pytest.raises(IndexFolderError, match=rf"{name} cannot be read as Parquet of an index: build the index anew"):
         read()
+
+
+def test_what_others_keep_beside_an_index_is_theirs(index: Path) -> None:
+    for name in (".index.new-anything", ".index.old"):
+        (index.parent / name).mkdir()
+        (index.parent / name / "notes.txt").write_text("mine")
+        os.utime(index.parent / name, (0, 0))
+    (index.parent / "pages" / "one.txt").write_text("another text")
+    with pytest.raises(IndexFolderError, match=r"\.index\.old is not empty and is no index"):
+        build_index([index.parent / "pages"], index, embedder=Lengths())
+    (index.parent / ".index.old" / "notes.txt").rename(index.parent / "notes.txt")
+    build_index([index.parent / "pages"], index, embedder=Lengths())
+    assert (index.parent / ".index.new-anything" / "notes.txt").read_text() == "mine"

@@ -58,6 +58,7 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
     ({"include": {"retriever": {"kind": "dense", "name": "dense@5", "k": 3}}}, ["another retriever is called dense@5"]),
     ({"include": {"rules": "closed-book"}}, ["set conditions: closed-book"]),
     ({"exclude": {"benchmark": "mdbench", "seed": 0}}, ["mdbench is not this run's, which is crest"]),
+    ({"seed": -1}, ["seed.0: Input should be greater than or equal to 0"]),
     ({"seed": []}, ["seed: an empty list"]), ({"seed": [1, 1]}, ["seed: names a value twice"]),
     ({"condition": "given", "conditions": "full"}, ["condition and conditions are one setting"]),
     ({"max_tokens": 3}, ["unknown setting 'max_tokens'", "did you mean 'judge.max_tokens' or 'limits.max_tokens'?"]),

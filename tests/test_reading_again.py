@@ -34,8 +34,8 @@ def test_replies_are_read_as_they_were_where_reading_has_not_changed(finished, r
 
 
 def test_an_answer_that_an_earlier_reading_had_wrong_is_read_judged_and_scored_anew(finished, ragbed):
-    name = RunFolder.existing(finished).question_ids()
-    right = next(id for id in name if "in town 5" in RunFolder.existing(finished).question(id).text)
+    questions = RunFolder.existing(finished).questions()
+    right = next(id for id, question in questions.items() if "in town 5" in question.text)
     before = {cell["reasoning"]: cell["metrics"]["correct"]["mean"] for cell in again(ragbed, finished)["cells"]}
     alter(finished, STORED, "the reply with all its tags", right)
     alter(finished, "UPDATE records SET result = json_set(result, '$.verdict.grade', 'Wrong') WHERE question = ?",
@@ -46,7 +46,7 @@ def test_an_answer_that_an_earlier_reading_had_wrong_is_read_judged_and_scored_a
 
 
 def test_a_strategy_that_asks_otherwise_now_leaves_its_answers_as_they_were(finished, ragbed):
-    asked = RunFolder.existing(finished).question_ids()[1]
+    asked = list(RunFolder.existing(finished).questions())[1]
     alter(finished, "UPDATE records SET result = json_set(result, '$.trace[1].messages[0].parts[0]', 'else')"
                     " WHERE question = ?", asked)
     status, out, err = ragbed("rescore", finished)
@@ -72,7 +72,7 @@ def test_where_a_model_judged_an_answer_read_otherwise_is_unjudged_until_it_is_a
     judge = serve(lambda body: "Grade: Correct")
     config = town.config(serve(town.reply).url, judge=f"{judge.url}#kind")
     assert ragbed("run", config)[0] == 0
-    asked = RunFolder.existing(town.run).question_ids()[5]
+    asked = list(RunFolder.existing(town.run).questions())[5]
     alter(town.run, STORED, "another text", asked)
     status, _, err = ragbed("rescore", town.run)
     assert status == 0

@@ -191,7 +191,7 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
 @pytest.mark.parametrize(("settings", "words"), [
     ({"reasonning": "direct"}, ["unknown setting 'reasonning'", "reasoning", "retrieval"]),
     ({"limits": {"call": 3}}, ["unknown setting 'limits.call'", "calls, tokens, searches, seconds, max_tokens"]),
-    ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.pth'", "sample, seed, filter, kind, path"]),
+    ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.pth'", "sample, seed, filter, skip_bad, kind, path"]),
     ({"benchmark": {"kind": "jsonl", "path": "no/such.jsonl"}}, ["no/such.jsonl: no such file"]),
     ({"benchmark": {"kind": "crest", "path": "no-such-folder"}}, ["no-such-folder: no such file or folder"]),
     ({"benchmark": {"kind": "demo"}, "conditions": "given"}, ["gives no chunks", "retrieved"]),

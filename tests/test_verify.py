@@ -1,6 +1,7 @@
 """`ragbed verify`: a run's figures computed again from its records, and whatever was altered since is found."""
 import contextlib
 import json
+import random
 import sqlite3
 
 import pytest
@@ -32,7 +33,7 @@ def alter(town, statement, *values):
 def test_a_run_that_nobody_touched_agrees_in_everything(finished, town, ragbed):
     status, checks = finished()
     assert (status, wrong(checks)) == (0, [])
-    assert [check["agrees"] for check in checks.values()] == [True] * 12
+    assert [check["agrees"] for check in checks.values()] == [True] * 14
     assert checks["completeness"]["detail"] == "2 cells of 6 questions"
     assert "Everything that could be compared agrees." in ragbed("verify", town.run)[1]
 
@@ -114,3 +115,29 @@ def test_without_a_whole_run_there_is_nothing_to_verify(finished, town, ragbed):
     ragbed.refuses("verify", town.run, says=["summary.json: damaged"])
     (town.run / "summary.json").unlink()
     ragbed.refuses("verify", town.run, says=["has not finished"])
+
+
+def test_an_edited_journal_is_found_and_not_replayed(finished, town, ragbed):
+    alter(town, "UPDATE calls SET reply = replace(reply, '<Answer>', '<Answer>Not ') "
+                "WHERE key = (SELECT min(key) FROM calls WHERE reply LIKE '%<Answer>%')")
+    status, checks = finished()
+    assert (status, wrong(checks)) == (1, ["calls"])
+    ragbed.refuses("run", town.folder / "town.yaml", "--journal", "replay",
+                   says=["records.sqlite: the call ", "was altered since it was kept"])
+    alter(town, "UPDATE texts SET content = content || '.' WHERE hash = (SELECT min(hash) FROM texts)")
+    assert wrong(finished()[1]) == ["texts", "calls"]
+
+
+def test_damaged_records_are_one_line_whatever_is_damaged(finished, town, ragbed):
+    records = town.run / "records.sqlite"
+    whole = records.read_bytes()
+    rng = random.Random(19)
+    for _ in range(25):
+        damaged = bytearray(whole)
+        for _ in range(rng.choice((1, 40))):
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        records.write_bytes(damaged[:rng.choice((len(damaged), len(damaged) // 2))])
+        for command in (("verify",), ("show", "#1"), ("rescore",)):
+            status, _, err = ragbed(command[0], town.run, *command[1:])
+            assert status in (0, 1, 2), err
+            assert status < 2 or len(err.splitlines()) == 1, err

@@ -22,6 +22,7 @@ def test_hidden_parts_of_a_page_are_left_out_and_counted(hidden, monkeypatch):
     assert "ZX" not in document.html + document.plain
     assert document.plain.split() == ["Seen.", "Too."]
     assert document.hidden >= 4
+    assert parse_document(hidden.replace("<p", "<h1").encode() + b"<p>Seen.</p>", "a.html").title == "a.html"
     monkeypatch.setenv("RAGBED_KEEP_HIDDEN", "1")
     kept = parse_document(page, "a.html")
     assert "ZX" in kept.plain

@@ -61,7 +61,8 @@ def parse_page(page: str) -> Parsed:
         # Not by a CSS selector: the library that reads those fails on CPython 3.11.2, which Debian 12 has.
         titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
         texts = (" ".join(normalised(tag.get_text(" ")).split())
-                 for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3"))) if tag is not None)
+                 for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3")))
+                 if tag is not None and not any(map(_is_hidden, (tag, *tag.parents))))
         return Parsed(next(filter(None, texts), ""), write_html(tidy.events), write_plain(tidy.events),
                       hidden=tidy.hidden)
 

@@ -40,14 +40,6 @@ class Kept:
     again: bool
     cut: bool
 
-    def fits(self, budget: float) -> bool:
-        """Return whether it came to its own end with this budget."""
-        return self.used <= budget and not self.cut
-
-    def within(self, budget: float) -> Result:
-        """Return what the record is with this budget; one that was cut is a failure with any."""
-        return self.result if self.used <= budget else self.ended
-
 
 def _kept(record: Record, unit: Unit, cell: Cell, run: Finished) -> Kept:
     """Strategies are played alike whatever is left to them, so that nothing but the end of one is different."""
@@ -99,14 +91,16 @@ def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: 
             kept[cell.id][record.result.question] = _kept(record, unit, cell, run)
     every = [one for own in kept.values() for one in own.values()]
     chosen = sorted(set(budgets)) or usual_budgets(every)
-    sides = [variants_of(run.rows, {id: {question: one.within(budget) for question, one in own.items()}
+    sides = [variants_of(run.rows, {id: {question: one.result if one.used <= budget else one.ended
+                                         for question, one in own.items()}
                                     for id, own in kept.items()}) for budget in chosen]
     rows = []
     for place, cells in enumerate(replicates(run.rows)):
         own = [one for row in cells for one in kept[row["id"]].values()]
         rows.append({"cell": cells[0]["id"], "label": run.labels[cells[0]["id"]],
                      "used": fmean(one.used for one in own) if own else None,
-                     "at": [{"budget": budget, "share": sum(one.fits(budget) for one in own) / max(len(own), 1),
+                     "at": [{"budget": budget,
+                             "share": sum(one.used <= budget and not one.cut for one in own) / max(len(own), 1),
                              **averages_of(variants[place], run.grouped.of, run.scoring, run.seed).get(
                                  metric, share_of(0, 0))} for budget, variants in zip(chosen, sides, strict=True)]})
     tests, notes = _tests(run, sides, chosen, metric)

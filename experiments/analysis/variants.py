@@ -82,14 +82,11 @@ def _averaged(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRo
     found: dict[str, ScoredRow] = {}
     for question, first in cells[0].items():
         rows = [cell[question] for cell in cells if question in cell]
-        names = dict.fromkeys(name for row in rows for name in row.scores)
-        found[question] = ScoredQuestion(first.answerable, first.outcome, {name: _mean(rows, name) for name in names})
+        scores = {name: [score for row in rows if (score := row.scores.get(name)) is not None]
+                  for name in dict.fromkeys(name for row in rows for name in row.scores)}
+        found[question] = ScoredQuestion(first.answerable, first.outcome, {
+            name: fmean(own) if own else None for name, own in scores.items()})
     return found
-
-
-def _mean(rows: Sequence[ScoredRow], name: str) -> float | None:
-    scores = [score for row in rows if (score := row.scores.get(name)) is not None]
-    return fmean(scores) if scores else None
 
 
 def differing(first: Variant, second: Variant) -> list[str]:

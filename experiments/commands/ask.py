@@ -110,8 +110,8 @@ def ask(question: Asked, index: IndexFolder, model: ModelName = DEFAULT_MODEL,
         refuse("--stop-after needs --save FILE, which keeps the question")
     if save is not None:
         _refuse_taken(save)
-    _ask(question, _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature), stream,
-         trace, json, save, stop_after)
+    _ask(question, _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature),
+         stream=stream, trace=trace, json=json, save=save, stop_after=stop_after)
 
 
 def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save FILE`.")], index: IndexFolder,
@@ -128,13 +128,13 @@ def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save
     from agents.checkpoint import read_state
 
     _ask(read_state(file), _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature),
-         stream, trace, json, file, stop_after)
+         stream=stream, trace=trace, json=json, save=file, stop_after=stop_after)
 
 
-def _ask(question: str | State, settings: AssistantSettings, *options: Any) -> None:
-    from experiments.terminal.ask import AskOptions, ask
+def _ask(question: str | State, settings: AssistantSettings, **options: Any) -> None:
+    from experiments.terminal.ask import ask
 
-    if not ask(settings, question, AskOptions(*options)):
+    if not ask(settings, question, **options):
         raise typer.Exit(1)
 
 

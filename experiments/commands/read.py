@@ -65,10 +65,10 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
 
     Cells are compared question by question.
     """
-    from experiments.terminal.comparing import CompareOptions, show_comparisons
+    from experiments.terminal.comparing import show_comparisons
 
-    wanted = CompareOptions(metric or [], cell or [], baseline, fail_if or [], shared, flips, steps, junit)
-    show_comparisons((first, second), wanted, json)
+    show_comparisons((first, second), metric or [], cell or [], baseline, fail_if or [], shared=shared, flips=flips,
+                     steps=steps, junit=junit, json=json)
 
 
 def effects(run: FinishedRun, metric: Metric = None, json: AsJson = False) -> None:

@@ -74,8 +74,8 @@ class Texts:
 
 def _literal(text: str) -> list[Piece]:
     """The text as it is shown, with a note of the characters that are left out; nothing where it is empty."""
-    piece = bounded(text, LONGEST)
-    return [*([piece.text] if text else []), *([{"left_out": piece.left_out}] if piece.left_out else [])]
+    beginning, left_out = bounded(text, LONGEST)
+    return [*([beginning] if text else []), *([{"left_out": left_out}] if left_out else [])]
 
 
 _LONGEST = 2_000
@@ -190,4 +190,4 @@ def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str
 
 
 def _called(call: Mapping[str, Any]) -> str:
-    return bounded(in_words(call), REPLY).text
+    return bounded(in_words(call), REPLY)[0]

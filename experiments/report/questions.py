@@ -148,9 +148,9 @@ class _Collected:
 
     def _answer(self, cell: ReportCell, record: Record, passages: Passages) -> dict[str, Any]:
         result = record.result
-        answer = bounded(result.text, ANSWER)
+        text, left_out = bounded(result.text, ANSWER)
         return {
-            "text": linked(answer.text), "left_out": answer.left_out or None, **_judged(result),
+            "text": linked(text), "left_out": left_out or None, **_judged(result),
             "failure": shown(f"{result.failure.kind}: {result.failure.message}", ANSWER) if result.failure else "",
             "notes": [visible(note) for note in result.notes], "no_gold": result.gold_in_view is False,
             "cited": result.cited, "invalid": result.invalid_citations, "evidence": passages.of(result),

@@ -19,23 +19,15 @@ def pieces(name: str) -> list[str]:
     return _PIECE.findall(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded:
-    """The beginning of a text and how many characters (code points) are left out of it."""
-
-    text: str
-    left_out: int = 0
-
-
-def bounded(text: str, limit: int) -> Bounded:
-    """At most `limit` characters of the text, made visible."""
-    return Bounded(visible(text[:limit]), max(len(text) - limit, 0))
+def bounded(text: str, limit: int) -> tuple[str, int]:
+    """Return at most `limit` characters (code points) of the text, made visible, and how many are left out of it."""
+    return visible(text[:limit]), max(len(text) - limit, 0)
 
 
 def shown(text: str, limit: int) -> str | list[str | int]:
     """As `bounded`, for the page's script: the text, or the text and how many characters are left out of it."""
-    piece = bounded(text, limit)
-    return [piece.text, piece.left_out] if piece.left_out else piece.text
+    beginning, left_out = bounded(text, limit)
+    return [beginning, left_out] if left_out else beginning
 
 
 def to_questions(**wanted: object) -> str:

@@ -16,7 +16,7 @@ from agents.cassette import CallLine, Cassette, is_cassette, write_cassette
 from documents.errors import BenchmarkError, RunError, SettingsError
 from experiments.running.crossing import finders_of, strategies_of
 from experiments.running.identity import difference
-from experiments.running.recording import chunks_pin, embedder_pin, how_pin, index_pin
+from experiments.running.recording import pin
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.file import check_settings
@@ -131,9 +131,9 @@ class Replay:
         """Return the recorded contents of what a plan searches; retrievers of one name search one thing."""
         before, now = ({name: one.retriever.model_copy(update={"name": "", "k": 1}) for name, one in finders.items()}
                        for finders in (finders_of(self.recorded, retrievers_of(self.recorded)), plan.finders))
-        names = {pin for name, searches in now.items() if before.get(name) == searches
-                 for pin in (chunks_pin(name), embedder_pin(name), how_pin(name),
-                             *(index_pin((name, format)) for format in FORMATS))}
+        names = {one for name, searches in now.items() if before.get(name) == searches
+                 for one in (pin("chunks", name), pin("embedder", name), pin("how", name),
+                             *(pin("index", name, format) for format in FORMATS))}
         return {name: value for name, value in self.about.pins.items() if name in names}
 
 

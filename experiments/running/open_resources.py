@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,12 @@ from agents.search import Searcher
 from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.judges import ModelJudge
-from experiments.running.recording import Scopes, embedder_pin, how_pin, index_pin
+from experiments.running.recording import pin
 from experiments.running.resources import Among, Pooled, Resources, scope_of
 from retrieval.build import build_index
 from retrieval.embedders.opening import open_embedder
 from retrieval.index import Index, content_of_index
-from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within
+from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within, content_of
 from retrieval.rerankers.reranker import judges_of
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import settled
@@ -62,8 +63,8 @@ def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings
     recording = resources.recording
     if recording.pins is None:
         resources.indexes[key] = _open_index(retriever, key[1], settings, resources, progress)
-    elif index_pin(key) not in recording.pins and (there := _content_there(retriever)):
-        recording.pins = {**recording.pins, index_pin(key): there}
+    elif pin("index", *key) not in recording.pins and (there := _content_there(retriever)):
+        recording.pins = {**recording.pins, pin("index", *key): there}
     index, how = resources.indexes.get(key), how_of(retriever, resources)
     finder = WholeSearch(index, how) if index is not None else None
     resources.searchers[key] = Searcher(finder, retriever.k, recording.searched(key, _identity(how, key[0], resources)))
@@ -78,13 +79,12 @@ def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
     """The identity of how a retriever finds; in a replay, which may not have what it is made of, the recorded one."""
     pins = resources.recording.pins
     known = pins is None or how.kind.kind == "dense"  # which is made of nothing
-    resources.how[name] = how.identity() if known else (pins or {}).get(how_pin(name), "")
+    resources.how[name] = how.identity() if known else (pins or {}).get(pin("how", name), "")
     return resources.how[name]
 
 
 def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSettings, resources: Resources,
                 progress: Progress) -> Index:
-    """Open the retriever's index, or build it over the benchmark's corpus; once, however many retrievers search it."""
     path, corpus = index_folder(settings, retriever, format), resources.benchmark.corpus
     if retriever.index is None and path not in resources.opened:
         assert corpus is not None
@@ -110,17 +110,20 @@ def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resou
     retriever, recording = finder.retriever, resources.recording
     everything = retriever.over == "all"
     brought, how = scopes_of(resources, finder, among), how_of(retriever, resources)
-    if recording.pins is not None:
-        pool, scopes = None, Scopes(recording.pins.get(embedder_pin(retriever.name), ""), brought)
-    else:
+    pool, known = None, (recording.pins or {}).get(pin("embedder", retriever.name), "")  # else nothing was kept
+    if recording.pins is None:
         embedder = CachedEmbedder(open_embedder(retriever.build.embedder))
-        scopes, made = Scopes(embedder.identity, brought), Pool(brought, embedder, resources.benchmark.documents)
+        known, made = embedder.identity, Pool(brought, embedder, resources.benchmark.documents)
         same = (one.pool for one in resources.pools.values()
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
         pool = next(same, made)
-    kept = recording.pooled(retriever.name, scopes, _identity(how, retriever.name, resources))
+    every = {chunk.id for chunks in brought.values() for chunk in chunks}
+    pins = {pin("chunks", retriever.name): content_of(known, every), pin("embedder", retriever.name): known} \
+        if known else {}
+    content = cache(lambda scope: digest(known, *(chunk.id for chunk in brought[scope])))
+    kept = recording.pooled(retriever.name, content, _identity(how, retriever.name, resources))
     searcher: Searcher[Within] = Searcher(None if pool is None else ScopedSearch(pool, how), retriever.k, kept)
-    resources.pools[retriever.name] = Pooled(pool, searcher, everything, scopes, retriever.embeds)
+    resources.pools[retriever.name] = Pooled(pool, searcher, everything, pins, retriever.embeds)
 
 
 def scopes_of(resources: Resources, finder: Finder, among: Collection[Among | None]) -> dict[str, Sequence[Chunk]]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,16 +12,7 @@ from agents.search import FoundHits, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
 from documents.types import Chunk, Format, digest
 from experiments.running.gold import Changed, Perturber, Places, by_source
-from experiments.running.recording import (
-    IndexKey,
-    Recording,
-    Scopes,
-    as_json,
-    chunks_pin,
-    embedder_pin,
-    how_pin,
-    index_pin,
-)
+from experiments.running.recording import IndexKey, Recording, as_json, pin
 from retrieval.conditions import Perturbation
 from retrieval.index import Index
 from retrieval.rerankers.reranker import Aids
@@ -41,6 +32,7 @@ class Pooled:
 
     Attributes:
         pool: None in a replay, which gives what was found.
+        pins: hashes of its content and of its embedder, by what they are called.
         everything: whether each question searches those of all; else its own, or, where it has none, the shared ones.
         embeds: whether the retriever needs the vectors of the pool.
     """
@@ -48,7 +40,7 @@ class Pooled:
     pool: Pool | None
     searcher: Searcher[Within]
     everything: bool
-    scopes: Scopes
+    pins: Mapping[str, str]
     embeds: bool = True
 
     def within(self, question: Question, among: Among | None) -> SearchFunction:
@@ -147,11 +139,10 @@ class Resources:
 
     def contents(self) -> dict[str, str]:
         """Return a hash of the content of each index, and of each pool and its embedder, by what it is called."""
-        named = {index_pin(key): self.recording.content(key) for key in self.searchers}
-        for name, pooled in self.pools.items():
-            if pooled.scopes.embedder:
-                named |= {chunks_pin(name): pooled.scopes.everything, embedder_pin(name): pooled.scopes.embedder}
-        named |= {how_pin(name): how for name, how in self.how.items()}
+        named = {pin("index", *key): self.recording.content(key) for key in self.searchers}
+        for pooled in self.pools.values():
+            named |= pooled.pins
+        named |= {pin("how", name): how for name, how in self.how.items()}
         return {name: content for name, content in named.items() if content}
 
     def placed(self, cell: Cell, question: Question) -> Changed:
@@ -247,7 +238,6 @@ class Resources:
         return ShownSearch(search, notes)
 
     def _changed(self, cell: Cell, question: Question, chunks: Sequence[Chunk]) -> Changed:
-        """The chunks as the cell perturbs them; negatives may be drawn from its index."""
         seed = self._seed if cell.seed is None else cell.seed
 
         def changed(more: Sequence[Chunk]) -> Changed:

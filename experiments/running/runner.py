@@ -16,6 +16,7 @@ from typing import NamedTuple
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model
 from agents.limits import in_window
+from agents.playback import watchdog
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import unasked
 from experiments.cells import Cell
@@ -206,7 +207,6 @@ def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
 
 
 async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work) -> None:
-    """Carry out what is left, all but what is `done`, as far as the budget goes."""
     folder, watch, plan, spending = work.folder, work.watch, work.plan, work.spending
     work.cell_budgets.recall(folder, done)
     spending.recall(folder.database)
@@ -218,7 +218,7 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
                       list({id(client): client for client in clients}.values())))
     for text in preflight(plan, work.resources):
         watch.note(text)
-    with start_up_kept():
+    with start_up_kept(), watchdog():
         await _play(jobs, work)
     for text in on_judges(work.resources.aids):
         watch.note(text)

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
-from documents.errors import UserError
+from agents.database import seal
+from documents.errors import RunError, UserError
 from documents.types import digest
 from experiments.judges.base import prompts_hash as judge_prompts_hash
 from experiments.running.plan import Plan
@@ -66,6 +65,10 @@ def verify(run: Finished) -> Iterator[Check]:
     texts = folder.database.read("SELECT hash, content FROM texts")
     yield Check("texts", f"{len(texts)} prompt parts and passages against their hashes", tuple(
         f"text {key}: altered since it was kept" for key, text in texts if digest(text) != key))
+    for name in ("calls", "searches"):
+        rows = folder.database.read(f"SELECT * FROM {name}")  # noqa: S608
+        yield Check(name, f"{len(rows)} of the journal against the hashes that they were kept with", tuple(
+            f"{row[0][:12]}: altered since it was kept" for row in rows if seal(*row[:-1]) != row[-1]))
     yield from _hashes(run, plan.settings)
 
 
@@ -73,13 +76,12 @@ def _readable(folder: RunFolder) -> bool:
     try:
         for _ in folder.results():
             pass
-    except ValidationError:
+    except RunError:
         return False
     return True
 
 
 def _scores(run: Finished) -> Check:
-    """What is stored of each answer, scored again: by the metrics that there were then."""
     again = rescore(run.folder, run.cells, run.scheme, run.scoring)
     wrong, count = [], 0
     for stored, scored in zip(run.folder.results(), again, strict=True):

@@ -10,10 +10,10 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agents.database import Database
 from agents.journal import SCHEMA as JOURNAL_SCHEMA
@@ -25,7 +25,8 @@ from experiments.record import Record, Result, Timing
 from retrieval.storage.files import hold as hold_file
 from retrieval.storage.files import why_unwritten, write_atomically
 
-VERSION = 2  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
+Model = TypeVar("Model", bound=BaseModel)
+VERSION = 3  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
 FORMAT = 3  # of summary.json and manifest.json; one more with every change in what they hold or how it is computed
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
@@ -127,7 +128,14 @@ class RunFolder:
     def timing(self, cell: str, question: str) -> Timing | None:
         """When and how long a question was answered in a cell, or None where it has no record."""
         rows = self.database.read("SELECT timing FROM records WHERE cell = ? AND question = ?", (cell, question))
-        return Timing.model_validate_json(rows[0][0]) if rows else None
+        return self._read(Timing, rows[0][0]) if rows else None
+
+    def _read(self, kind: type[Model], stored: str) -> Model:
+        try:
+            return kind.model_validate_json(stored)
+        except ValidationError as error:
+            raise RunError(f"{self.database.path}: damaged, a record of it cannot be read; run it again, with "
+                           "--fresh") from error
 
     def reopen(self) -> None:
         """Mark the run as unfinished: what is made of its records is going to be untrue."""
@@ -154,7 +162,7 @@ class RunFolder:
             traces: as for `results`.
         """
         for result, timing in self.database.read(_RESULT[traces] + ", r.timing" + _JOINED + _ORDERED):
-            yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
+            yield Record(result=self._read(Result, result), timing=self._read(Timing, timing))
 
     def results(self, traces: bool = False) -> Iterator[Result]:
         """Yield the result of every record, in the order of `records`.
@@ -163,12 +171,12 @@ class RunFolder:
             traces: without, each trace is empty: it is most of a record, and figures rest on what was made of it.
         """
         for (result,) in self.database.read(_RESULT[traces] + _JOINED + _ORDERED):
-            yield Result.model_validate_json(result)
+            yield self._read(Result, result)
 
     def results_with(self, word: str) -> Iterator[Result]:
         """Yield the results that hold a word anywhere, their traces included, without reading the others."""
         for (result,) in self.database.read("SELECT result FROM records WHERE instr(result, ?)", (word,)):
-            yield Result.model_validate_json(result)
+            yield self._read(Result, result)
 
     def failures(self) -> list[tuple[str, str, str]]:
         """Return the kind and message of every failure, and the outcome of its question, in the order of `records`."""
@@ -177,13 +185,17 @@ class RunFolder:
     def questions(self) -> dict[str, Question]:
         """Return the run's questions by id, in order, without their chunks."""
         rows = self.database.read("SELECT content FROM questions ORDER BY place")
-        questions = [_QUESTION.validate_json(row[0]) for row in rows]
+        try:
+            questions = [_QUESTION.validate_json(row[0]) for row in rows]
+        except ValidationError as error:
+            raise RunError(f"{self.database.path}: damaged, a question of it cannot be read; run it again, with "
+                           "--fresh") from error
         return {question.id: question for question in questions}
 
     def records_of(self, question: str) -> Iterator[Record]:
         """Yield the records of one question, by cell in the run's order."""
         for result, timing in self.database.read(_OF_QUESTION, (question,)):
-            yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
+            yield Record(result=self._read(Result, result), timing=self._read(Timing, timing))
 
     def altered(self) -> list[tuple[str, str]]:
         """Return the (cell, question) pairs whose result is no longer the one that was hashed when it was kept."""

@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    NonNegativeInt,
     PlainSerializer,
     ValidationInfo,
     model_validator,
@@ -139,7 +140,7 @@ AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
 Framings = Annotated[list[Framing], Many, Distinct]
 Cuts = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
 Embeddings = Annotated[list[EmbedderSettings], ListOf(0), Distinct]
-Seeds = Annotated[list[int], Many, Distinct]
+Seeds = Annotated[list[NonNegativeInt], Many, Distinct]
 Repeats = Annotated[int, Field(ge=1, le=1000)]
 
 
@@ -252,7 +253,6 @@ def _named(entry: Excluded | Included) -> str:
 
 
 def _product(lists: Lists) -> Iterator[Combination]:
-    """SettingsError where they are too many."""
     lengths = {key: len(lists[name]) for name, key in _KEYS.items()}
     if (count := math.prod(lengths.values())) > _MOST:
         longest = sorted(lengths, key=lambda key: -lengths[key])[:3]
@@ -279,7 +279,6 @@ def _drop(left: dict[Combination, None], entry: Lists, base: Lists, named: str) 
 
 def _added(left: Collection[Combination], lists: Lists, retrievers: Sequence[str],
            named: str) -> dict[Combination, None]:
-    """The combinations of an entry's matrix that are not there yet."""
     unknown = [name for name in lists["retriever"] if name not in retrievers]
     if unknown:
         raise SettingsError(f"{named}: no retriever is called {unknown[0]}; there are: {', '.join(retrievers)}; or "

@@ -105,48 +105,36 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
                        seed) for draw in (bootstraps, permutations)), strict=True)
     made = []
     for pairs, some, one in zip(all_pairs, finite, exact, strict=True):
-        tested = _UNTESTED
+        interval, p, smallest, sides = NO_INTERVAL, None, None, (NO_INTERVAL, NO_INTERVAL)
         if some and one:
             gained, lost = pairs.flips()
-            tested = _Tested(of_shares(gained, lost, pairs.n), mcnemar(gained, lost),
-                             smallest_share(pairs.n, (gained + lost) / pairs.n, many),
-                             tuple(wilson(share, pairs.n) for share in pairs.observed()))
+            before, after = pairs.observed()
+            interval, sides = of_shares(gained, lost, pairs.n), (wilson(before, pairs.n), wilson(after, pairs.n))
+            p, smallest = mcnemar(gained, lost), smallest_share(pairs.n, (gained + lost) / pairs.n, many)
         elif some:
-            drawn, p = next(found)
+            (interval, error, sides), p = next(found)
             units = len(pairs.units.sums)
-            smallest = smallest_by_error(drawn.error, units, units - 1, many) if drawn.error else None
-            tested = _Tested(drawn.difference, p, smallest, drawn.sides)
-        made.append(_compared(pairs, one, tested))
+            smallest = smallest_by_error(error, units, units - 1, many) if error else None
+        made.append(_compared(pairs, one, interval, p, smallest, sides))
     return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 
 
-class _Tested(NamedTuple):
-    """The interval of the difference, the p of its test, the smallest that is found, and the intervals of the sides."""
-
-    interval: Interval
-    p: float | None
-    smallest: float | None
-    sides: Sequence[Interval]
-
-
-_UNTESTED = _Tested(NO_INTERVAL, None, None, (NO_INTERVAL, NO_INTERVAL))
-
-
-def _compared(pairs: Pairs, exact: bool, found: _Tested) -> Comparison:
+def _compared(pairs: Pairs, exact: bool, interval: Interval, p: float | None, smallest: float | None,
+              sides: tuple[Interval, Interval]) -> Comparison:
     first, second = pairs.observed() if pairs.n else (math.nan, math.nan)
     gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
-    low, high = found.interval
-    if low is not None and high is not None and found.p is not None and found.p >= 1 - LEVEL:
+    low, high = interval
+    if low is not None and high is not None and p is not None and p >= 1 - LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)  # it is approximate, and leaves 0 out where an exact test does not
     return Comparison(
         metric=pairs.metric, n=pairs.n, clusters=len(pairs.units.sums), unpaired=pairs.unpaired,
         before=_rounded(first), after=_rounded(second), difference=_rounded(second - first),
         low=_rounded(low), high=_rounded(high), gained=gained, lost=lost,
-        test="McNemar" if exact else "permutation", p=_rounded(found.p), p_holm=None,
+        test="McNemar" if exact else "permutation", p=_rounded(p), p_holm=None,
         odds=None if gained is None or lost is None or not pairs.share else _rounded((gained + 0.5) / (lost + 0.5)),
-        dz=_dz(pairs), smallest=_rounded(found.smallest),
-        before_low=_rounded(found.sides[0].low), before_high=_rounded(found.sides[0].high),
-        after_low=_rounded(found.sides[1].low), after_high=_rounded(found.sides[1].high))
+        dz=_dz(pairs), smallest=_rounded(smallest),
+        before_low=_rounded(sides[0].low), before_high=_rounded(sides[0].high),
+        after_low=_rounded(sides[1].low), after_high=_rounded(sides[1].high))
 
 
 def _rounded(value: float | None) -> float | None:

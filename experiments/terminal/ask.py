@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.checkpoint import write_state
+from agents.playback import watchdog
 from agents.types import Answer
 from experiments.analysis.notes import on_models
 from experiments.terminal.display import note, print_json, say, stoppable, write
@@ -91,23 +93,6 @@ def _line(event: dict[str, Any]) -> str:
 _STOPPED = "what was found and said so far is in {file}; go on with `ragbed resume {file}` and the same options"
 
 
-@dataclass(frozen=True, slots=True)
-class AskOptions:
-    """Options of a question at a terminal.
-
-    Attributes:
-        json: for programs: one object, or one on each line where it is streamed.
-        save: the file that keeps the question after each step.
-        stop_after: steps; None goes on to the end.
-    """
-
-    stream: bool
-    trace: bool
-    json: bool
-    save: Path | None = None
-    stop_after: int | None = None
-
-
 @dataclass(slots=True)
 class _Ended:
     index: Index
@@ -116,8 +101,14 @@ class _Ended:
     judged: tuple[str, ...] = ()
 
 
-def ask(settings: AssistantSettings, question: str | State, options: AskOptions) -> bool:
+def ask(settings: AssistantSettings, question: str | State, *, stream: bool, trace: bool, json: bool,
+        save: Path | None = None, stop_after: int | None = None) -> bool:
     """Ask a question, or go on with one, and show what comes of it.
+
+    Args:
+        json: for programs: one object, or one on each line where it is streamed.
+        save: the file that keeps the question after each step.
+        stop_after: steps; None goes on to the end.
 
     Returns:
         False where it ended neither in an answer nor in a refusal.
@@ -125,26 +116,26 @@ def ask(settings: AssistantSettings, question: str | State, options: AskOptions)
     Raises:
         UserError: what the user can mend.
     """
-    kept = _STOPPED.format(file=options.save) if options.save else "nothing is kept; --save FILE keeps each step"
-    with stoppable(kept):
-        ended = asyncio.run(_played(settings, question, options))
+    watch = (partial(print_json, indent=None) if json else Watched()) if stream else None
+    kept = _STOPPED.format(file=save) if save else "nothing is kept; --save FILE keeps each step"
+    with stoppable(kept), watchdog():
+        ended = asyncio.run(_played(settings, question, watch, save, stop_after))
     if ended.answer is None:
-        if options.json:
-            print_json({"event": "stopped", "steps": ended.steps, "saved": str(options.save)},
-                       None if options.stream else 2)
+        if json:
+            print_json({"event": "stopped", "steps": ended.steps, "saved": str(save)}, None if stream else 2)
         else:
-            note(f"stopped after {ended.steps} steps; {_STOPPED.format(file=options.save)}")
+            note(f"stopped after {ended.steps} steps; {_STOPPED.format(file=save)}")
         return True
     row = answer_row(ended.answer, ended.index, settings.model)
     row["notes"] += ended.judged
-    if options.json:
-        trace = {"trace": [step_row(step) for step in ended.answer.trace]} if options.trace else {}
-        streamed = {"event": "answer"} if options.stream else {}
-        print_json({**streamed, **row, **trace}, None if options.stream else 2)
+    if json:
+        steps = {"trace": [step_row(step) for step in ended.answer.trace]} if trace else {}
+        streamed = {"event": "answer"} if stream else {}
+        print_json({**streamed, **row, **steps}, None if stream else 2)
         return ended.answer.outcome in ("answered", "refused")
-    if options.trace:
+    if trace:
         show_steps(ended.answer.trace, PassagePlaces({one["number"]: place(one) for one in row["evidence"]}))
-    if options.trace or options.stream:
+    if trace or stream:
         say("== answer")
     say(row["answer"] or f"No answer: {row['failure'] or row['outcome']}.")
     for citation in row["citations"]:
@@ -159,14 +150,14 @@ def ask(settings: AssistantSettings, question: str | State, options: AskOptions)
     return ended.answer.outcome in ("answered", "refused")
 
 
-async def _played(settings: AssistantSettings, question: str | State, options: AskOptions) -> _Ended:
+async def _played(settings: AssistantSettings, question: str | State, watch: Callable[[dict[str, Any]], None] | None,
+                  save: Path | None, stop_after: int | None) -> _Ended:
     from agents.assistant import Assistant
 
     async with Assistant.open(settings) as assistant:
         state = assistant.begin(question) if isinstance(question, str) else question
         ended = _Ended(assistant.index)
-        watch = (partial(print_json, indent=None) if options.json else Watched()) if options.stream else None
-        keep = partial(write_state, options.save) if options.save else None
+        keep = partial(write_state, save) if save else None
         begun = len(state.get("results", ()))
         async with contextlib.aclosing(assistant.play(state, watch is not None, keep)) as events:
             async for event in events:
@@ -177,7 +168,7 @@ async def _played(settings: AssistantSettings, question: str | State, options: A
                     watch(event)
                 if event["event"] == "saved":
                     ended.steps = event["steps"]
-                    if ended.steps - begun == options.stop_after:
+                    if ended.steps - begun == stop_after:
                         break
         ended.judged = tuple(assistant.on_judges())
         return ended

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -21,64 +20,50 @@ _CHECKED = {"questions": "--shared checks the questions that both have",  # how 
             "cells": "name those to check with --cell"}
 
 
-@dataclass(frozen=True, slots=True)
-class CompareOptions:
-    """What is compared, and what of it is shown.
-
-    Attributes:
-        metrics, cells, baseline: as `find` takes them.
-        gates: conditions on which the exit status is 1.
-        shared: whether gates are of the questions that both runs have, though one has others.
-        flips: whether to list the questions whose score differs.
-        steps: whether to show at which step the answers to each question part.
-        junit: a file for the gates, as tests.
-    """
-
-    metrics: Sequence[str] = ()
-    cells: Sequence[str] = ()
-    baseline: str | None = None
-    gates: Sequence[str] = ()
-    shared: bool = False
-    flips: bool = False
-    steps: bool = False
-    junit: Path | None = None
-
-
-def show_comparisons(paths: tuple[Path, Path | None], wanted: CompareOptions, json: bool) -> None:
+def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str],
+                     baseline: str | None, fail_if: Sequence[str], *, shared: bool, flips: bool, steps: bool,
+                     junit: Path | None, json: bool) -> None:
     """Compare and show. Exit status 1 where a gate fails.
+
+    Args:
+        metrics, cells, baseline: as `find` takes them.
+        fail_if: gates: conditions on which the exit status is 1.
+        shared: whether gates are of the questions that both runs have, though one has others.
+        flips: whether to list the questions whose score differs; steps, at which step the answers to each part.
+        junit: a file for the gates, as tests.
 
     Raises:
         UserError: what the user can mend.
     """
-    gates = [Gate.parse(text) for text in wanted.gates]
-    if wanted.junit:
+    gates = [Gate.parse(text) for text in fail_if]
+    if junit:
         from experiments.export.destinations import check_replaceable
 
         if not gates:
             raise SettingsError("--junit writes the conditions of --fail-if, and none is given; give one")
-        check_replaceable(wanted.junit, ".xml")
+        check_replaceable(junit, ".xml")
     with no_collections():
-        findings = _find(paths, wanted, gates)
+        findings = _find(paths, metrics, cells, baseline, gates)
     passed = [Passed.of(gate, one) for gate in gates for one in findings.found
               if one.comparison.metric == gate.metric]
     failed = [one for one in passed if not one.passes]
-    partings = partings_of(findings) if wanted.steps else []
+    partings = partings_of(findings) if steps else []
     left_out = {what: said for what, said in findings.left_out.items()
-                if gates and not (what == "questions" and wanted.shared)}
-    if wanted.junit:
+                if gates and not (what == "questions" and shared)}
+    if junit:
         from experiments.export.junit import write_gates  # brings all exports with it
 
-        write_gates(passed, left_out, wanted.junit)
+        write_gates(passed, left_out, junit)
     if left_out:
         raise RunError("--fail-if cannot be checked of both runs: " + "; ".join(
             f"{said.rstrip('.')}; {_CHECKED[what]}" for what, said in left_out.items()))
     if json:
-        steps = {"steps": partings_json(findings, partings)} if wanted.steps else {}
+        parted = {"steps": partings_json(findings, partings)} if steps else {}
         views = {"views": [view.as_json() for view in compare_views(findings)]}
-        print_json({**findings_json(findings, failed, wanted.flips), **steps, **views})
+        print_json({**findings_json(findings, failed, flips), **parted, **views})
     else:
-        metrics = dict.fromkeys(one.comparison.metric for one in findings.found)
-        flipped = [view for name in metrics if (view := flip_view(findings, name))] if wanted.flips else []
+        named = dict.fromkeys(one.comparison.metric for one in findings.found)
+        flipped = [view for name in named if (view := flip_view(findings, name))] if flips else []
         print_views([*compare_views(findings), *flipped, *parting_views(findings, partings)], whole=True)
     for one in failed:
         note(f"fails: {one.said}")
@@ -86,12 +71,12 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: CompareOptions, js
         raise typer.Exit(1)
 
 
-def _find(paths: tuple[Path, Path | None], wanted: CompareOptions, gates: Sequence[Gate]) -> RunComparison:
+def _find(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,
+          gates: Sequence[Gate]) -> RunComparison:
     with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
         first, *others = pool.map(read_compared, [path for path in paths if path])
     second = others[0] if others else None
-    baseline = wanted.baseline
-    if gates and second is None and not wanted.cells:
+    if gates and second is None and not cells:
         baseline = baseline or next(iter(first.cells))  # a gate is of one baseline
-    own = wanted.metrics or (second or first).columns[0].split(" / ")[:1]
-    return find(first, second, [*own, *(gate.metric for gate in gates)], wanted.cells, baseline)
+    own = metrics or (second or first).columns[0].split(" / ")[:1]
+    return find(first, second, [*own, *(gate.metric for gate in gates)], cells, baseline)

@@ -110,14 +110,8 @@ class PyTorch:
             from sentence_transformers import SentenceTransformer
 
             self.model: SentenceTransformer = SentenceTransformer(path, **LOCAL)
-
-    @property
-    def dimension(self) -> int:
-        return int(self.model.get_embedding_dimension() or 0)
-
-    @property
-    def window(self) -> int:
-        return int(self.model.max_seq_length or 512)
+            self.dimension = int(self.model.get_embedding_dimension() or 0)
+            self.window = int(self.model.max_seq_length or 512)
 
     def tokenizer(self) -> Tokenizer:
         return fast_tokenizer(self.model)

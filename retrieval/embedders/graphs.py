@@ -51,6 +51,7 @@ class Graph:
         self._run = run
         self._folder = folder
         self._facts = facts
+        self.dimension, self.window = facts.dimension, facts.window
         self._reading = self.tokenizer()
         self._reading.enable_truncation(facts.window, direction=facts.truncation)
         self._workers = ThreadPoolExecutor(processors(), "embed")
@@ -75,14 +76,6 @@ class Graph:
             return cls(read_onnx(kept / _ONNX), kept, facts)
         run = read_openvino(kept / _OPENVINO, "bf16" if backend == "openvino_bfloat16" else "f32", processors())
         return cls(run, kept, facts)
-
-    @property
-    def dimension(self) -> int:
-        return self._facts.dimension
-
-    @property
-    def window(self) -> int:
-        return self._facts.window
 
     def tokenizer(self) -> Tokenizer:
         return plain_tokenizer(self._folder / _TOKENIZER)

@@ -64,6 +64,7 @@ class ServerEmbedder(PrefixedEmbedder):
         self._url = at.url
         self._name = f"embedder {self._served} at {self._url}"
         self.settings: Server = settings
+        self.window = settings.window
         self.prefixes = Prefixes.of(self._served, Prefixes(), settings.query_prefix, settings.passage_prefix)
         self._width = settings.dimensions
 
@@ -84,10 +85,6 @@ class ServerEmbedder(PrefixedEmbedder):
     def dimension(self) -> int:
         """The length of its vectors, asked for with a word if none came yet."""
         return self._width or self._request(["dimension"]).shape[1]
-
-    @property
-    def window(self) -> int:
-        return self.settings.window
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
         if self.settings.long == "truncated":

@@ -80,6 +80,7 @@ class StaticEmbedder(PrefixedEmbedder):
     def __init__(self, settings: Static) -> None:
         self.folder = find_static(settings.model)
         self.settings: Static = settings
+        self.window = settings.window
         self.prefixes = Prefixes(settings.query_prefix, settings.passage_prefix)
 
     def identified(self, query_prefix: str | None) -> str:
@@ -89,10 +90,6 @@ class StaticEmbedder(PrefixedEmbedder):
     @property
     def dimension(self) -> int:
         return int(self._table.vectors.shape[1])
-
-    @property
-    def window(self) -> int:
-        return self.settings.window
 
     def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         def means(pieces: Sequence[str]) -> Matrix:

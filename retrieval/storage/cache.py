@@ -56,22 +56,13 @@ class CachedEmbedder:
     """
 
     def __init__(self, inner: Embedder, folder: Path | None = None) -> None:
-        self.inner = inner
-        self.embedded = 0
-        self.reused = 0
+        self.inner, self.name, self.identity = inner, inner.name, inner.identity
+        self.embedded = self.reused = 0
         self._width: int | None = None
         passages: str = getattr(inner, "passage_identity", inner.identity)
         self._query = "query" if passages == inner.identity else f"query {inner.identity}"
         self._store = VectorStore((folder or cache_dir() / "embeddings") / f"{digest(passages)}.sqlite")
         self._lock = threading.Lock()  # one for the store and the model: searches come from several threads
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def identity(self) -> str:
-        return self.inner.identity
 
     @property
     def dimension(self) -> int:

@@ -2,13 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from retrieval.hits import in_turn as alternating
 from retrieval.hits import reciprocal_ranks
 from strategies.types import Evidence, Passage
 
+Keep = Annotated[int | None, Field(ge=1)]
+"""How many passages are kept of several searches at most; None means as many as the longest of them found."""
 
-def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
+
+def fused(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
     """Merge by reciprocal ranks, for queries that mean the same: what several of them found comes first. A passage's
     score is the sum of 1 / (60 + rank) over the lists that hold it (Cormack et al. 2009, eq. 1). Ties go to what an
     earlier list, and in it an earlier rank, holds. `bound` says how many are kept."""
@@ -18,7 +24,7 @@ def fused(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
     return tuple(ranked[:bound(lists, keep)])
 
 
-def in_turn(lists: Sequence[Evidence], keep: int | None = None) -> Evidence:
+def in_turn(lists: Sequence[Evidence], keep: Keep = None) -> Evidence:
     """Take the first of each list, then the second of each, for queries that ask for different things: reciprocal ranks
     would put what several of them found a little before what answers one of them best."""
     return in_order([alternating(lists)])[:bound(lists, keep)]
@@ -29,7 +35,7 @@ def in_order(lists: Iterable[Sequence[Passage]]) -> Evidence:
     return tuple({passage.number: passage for one in lists for passage in one}.values())
 
 
-def bound(lists: Sequence[Evidence], keep: int | None) -> int:
+def bound(lists: Sequence[Evidence], keep: Keep) -> int:
     """Return how many passages are kept: `keep`, or where that is None as many as the longest list has. What many
     searches found is then compared with what one found over equally much evidence."""
     return max(map(len, lists), default=0) if keep is None else keep

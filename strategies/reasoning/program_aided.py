@@ -25,10 +25,8 @@ def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] =
     """A call that writes a calculation, again where it cannot be worked out, and one that answers with the results.
 
     The figure `worked_out` is the share of its lines that could be worked out. Without any the question is answered
-    as by `chain_of_thought`, with the note `nothing_to_calculate` where the model says so, and else `no_program`.
-
-    Args:
-        iterations: how often the calculation may be written, the first time counted.
+    as by `chain_of_thought`, with the note `nothing_to_calculate` where the model says so, and else `no_program`. The
+    calculation is written `iterations` times at most.
     """
     evidence = yield from task.gather(task.question)
     asked = inquiry(task, fill("program_aided", functions=", ".join(FUNCTIONS)), evidence, "calculate")

@@ -21,10 +21,7 @@ def quote_first(task: Task, *, quotes: Annotated[int, Field(ge=1, le=30)] = 8) -
     """One call that copies quotes out of the documents, and one that answers from those that are really there.
 
     Without a quote the question is refused where the rules allow that, else answered from the documents. The figure
-    `quotes_found` is the share of offered quotes that stand in the documents.
-
-    Args:
-        quotes: how many are asked for at most.
+    `quotes_found` is the share of offered quotes, of which `quotes` are asked for at most, that stand in the documents.
     """
     evidence = yield from task.gather(task.question)
     if not numbers(task, evidence):

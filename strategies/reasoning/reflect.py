@@ -28,12 +28,7 @@ def reflect(task: Task, *, of: Reasoning = direct, iterations: Annotated[int, Fi
             searches: bool = True) -> Recipe:
     """A draft, then calls that check it and write it anew, until nothing is found or the iterations are over.
 
-    The figure `iterations` is how often a draft was checked.
-
-    Args:
-        of: what makes the first draft.
-        iterations: how often a draft is checked at most.
-        searches: whether what a check misses in the documents is searched for.
+    The figure `iterations` is how often a draft was checked; with `searches`, what a check misses is searched for.
     """
     seen, faults, check = Seen(), list[str](), 0
     first = latest = yield from watched(of, task, seen)

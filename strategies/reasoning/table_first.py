@@ -21,10 +21,8 @@ def table_first(task: Task, *, rows: Annotated[int, Field(ge=1, le=40)] = 12) ->
 
     A row stays in the table though no document has its value word for word, since a value may be worked out or worded
     anew, and the documents are shown beside the table; dropped are only rows that name a document that was not shown.
-    The figure `rows_found` is the share of rows whose value stands in a document as it is.
-
-    Args:
-        rows: how many are asked for at most.
+    The figure `rows_found` is the share of rows, of which `rows` are asked for at most, whose value stands in a
+    document as it is.
     """
     evidence = yield from task.gather(task.question)
     shown = numbers(task, evidence)

@@ -17,8 +17,7 @@ _LONGEST_SAID = 1_000  # characters of a reply, which is asked for one word
 
 def adaptive(task: Task, query: str, *, simple: Retrieval = none, moderate: Retrieval = once,
              complex: Retrieval = iterative) -> Gathering:
-    """Return one call that says whether the query needs no search, one or several; a reply that cannot be read means
-    one.
+    """Search not at all, once or several times, as one call says of the query; once where its reply cannot be read.
 
     The rules `grounded` and `reading` allow for nothing but documents: without any, an answer would have to refuse.
     So where `simple` brings no evidence under them, `moderate` follows.

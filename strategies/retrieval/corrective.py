@@ -23,8 +23,7 @@ _LONGEST_PASSAGE, _LONGEST_SAID = 6_000, 20_000  # characters that are graded, a
 
 def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
                least: Annotated[int, Field(ge=1)] = 2, threshold: Annotated[int, Field(ge=1, le=3)] = 2) -> Gathering:
-    """Return each chunk that is found is graded; those that do not help are dropped, and too few lead to another
-    search.
+    """Grade each chunk that is found, drop those that do not help, and search again where too few are left.
 
     A chunk whose grade cannot be read is kept. Where nothing is left the evidence is empty; but under the rules
     `reading`, which promise that the documents are enough, it is then all that was found.

@@ -10,21 +10,15 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.parts.conversation import asking_for, gather_each
-from strategies.parts.merging import in_turn
+from strategies.parts.merging import Keep, in_turn
 from strategies.parts.reading import listed
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def decompose(task: Task, query: str, *, over: Retrieval = once, parts: Annotated[int, Field(ge=1, le=10)] = 4,
-              keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """Return one call for sub-questions, and a search for each beside the query's own.
-
-    Args:
-        over: what gathers for each.
-        parts: sub-questions at most.
-        keep: chunks at most, taken in turn; None means as many as the longest of the searches found.
-    """
+              keep: Keep = None) -> Gathering:
+    """Search for up to `parts` sub-questions, which one call writes, beside the query; their chunks take turns."""
     reply: Reply = yield asking_for("decompose", "decompose", query=query, count=str(parts))
     asked = listed(reply.text, query, parts)
     if not asked:

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.parts.conversation import asking_for, gather_each, said_in
-from strategies.parts.merging import fused
+from strategies.parts.merging import Keep, fused
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Task
 
@@ -20,14 +20,8 @@ _TEMPERATURE = 0.7
 
 
 def hyde(task: Task, query: str, *, samples: Annotated[int, Field(ge=1, le=10)] = 1, beside: bool = False,
-         keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """Return a call for a passage that might answer the query, which is searched in its place.
-
-    Args:
-        samples: passages, each by a call of its own.
-        beside: whether the query is searched too.
-        keep: chunks at most; None means as many as the longest of the searches found.
-    """
+         keep: Keep = None) -> Gathering:
+    """Search for passages that might answer the query, each written by a call, in its place or `beside` it."""
     call = asking_for("hyde", "passage", query=query)
     if samples > 1:
         call = replace(call, temperature=_TEMPERATURE)

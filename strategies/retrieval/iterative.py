@@ -12,7 +12,7 @@ from pydantic import Field
 
 from strategies.answering import inquiry
 from strategies.parts.conversation import said_in
-from strategies.parts.merging import beyond, bound, in_order
+from strategies.parts.merging import Keep, beyond, bound, in_order
 from strategies.prompting import template
 from strategies.reading import strip_citations
 from strategies.retrieval.once import once
@@ -20,13 +20,10 @@ from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def iterative(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
-              keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """Return a draft of an answer is searched with, and the next one is written over what that found.
+              keep: Keep = None) -> Gathering:
+    """Search with a draft of an answer, and write the next one over what that found: `iterations` searches at most.
 
-    Args:
-        over: what gathers for each query.
-        iterations: searches at most, the first included.
-        keep: chunks at most, those of later searches first; None means as many as the longest of the searches found.
+    What later searches found comes first.
     """
     about = replace(task, question=query, options=(), sub_questions=(), with_sub_answers=False)
     found, said = [(yield from over(task, query))], ""

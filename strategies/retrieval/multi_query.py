@@ -10,21 +10,15 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.parts.conversation import asking_for, gather_each
-from strategies.parts.merging import fused
+from strategies.parts.merging import Keep, fused
 from strategies.parts.reading import listed
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def multi_query(task: Task, query: str, *, over: Retrieval = once, queries: Annotated[int, Field(ge=1, le=10)] = 3,
-                keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """Return one call for other wordings of the query, and a search for each beside the query's own.
-
-    Args:
-        over: what gathers for each wording.
-        queries: wordings beside the query's own.
-        keep: chunks at most; None means as many as the longest of the searches found.
-    """
+                keep: Keep = None) -> Gathering:
+    """Search for up to `queries` other wordings of the query, which one call writes, beside its own."""
     reply: Reply = yield asking_for("multi_query", "queries", query=query, count=str(queries))
     worded = listed(reply.text, query, queries)
     if len(worded) < queries:

@@ -5,6 +5,6 @@ from strategies.types import Evidence, Gathering, Search, Task
 
 
 def once(task: Task, query: str) -> Gathering:
-    """Return the evidence of one search."""
+    """Search once, with the query as it stands."""
     evidence: Evidence = yield Search(query)
     return evidence

@@ -4,25 +4,15 @@ The paper shows worked examples for each of its datasets; here a description of 
 """
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from strategies.parts.conversation import asking_for, gather_each
-from strategies.parts.merging import in_turn
+from strategies.parts.merging import Keep, in_turn
 from strategies.parts.reading import listed
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
-def step_back(task: Task, query: str, *, over: Retrieval = once,
-              keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
-    """Return one call for a more general question, which is searched beside the query.
-
-    Args:
-        over: what gathers for each of the two.
-        keep: chunks at most, taken in turn; None means as many as the longer of the searches found.
-    """
+def step_back(task: Task, query: str, *, over: Retrieval = once, keep: Keep = None) -> Gathering:
+    """Search for a more general question, which one call writes, beside the query; their chunks take turns."""
     reply: Reply = yield asking_for("step_back", "step_back", query=query)
     general = listed(reply.text, query, 1)
     if not general:
