@@ -104,13 +104,11 @@ def main() -> None:
 
 
 def _is_ours(module: str | None) -> bool:
-    """Whether a module that is missing is ragbed's or Python's own, which no installation mends."""
     top = (module or "").partition(".")[0]
     return not top or top in _PACKAGES or top in sys.stdlib_module_names
 
 
 def _said(error: TyperException) -> str:
-    """What is amiss with the words of the command line, and where to read what it takes."""
     context = getattr(error, "ctx", None)
     help = f"; see `{context.command_path} --help`" if context else ""
     said = error.format_message().replace("Value error, ", "").rstrip(".")

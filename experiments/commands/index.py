@@ -141,7 +141,6 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
 
 
 def _tell_of_backends(settings: IndexSettings) -> None:
-    """Say how to embed faster, where the model runs in the slowest way."""
     from experiments.terminal.display import note
     from retrieval.embedders import Sentence
 

@@ -50,7 +50,6 @@ def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJ
 
 
 def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
-    """The fields of a benchmark that a reader chooses by."""
     def text(value: Any) -> Any:
         return ", ".join(value) if isinstance(value, list) else value if not isinstance(value, dict) else \
             "; ".join(f"{name}: {text(one)}" for name, one in value.items())

@@ -85,7 +85,6 @@ def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context |
 
 def _of_part(tasks: Tasks, question: Question, place: int, text: str, views: Sequence[Evidence],
              context: Context | None) -> Bounds:
-    """The bounds of a sub-question over the least and the most evidence that its question may have had."""
     uses = [play.use for view in dict.fromkeys(views) for play in _Plays(
         tasks, tasks.part(question, place, text, view), lambda k, turn, shown=view: [  # type: ignore[misc]
             passage.chunk for passage in shown], context).all()]
@@ -93,7 +92,6 @@ def _of_part(tasks: Tasks, question: Question, place: int, text: str, views: Seq
 
 
 def _bounds(uses: Sequence[Use]) -> Bounds:
-    """The least and the most of each figure."""
     figures = [[use.calls for use in uses], [use.prompt for use in uses], [use.completion for use in uses]]
     return Bounds(Use(*map(min, figures)), Use(*map(max, figures)))
 
@@ -148,7 +146,6 @@ class _Plays:
             best = further[change]
 
     def _doubting(self, content: Collection[int | str] = (), tools: bool = True, finds_more: bool = True) -> _Played:
-        """Play with a model in doubt of all but these rounds and purposes."""
         def says(call: Generate, limit: int, turn: int) -> Reply:
             if turn in content or call.purpose in content:
                 return _content(call, limit)

@@ -216,7 +216,6 @@ class Perturber:
         return Changed((*kept, *negatives), tuple(_short("pool", len(negatives), change.pool)))
 
     def _golden(self, gold: Sequence[Gold], chunks: Sequence[Chunk]) -> set[str]:
-        """Ids of the chunks that are gold at any level."""
         levels = match(gold, map(Passage, range(len(chunks)), chunks), self._source_of).levels
         return {chunk.id for at, chunk in enumerate(chunks) if levels[at] is not None}
 

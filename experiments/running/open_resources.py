@@ -85,7 +85,6 @@ def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
 
 def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSettings, resources: Resources,
                 progress: Progress) -> Index:
-    """Open the retriever's index, or build it over the benchmark's corpus; once, however many retrievers search it."""
     path, corpus = index_folder(settings, retriever, format), resources.benchmark.corpus
     if retriever.index is None and path not in resources.opened:
         assert corpus is not None

@@ -136,7 +136,6 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
 
 async def _judged(material: Material, asks: Callable[..., Awaitable[Judged]], window: int,
                   progress: Callable[[int, int], None]) -> dict[JudgedAnswer, Judged]:
-    """What a judge says of every answer, in the order of the material."""
     found: dict[JudgedAnswer, Judged] = {}
 
     async def carry_out(due: tuple[JudgedAnswer, Graded]) -> None:
@@ -272,7 +271,6 @@ def _sheet_rows(path: Path) -> Iterator[Row]:
 
 
 def _check_columns(names: Sequence[str], where: str) -> None:
-    """Raise RunError where a column that is read is missing or there twice."""
     if missing := [name for name in _READ if name not in names]:
         raise RunError(f"{where}: expected the columns cell, question and grade, found no {' nor '.join(missing)}; "
                        "--sheet writes such a file")

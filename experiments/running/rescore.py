@@ -140,7 +140,6 @@ class Rereader:
 
 
 def _same(call: Generate, step: StoredStep) -> bool:
-    """Whether the call has the messages that were sent, with the tools that they call."""
     return [(message.role, tuple(map(text_hash, message.parts)), message.call_id, *map(dict, message.tool_calls))
             for message in call.messages] == [
         (message.role, message.parts, message.call_id, *message.tool_calls) for message in step.messages]
@@ -211,7 +210,6 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
 
 
 def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
-    """The scheme with these metrics as its columns, and with the groups that have them."""
     groups = list(scheme.groups)
     for name in metrics:
         metric = metric_named(name)

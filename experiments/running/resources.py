@@ -238,7 +238,6 @@ class Resources:
         return ShownSearch(search, notes)
 
     def _changed(self, cell: Cell, question: Question, chunks: Sequence[Chunk]) -> Changed:
-        """The chunks as the cell perturbs them; negatives may be drawn from its index."""
         seed = self._seed if cell.seed is None else cell.seed
 
         def changed(more: Sequence[Chunk]) -> Changed:

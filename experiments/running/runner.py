@@ -207,7 +207,6 @@ def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
 
 
 async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work) -> None:
-    """Carry out what is left, all but what is `done`, as far as the budget goes."""
     folder, watch, plan, spending = work.folder, work.watch, work.plan, work.spending
     work.cell_budgets.recall(folder, done)
     spending.recall(folder.database)

@@ -82,7 +82,6 @@ def _readable(folder: RunFolder) -> bool:
 
 
 def _scores(run: Finished) -> Check:
-    """What is stored of each answer, scored again: by the metrics that there were then."""
     again = rescore(run.folder, run.cells, run.scheme, run.scoring)
     wrong, count = [], 0
     for stored, scored in zip(run.folder.results(), again, strict=True):

@@ -152,7 +152,6 @@ def explain(errors: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _meant(given: str, key: str, known: Sequence[str], model: type[BaseModel]) -> str:
-    """The nearest known key: of those at its place, else of any other place."""
     elsewhere = dict.fromkeys(place for place in _places(model) if place.rpartition(".")[2] == key and place != given)
     least = min((place.count(".") for place in elsewhere), default=0)
     near = get_close_matches(key, known, 1) or [place for place in elsewhere if place.count(".") == least]
@@ -243,7 +242,6 @@ def runs_of(content: dict[str, Any], where: str) -> list[RunSettings]:
 
 
 def _entries_for(kind: str, kinds: Sequence[str], entries: Any, where: str) -> Any:
-    """The entries that are for a benchmark of this kind, out of those in the file."""
     kept = []
     for place, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         named = entry.get("benchmark", kinds) if isinstance(entry, dict) else kinds

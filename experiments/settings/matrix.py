@@ -253,7 +253,6 @@ def _named(entry: Excluded | Included) -> str:
 
 
 def _product(lists: Lists) -> Iterator[Combination]:
-    """SettingsError where they are too many."""
     lengths = {key: len(lists[name]) for name, key in _KEYS.items()}
     if (count := math.prod(lengths.values())) > _MOST:
         longest = sorted(lengths, key=lambda key: -lengths[key])[:3]
@@ -280,7 +279,6 @@ def _drop(left: dict[Combination, None], entry: Lists, base: Lists, named: str) 
 
 def _added(left: Collection[Combination], lists: Lists, retrievers: Sequence[str],
            named: str) -> dict[Combination, None]:
-    """The combinations of an entry's matrix that are not there yet."""
     unknown = [name for name in lists["retriever"] if name not in retrievers]
     if unknown:
         raise SettingsError(f"{named}: no retriever is called {unknown[0]}; there are: {', '.join(retrievers)}; or "

@@ -34,7 +34,6 @@ def label(settings: BaseModel | str) -> str:
 
 @cache
 def _usual(kind: type[BaseModel]) -> dict[str, Any]:
-    """The values of settings of which nothing is said; empty where something has to be."""
     try:
         return dict(kind())
     except ValidationError:

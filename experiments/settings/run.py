@@ -46,7 +46,6 @@ def _folder_name(name: str) -> str:
 
 
 def _scalar_of_one(values: list[int]) -> list[int] | int:
-    """As runs with one seed have always written it."""
     return values[0] if len(values) == 1 else values
 
 

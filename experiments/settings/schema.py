@@ -48,7 +48,6 @@ def _settings(family: Family, name: str) -> dict[str, Any]:
 
 
 def _referring(node: Any, family: Family) -> Any:
-    """The schema with any strategy of the family where it has any name or settings."""
     if node == _NAMED:
         return {"$ref": f"#/$defs/{family}_strategy"}
     if isinstance(node, dict):

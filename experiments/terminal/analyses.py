@@ -85,7 +85,6 @@ def show_budgets(path: Path, unit: str, at: str | None, metric: str | None, json
 
 
 def _budgets(text: str | None) -> list[float]:
-    """Numbers above 0, apart by commas; none where no text is given."""
     try:
         found = [float(part) for part in text.split(",")] if text else []
     except ValueError:

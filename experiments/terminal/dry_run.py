@@ -73,6 +73,5 @@ def _detectable(found: Mapping[str, Any]) -> str:
 
 
 def _count(found: Mapping[str, Any]) -> str:
-    """The questions that have the metric, and how many of them are independent."""
     asked = "1 question" if found["questions"] == 1 else f"{found['questions']:,} questions"
     return asked if found["clusters"] == found["questions"] else f"{asked} in {found['clusters']:,} clusters"

@@ -192,7 +192,6 @@ def _write(finished: Finished, folder: Path) -> list[Path]:
 
 
 def _file_names(labels: Sequence[str]) -> list[str]:
-    """Name the file of each label in letters of any script; equal names are numbered."""
     names: list[str] = []
     taken: set[str] = set()
     for label in labels:

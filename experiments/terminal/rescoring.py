@@ -143,7 +143,6 @@ def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metric
 
 
 def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rows of the run's summary with the metrics of this scoring, reading and judge."""
     by_cell: dict[str, list[Result]] = defaultdict(list)
     for result in again.results:
         by_cell[result.cell].append(result)

@@ -179,7 +179,6 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
 
 def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Question,
             records: Mapping[str, Record]) -> tuple[list[str], dict[str, str]]:
-    """Return the metrics of the run's table, and the cause of each cell's answer by the cell's id."""
     made = manifest_of(folder.path)
     results = [record.result for record in records.values()]
     found = causes_of(list(map(Cell.of, cells)), results, {question.id: question}, made.scheme.rights, made.scoring)
@@ -212,7 +211,6 @@ def _cell_row(id: str, label: str, record: Record | None, cause: str | None, que
 
 
 def _with_gold(subs: Sequence[StoredSub], question: Question) -> list[tuple[StoredSub, str | None]]:
-    """Return each sub-question of a record with its gold answer, None where none is known."""
     return list(zip(subs, [*question.sub_answers, *[None] * len(subs)], strict=False))
 
 

@@ -197,7 +197,6 @@ def _span(sizes: Sequence[int]) -> str:
 
 
 def _text(view: View, name: str, value: Any) -> str:
-    """A share of a heat map as the number that it is of; a text that is long, such as a question's, in one line."""
     if view.shaded and isinstance(value, dict) and view.section == "Breakdowns":
         return "-" if value["mean"] is None else f"{round(value['mean'] * value['n'])} of {value['n']}"
     text = text_of(view, name, value)
