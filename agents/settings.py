@@ -35,17 +35,11 @@ class CallLimits(_Settings):
 
 
 class LocalSettings(_Settings):
-    """Settings of the server of a local model.
+    """Settings of the server of a local model."""
 
-    Attributes:
-        context: tokens that prompt and reply may have together.
-        threads: None means one fewer than the cores.
-        start_seconds: how long loading may take.
-    """
-
-    context: int = Field(default=8192, ge=256)
-    threads: int | None = Field(default=None, ge=1)
-    start_seconds: float = Field(default=180.0, gt=0)
+    context: int = Field(default=8192, ge=256)  # tokens that prompt and reply may have together
+    threads: int | None = Field(default=None, ge=1)  # None means one fewer than the cores
+    start_seconds: float = Field(default=180.0, gt=0)  # how long loading may take
 
 
 class Price(_Settings):
@@ -86,15 +80,13 @@ class Limits(_Settings):
     Attributes:
         tokens: of prompts and replies together; a question that has used them makes no further call, and one whose
             calls have used more ends without an answer, even if the last of them brought one.
-        seconds: from the question's start to its end.
-        max_tokens: of one reply, where the strategy names no number.
     """
 
     calls: int = Field(default=40, ge=1)
     tokens: int = Field(default=1_000_000, ge=1)
     searches: int = Field(default=40, ge=0)
-    seconds: float = Field(default=900.0, gt=0)
-    max_tokens: int = Field(default=1024, ge=1)
+    seconds: float = Field(default=900.0, gt=0)  # from the question's start to its end
+    max_tokens: int = Field(default=1024, ge=1)  # of one reply, where the strategy names no number
 
 
 class Endpoint(Protocol):
