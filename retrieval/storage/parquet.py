@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from documents.errors import IndexFolderError
+from documents.json import loads
 from documents.types import Chunk, Document, Page
 from retrieval.types import FieldValue
 
@@ -123,6 +124,10 @@ class ChunkTable(Sequence[Chunk]):
         counts: NDArray[np.int32] = self._groups.column("windows").to_numpy()
         return counts
 
+    def documents(self) -> set[str]:
+        """Return the ids of the documents that chunks are of."""
+        return set(self._groups.column("document").unique().to_pylist())
+
     def fields(self) -> Iterator[tuple[str, str, int | None]]:
         """Document, format and first page of each chunk, without reading the others' columns."""
         for row in self._groups.columns("document", "format", "first_page"):
@@ -161,6 +166,7 @@ class DocumentTable:
     """The documents of an index; renderings are read from the file when asked for."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._groups = _Groups(path, _DOCUMENT_GROUPS, _document)
 
     @cached_property
@@ -181,7 +187,8 @@ class DocumentTable:
     @cached_property
     def metadata(self) -> dict[str, dict[str, FieldValue]]:
         """The metadata of each document id."""
-        return {key: json.loads(text) for key, text in self._by_id("metadata").items() if text}
+        with _damage_named(self._path):
+            return {key: loads(text) for key, text in self._by_id("metadata").items() if text}
 
     def _by_id(self, column: str) -> dict[str, str]:
         return {row["id"]: row[column] for row in self._groups.columns("id", column)}
