@@ -51,6 +51,7 @@ def test_there_is_every_table_with_all_its_rows():
         assert (table.name, bool(table.n and table.layout and table.caption)) == (name, True)
         assert all(re.fullmatch(r"-?\+?\d+(\.\d+)?%?", value) for one in table.rows for value in one.values)
         assert len({(one.model, one.method) for one in table.rows}) == len(table.rows)
+        assert {len(one.values) for one in table.rows} == {len(table.columns)}
 
 
 @pytest.mark.parametrize(("table", "model", "method", "column", "printed"), [
