@@ -277,28 +277,6 @@ def test_a_table_damaged_under_a_fitting_hash_is_one_line(index: Path, name: str
         read()
 
 
-@pytest.mark.parametrize(("name", "column", "value", "says"), [
-    ("chunks.parquet", "document", "0" * 32, "not of one index"), ("chunks.parquet", "windows", 0, "not of one index"),
-    ("chunks.parquet", "windows", -1, "not of one index"), ("chunks.parquet", "windows", 2**31 - 1, "not of one index"),
-    ("documents.parquet", "id", "0" * 32, "not of one index"),
-    ("documents.parquet", "metadata", "{", "cannot be read"),
-    ("documents.parquet", "metadata", "[" * 100_000, "cannot be read")])
-def test_tables_that_do_not_fit_each_other_are_one_line(index: Path, name: str, column: str, value: object,
-                                                        says: str) -> None:
-    table = pyarrow.parquet.read_table(index / name)
-    rows = [{**row, column: value} for row in table.to_pylist()]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), index / name)
-    manifest = read_manifest(index)
-    (index / "manifest.json").unlink()
-    write_manifest(manifest, index)
-
-    def read() -> list[object]:
-        return list(Index.open(index, Lengths()).metadata())
-
-    with pytest.raises(IndexFolderError, match=says):
-        read()
-
-
 def test_what_others_keep_beside_an_index_is_theirs(index: Path) -> None:
     for name in (".index.new-anything", ".index.old"):
         (index.parent / name).mkdir()

@@ -22,8 +22,7 @@ from retrieval.types import FieldValue
 
 T = TypeVar("T")
 
-_CHUNK_GROUPS = 128
-_DOCUMENT_GROUPS = 4
+_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4
 """Groups of rows that are kept after they were read."""
 
 
@@ -121,8 +120,7 @@ class ChunkTable(Sequence[Chunk]):
 
     def windows(self) -> NDArray[np.int32]:
         """Return the number of vectors of each chunk, shape (chunks,)."""
-        counts: NDArray[np.int32] = self._groups.column("windows").to_numpy()
-        return counts
+        return np.asarray(self._groups.column("windows"))
 
     def documents(self) -> set[str]:
         """Return the ids of the documents that chunks are of."""
@@ -206,8 +204,7 @@ class DocumentTable:
 
 def _chunk(row: dict[str, Any]) -> Chunk:
     pages = None if row["first_page"] is None else (row["first_page"], row["last_page"])
-    return Chunk(row["id"], row["document"], row["format"], row["start"], row["end"], row["content"], row["prefix"],
-                 pages)
+    return Chunk(*(row[name] for name in ("id", "document", "format", "start", "end", "content", "prefix")), pages)
 
 
 def _document(row: dict[str, Any]) -> Document:
