@@ -52,7 +52,7 @@ class _Groups(Generic[T]):
 
         with _damage_named(path):
             self._file: Any = pq.ParquetFile(path)
-        self._path = path
+        self.path = path
         self._make = make
         self._lock = threading.Lock()
         self._group = lru_cache(kept)(self._decoded)
@@ -68,12 +68,12 @@ class _Groups(Generic[T]):
         place = row - (self._ends[group - 1] if group else 0)
         made = self._made(group)
         if place not in made:
-            with _damage_named(self._path):
+            with _damage_named(self.path):
                 made[place] = self._make({name: column[place] for name, column in self._group(group).items()})
         return made[place]
 
     def __iter__(self) -> Iterator[T]:
-        with _damage_named(self._path):
+        with _damage_named(self.path):
             yield from map(self._make, self.columns())
 
     def columns(self, *names: str) -> Iterator[dict[str, Any]]:
@@ -85,12 +85,12 @@ class _Groups(Generic[T]):
 
     def column(self, name: str) -> Any:
         """Return one column of all rows, as Arrow's array."""
-        with self._lock, _damage_named(self._path):
+        with self._lock, _damage_named(self.path):
             return self._file.read(columns=[name])[name]
 
     def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
         """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
-        with self._lock, _damage_named(self._path):
+        with self._lock, _damage_named(self.path):
             table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
             return {name: table[name].to_pylist() for name in names or table.column_names}
 
@@ -164,7 +164,6 @@ class DocumentTable:
     """The documents of an index; renderings are read from the file when asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self._groups = _Groups(path, _DOCUMENT_GROUPS, _document)
 
     @cached_property
@@ -185,7 +184,7 @@ class DocumentTable:
     @cached_property
     def metadata(self) -> dict[str, dict[str, FieldValue]]:
         """The metadata of each document id."""
-        with _damage_named(self._path):
+        with _damage_named(self._groups.path):
             return {key: loads(text) for key, text in self._by_id("metadata").items() if text}
 
     def _by_id(self, column: str) -> dict[str, str]:
@@ -204,7 +203,8 @@ class DocumentTable:
 
 def _chunk(row: dict[str, Any]) -> Chunk:
     pages = None if row["first_page"] is None else (row["first_page"], row["last_page"])
-    return Chunk(*(row[name] for name in ("id", "document", "format", "start", "end", "content", "prefix")), pages)
+    return Chunk(row["id"], row["document"], row["format"], row["start"], row["end"], row["content"], row["prefix"],
+                 pages)
 
 
 def _document(row: dict[str, Any]) -> Document:
