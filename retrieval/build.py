@@ -102,11 +102,8 @@ def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = 
 
 def remove_from_index(names: Sequence[str], out: Path, progress: Progress = silent,
                       embedder: Embedder | None = None) -> BuildReport:
-    """Take sources out of an index: by relative path, the folder that they are below, or a pattern.
-
-    Raises:
-        IndexFolderError: there is no whole index, nothing has such a name, or nothing would be left.
-    """
+    """Take sources out of an index: by relative path, the folder that they are below, or a pattern. Raises
+    IndexFolderError where there is no whole index, nothing has such a name, or nothing would be left."""
     with _carried(out, embedder) as job:
         assert job.before is not None
         return _of_plan(plan_removed(names, job.before), job, progress)

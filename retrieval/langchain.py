@@ -74,7 +74,13 @@ class FromLangChain:
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         if k < 1 or not queries:
             return [[] for _ in queries]
-        asked = _asking_for(self._retriever, k)
+        from langchain_core.vectorstores import VectorStoreRetriever
+
+        asked = self._retriever
+        if isinstance(asked, VectorStoreRetriever):
+            asked = asked.model_copy(update={"search_kwargs": {**asked.search_kwargs, "k": k}})
+        elif "k" in type(asked).model_fields:
+            asked = asked.model_copy(update={"k": k})
         # One at a time: not every retriever can be asked from several threads.
         return [self._hits(found, k) for found in asked.batch(list(queries), {"max_concurrency": 1})]
 
@@ -141,14 +147,6 @@ def _scores(documents: Sequence[LangChainDocument]) -> list[float]:
     if len(scores) == len(given) and all(one >= other for one, other in pairwise(scores)):
         return scores
     return [1 / rank for rank in range(1, len(documents) + 1)]
-
-
-def _asking_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
-    from langchain_core.vectorstores import VectorStoreRetriever
-
-    if isinstance(retriever, VectorStoreRetriever):
-        return retriever.model_copy(update={"search_kwargs": {**retriever.search_kwargs, "k": k}})
-    return retriever.model_copy(update={"k": k}) if "k" in type(retriever).model_fields else retriever
 
 
 @cache

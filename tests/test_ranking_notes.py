@@ -1,6 +1,4 @@
 """What a reader of rankings is told: cuts beyond what was searched, queries without gold, chunks of documents."""
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

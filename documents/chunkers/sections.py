@@ -101,6 +101,16 @@ BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"[
           re.compile(r"\s+"))
 """Where text is best cut, the first kind before the next: after a paragraph or row, a sentence or line, a word."""
 
+def last_break(text: str, start: int, limit: int, format: Format) -> int:
+    """Return the last place of the best kind in a part where text is cut well, else the last where it can be cut."""
+    for pattern in BREAKS:
+        ends = [match.end() for match in pattern.finditer(text, start, limit)]
+        for end in reversed(ends[-3:]):
+            if whole(text, end, format) == end:
+                return end
+    return whole(text, limit, format)
+
+
 _HEADING_LINE = re.compile(r"#{1,6} |<h[1-6]\b")
 _SMALL = 8
 
@@ -189,12 +199,7 @@ class Sections(BaseModel):
             yield start, end
 
     def _cut(self, text: str, start: int, limit: int, format: Format) -> int:
-        for pattern in BREAKS:
-            ends = [match.end() for match in pattern.finditer(text, (3 * start + limit) // 4, limit)]
-            safe = [end for end in ends[-3:] if whole(text, end, format) == end]
-            if safe:
-                return safe[-1]
-        cut = whole(text, limit, format)
+        cut = last_break(text, (3 * start + limit) // 4, limit, format)
         return cut if cut > start else after(text, limit, format)
 
     def _merged(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:

@@ -120,8 +120,6 @@ def _places(verdict: Verdict, steps: int) -> list[int]:
     return [int(step not in (verdict.steps or ())) for step in range(steps)]
 
 
-
-
 def kappas(tables: Floats, quadratic: bool) -> Floats:
     """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined.
 

@@ -19,6 +19,8 @@ from experiments.metrics import chain_pattern, share_among
 from experiments.record import Result
 
 VERSIONS = ("original", "edited")
+
+
 def apart(make: Analysis) -> Analysis:
     """Return the views of each version by itself, the version as their first key, where the run has both."""
     def made(material: AnalysisInput) -> list[View]:

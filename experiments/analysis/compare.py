@@ -34,10 +34,7 @@ class Match:
 
 def all_pairs(run: ComparedRun) -> tuple[list[Match], list[str]]:
     """Return the cells of one run that differ in exactly one factor, as its summary compares them; and notes on that.
-
-    Raises:
-        SettingsError: there are none.
-    """
+    Raises SettingsError where there are none."""
     pairs, notes = tested_pairs(list(run.cells.values()))
     if len(run.cells) == 1:
         raise SettingsError(f"{run.path}: there is no second cell to compare; give another run's folder too")

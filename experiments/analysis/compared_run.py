@@ -62,13 +62,9 @@ class ComparedRun:
         return own_figures(self.cell(label), self.together)
 
     def named(self, name: str) -> list[str]:
-        """Return the labels of the cells that a name fits. Of several repeats and seeds the first one's id means all;
-        a single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where
-        it is not the first.
-
-        Raises:
-            RunError: there is none.
-        """
+        """Return the labels of the cells that a name fits. Of several repeats and seeds the first one's id means all; a
+        single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where it is not the
+        first. Raises RunError where there is none."""
         found = (fitting({label: cell.row_without for label, cell in self.cells.items()}, name)
                  or fitting({label: cell.row for label, cell in self.replicates.items()}, name))
         if not found:

@@ -46,11 +46,8 @@ class Gate:
                    None if found["bound"] is None else "low" if found["bound"] == "low" else "high")
 
     def holds(self, comparison: Comparison) -> bool:
-        """Return whether it holds of the difference over the pairs, or of the bound of its interval.
-
-        Raises:
-            RunError: there is none; what cannot be checked has not passed.
-        """
+        """Return whether it holds of the difference over the pairs, or of the bound of its interval. Raises RunError
+        where there is none; what cannot be checked has not passed."""
         if comparison.before is None or comparison.after is None:
             raise RunError(f"--fail-if {self.text!r} cannot be checked: no question of both cells has {self.metric}")
         found = {None: comparison.after - comparison.before, "low": comparison.low, "high": comparison.high}[self.bound]

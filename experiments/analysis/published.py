@@ -90,11 +90,8 @@ def published_names() -> list[str]:
 
 @lru_cache(maxsize=32)
 def published(name: str) -> PublishedTable:
-    """Return the table of that name, such as `crest_3`: Table 3 of CReSt's paper.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """Return the table of that name, such as `crest_3`: Table 3 of CReSt's paper. Raises SettingsError where there is
+    none."""
     if name not in published_names():
         raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(published_names())}")
     return PublishedTable.model_validate_json(files("experiments").joinpath(*_FOLDER, f"{name}.json").read_bytes())

@@ -189,6 +189,7 @@ def _cells(findings: RunComparison, match: Match) -> dict[str, str]:
     return {"first": first.row["id"], "second": second.row["id"], "first_name": match.baseline,
             "second_name": match.cell}
 
+
 def flip_view(findings: RunComparison, metric: str) -> View | None:
     """Return the questions whose score by the metric differs; None without any."""
     found = [one for one in findings.found if one.comparison.metric == metric]

@@ -37,12 +37,9 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 
 
 def read_run(file: Path) -> Rankings:
-    """Return the rankings of a run, `.gz` or plain: by score, as trec_eval takes them, and not by the column `rank`;
-    of equal scores the document whose id is the greater comes first, as there.
-
-    Raises:
-        BenchmarkError: the file cannot be read, or a line does not fit.
-    """
+    """Return the rankings of a run, `.gz` or plain: by score, as trec_eval takes them, and not by the column `rank`; of
+    equal scores the document whose id is the greater comes first, as there. Raises BenchmarkError where the file cannot
+    be read, or a line does not fit."""
     found: dict[str, dict[str, float]] = {}
     place = local(file)
     if place.exists() and not place.is_file():
@@ -65,11 +62,8 @@ def read_run(file: Path) -> Rankings:
 
 
 def write_run(file: Path, rankings: Rankings, tag: str) -> None:
-    """Write the rankings, compressed where the name ends in `.gz`. Scores fall by one with each rank.
-
-    Raises:
-        SettingsError: an id holds space, which no line of a run can, or the file cannot be written.
-    """
+    """Write the rankings, compressed where the name ends in `.gz`. Scores fall by one with each rank. Raises
+    SettingsError where an id holds space, which no line of a run can, or the file cannot be written."""
     text = "".join(_written(rankings, re.sub(r"\s+", "-", tag.strip()) or "ragbed")).encode()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

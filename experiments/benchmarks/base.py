@@ -47,11 +47,8 @@ def files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", ".json")) -> list[Path]:
-    """List the file itself, or the files with these suffixes anywhere below a folder, see `files_in`.
-
-    Raises:
-        BenchmarkError: there is none.
-    """
+    """List the file itself, or the files with these suffixes anywhere below a folder, see `files_in`. Raises
+    BenchmarkError where there is none."""
     if path.is_file():
         return [path]
     found = files_in(path, suffixes)
@@ -83,11 +80,8 @@ class Selection(BaseModel):
     skip_bad: bool = False
 
     def load(self) -> Benchmark:
-        """Load the chosen questions.
-
-        Raises:
-            BenchmarkError: a file is not there or cannot be read, a record does not fit, or two have the same id.
-        """
+        """Load the chosen questions. Raises BenchmarkError where a file is not there or cannot be read, a record does
+        not fit, or two have the same id."""
         with self.skipping() as skipped:
             whole = self.whole()
         return self.select(replace(whole, skipped=tuple(skipped)))
@@ -111,10 +105,7 @@ class Selection(BaseModel):
 
     def select(self, benchmark: Benchmark) -> Benchmark:
         """Return the benchmark with the chosen questions, only the documents that they are given, and their scheme.
-
-        Raises:
-            BenchmarkError: no question is left, or a tag does not exist.
-        """
+        Raises BenchmarkError where no question is left, or a tag does not exist."""
         chosen = [question for question in benchmark.questions
                   if all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())]
         if not chosen:
@@ -173,11 +164,8 @@ class RecordFiles(Selection):
         return fitting(self.question, self.rows())
 
     def question(self, row: Row) -> Loaded:
-        """Return the question of one record, and the documents of its chunks.
-
-        Raises:
-            BenchmarkError: the record does not fit: file, line, field, expected.
-        """
+        """Return the question of one record, and the documents of its chunks. Raises BenchmarkError where the record
+        does not fit; it says file, line, field and what was expected."""
         raise NotImplementedError
 
 
@@ -192,11 +180,7 @@ class SplitFiles(RecordFiles):
     split: Split = "dev"
 
     def files(self) -> list[Path]:
-        """List the files of the split, in order of name.
-
-        Raises:
-            BenchmarkError: there is none.
-        """
+        """List the files of the split, in order of name. Raises BenchmarkError where there is none."""
         path = fetched(self.path)
         named = {file: word if word in ("train", "test") else "dev"
                  for file, word in last_words(path, _SPLIT).items() if word}
@@ -211,11 +195,7 @@ class SplitFiles(RecordFiles):
 
 def last_words(path: Path, words: re.Pattern[str]) -> dict[Path, str]:
     """Return for the file itself, or each file below a folder, which of the words its path has last, so that its own
-    name goes before its folder's; empty where it has none.
-
-    Raises:
-        BenchmarkError: there is no file.
-    """
+    name goes before its folder's; empty where it has none. Raises BenchmarkError where there is no file."""
     above = path.parent if path.is_file() else path
     return {file: ["", *words.findall(file.relative_to(above).as_posix().lower())][-1] for file in files_below(path)}
 
@@ -226,11 +206,7 @@ def alternating(lists: Iterable[Iterable[T]]) -> Iterator[T]:
 
 
 def gathered(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], dict[str, Document]]:
-    """Return all questions, and their documents by id.
-
-    Raises:
-        BenchmarkError: two questions have the same id.
-    """
+    """Return all questions, and their documents by id. Raises BenchmarkError where two questions have the same id."""
     questions: dict[str, Question] = {}
     documents: dict[str, Document] = {}
     for question, brought in loaded:

@@ -58,11 +58,8 @@ class Shelf:
         self._titles = cache(_titles)
 
     def novel(self, id: str, language: str) -> Novel:
-        """Return the novel of that id in that language.
-
-        Raises:
-            BenchmarkError: there is no such file, or more than one; or it does not have a numbered paragraph a line.
-        """
+        """Return the novel of that id in that language. Raises BenchmarkError where there is no such file, or more than
+        one; or it does not have a numbered paragraph a line."""
         known = [(language_named(file.relative_to(self._folder).as_posix()), file) for file in self._files[key(id)]]
         found = [file for named, file in known if named == language] or [file for named, file in known if not named]
         if len(found) != 1:

@@ -66,11 +66,8 @@ _LONGEST = 1 << 24  # characters of a field
 
 
 def read_csv(file: Path) -> Iterator[Row]:
-    """Yield the records of a file with a header, by its names; each at the line on which it ends.
-
-    Raises:
-        BenchmarkError: the file cannot be read, has no header, or a record has more or fewer fields than it.
-    """
+    """Yield the records of a file with a header, by its names; each at the line on which it ends. Raises BenchmarkError
+    where the file cannot be read, has no header, or a record has more or fewer fields than it."""
     csv.field_size_limit(_LONGEST)
     records = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
     try:
@@ -144,11 +141,8 @@ def lettered(options: Iterable[str]) -> Options:
 
 
 def choices(row: Row, field: str, most: int = MOST_LETTERS) -> Options:
-    """Return the options of a record, a list of texts or texts under A, B, C and so on; null ones are left out.
-
-    Raises:
-        BenchmarkError: they are of another form, fewer than two or more than `most`.
-    """
+    """Return the options of a record, a list of texts or texts under A, B, C and so on; null ones are left out. Raises
+    BenchmarkError where they are of another form, fewer than two or more than `most`."""
     stated = row.fields.get(field)
     if isinstance(stated, dict):
         made = tuple((label, stated[label]) for label in sorted(stated) if stated[label] is not None)
@@ -176,11 +170,8 @@ _LABEL = re.compile(r"[^\W_]{1,20}")
 
 
 def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
-    """Return label and text of each; a list gets the labels A to Z.
-
-    Raises:
-        BenchmarkError: a label or a text could not be told from another, or not be read in a reply.
-    """
+    """Return label and text of each; a list gets the labels A to Z. Raises BenchmarkError where a label or a text could
+    not be told from another, or not be read in a reply."""
     if not options:
         return ()
     if not isinstance(options, dict) and len(options) > MOST_LETTERS:
@@ -200,10 +191,7 @@ def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options
 
 def with_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[str, ...]:
     """Return the label of the right option, its text, and other words for it; the line may name the option by either.
-
-    Raises:
-        BenchmarkError: the first answer names no option, or two; or another names another option.
-    """
+    Raises BenchmarkError where the first answer names no option, or two; or another names another option."""
     if not answers:
         return ()
     named = [label for label, text in options if answers[0].strip() in (label, text.strip())]

@@ -130,11 +130,8 @@ class OwnQuestions(Selection):
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
-    """Return all questions of the file, in its order.
-
-    Raises:
-        BenchmarkError: a line does not fit, or an id or a question without one stands there twice.
-    """
+    """Return all questions of the file, in its order. Raises BenchmarkError where a line does not fit, or an id or a
+    question without one stands there twice."""
     seen: dict[str, int] = {}
 
     def made(row: Row) -> Question:
@@ -150,11 +147,8 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 
 def to_question(row: Row) -> Question:
-    """Return the question of one line.
-
-    Raises:
-        BenchmarkError: the line does not fit: file, line, field, expected.
-    """
+    """Return the question of one line. Raises BenchmarkError where the line does not fit; it says file, line, field and
+    what was expected."""
     answer = row.fields.get("answer", "left out")
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         row.fail("answer", 'an answer; where the documents hold none, write "answerable": false instead', answer)

@@ -96,11 +96,8 @@ def write_manifest(manifest: MinedManifest, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> MinedManifest:
-    """Read the manifest of a mined benchmark, after its own hash was checked.
-
-    Raises:
-        BenchmarkError: there is none, it is damaged, or another version of ragbed wrote it.
-    """
+    """Read the manifest of a mined benchmark, after its own hash was checked. Raises BenchmarkError where there is
+    none, it is damaged, or another version of ragbed wrote it."""
     path = folder / MANIFEST
     try:
         text = body_of(path)
@@ -120,11 +117,8 @@ def read_manifest(folder: Path) -> MinedManifest:
 
 
 def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
-    """Read the questions with their chunks and documents, after every file was compared with its hash.
-
-    Raises:
-        BenchmarkError: a file is missing or damaged; names it.
-    """
+    """Read the questions with their chunks and documents, after every file was compared with its hash. Raises
+    BenchmarkError where a file, which it names, is missing or damaged."""
     path = changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
     if path is not None:
         raise _damaged(path)
@@ -203,11 +197,7 @@ class MinedBenchmark(Selection):
 
 
 def source_of(manifest: MinedManifest) -> Selection:
-    """Return the settings of the benchmark that was mined.
-
-    Raises:
-        BenchmarkError: this ragbed does not know it.
-    """
+    """Return the settings of the benchmark that was mined. Raises BenchmarkError where this ragbed does not know it."""
     from experiments.benchmarks import BENCHMARKS
 
     try:

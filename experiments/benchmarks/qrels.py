@@ -21,11 +21,8 @@ RECORDS = (".jsonl", ".json", ".parquet")
 
 
 def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk, ...]]:
-    """Read records `{"_id", "title", "text"}` as documents under their ids, one chunk each.
-
-    Raises:
-        BenchmarkError: a record does not fit, or an id stands there twice.
-    """
+    """Read records `{"_id", "title", "text"}` as documents under their ids, one chunk each. Raises BenchmarkError where
+    a record does not fit, or an id stands there twice."""
     documents: dict[str, Document] = {}
 
     def made(row: Row) -> Chunk:
@@ -39,11 +36,8 @@ def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk
 
 
 def read_topics(files: Iterable[Path]) -> dict[str, str]:
-    """Read queries by id: records `{"_id", "text"}`, or lines of id, tab and text.
-
-    Raises:
-        BenchmarkError: a record or line does not fit.
-    """
+    """Read queries by id: records `{"_id", "text"}`, or lines of id, tab and text. Raises BenchmarkError where a record
+    or line does not fit."""
     topics: dict[str, str] = {}
     for file in files:
         if file.suffix in RECORDS:
@@ -84,11 +78,8 @@ def read_qrels(file: Path) -> Qrels:
 
 
 def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tuple[Question, ...]:
-    """Return every query that was judged, with its documents of relevance above 0 as gold, by their grades.
-
-    Raises:
-        BenchmarkError: a query has no text.
-    """
+    """Return every query that was judged, with its documents of relevance above 0 as gold, by their grades. Raises
+    BenchmarkError where a query has no text."""
     unknown = next((query for query in qrels if query not in topics), None)
     if unknown is not None:
         raise BenchmarkError(f"{where}: the query {unknown} is judged, and no topic or query has that id")
@@ -98,11 +89,8 @@ def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tu
 
 
 def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[Path]:
-    """List the file `name` with one of the suffixes, or the files of the folder `name`.
-
-    Raises:
-        BenchmarkError: there is neither.
-    """
+    """List the file `name` with one of the suffixes, or the files of the folder `name`. Raises BenchmarkError where
+    there is neither."""
     if (folder / name).is_dir():
         return files_below(folder / name, suffixes)
     found = [file for suffix in suffixes if (file := folder / f"{name}{suffix}").is_file()]
@@ -112,11 +100,7 @@ def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[P
 
 
 def _records(file: Path) -> Iterator[tuple[str, str, int]]:
-    for row in read_rows(file):
-        relevance = row.number("score")
-        if relevance != int(relevance):
-            row.fail("score", "a whole number", relevance)
-        yield row.id("query-id"), row.id("corpus-id"), int(relevance)
+    return fitting(lambda row: (row.id("query-id"), row.id("corpus-id"), row.number("score")), read_rows(file))
 
 
 def _columns(file: Path) -> Iterator[tuple[str, str, int]]:

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from itertools import chain
+from typing import Literal
 
-from documents.rows import Row
+from documents.rows import Row, fitting
 from experiments.benchmarks.base import About, Loaded, SplitFiles
 from experiments.benchmarks.fields import gold_chunk, passage
 from experiments.question import Question, Scheme
@@ -45,7 +46,7 @@ class Squad2(SplitFiles):
     def rows(self) -> Iterator[Row]:
         """Yield a row for each question, of the nested file and of the flat one alike."""
         for row in super().rows():
-            yield from _questions(row) if "data" in row.fields else (row,)
+            yield from chain(*fitting(_questions, row.parts("data"))) if "data" in row.fields else (row,)
 
     def question(self, row: Row) -> Loaded:
         """Return the question of one record."""
@@ -60,12 +61,10 @@ class Squad2(SplitFiles):
             tags={"article": (document.title,)}), (document,)
 
 
-def _questions(row: Row) -> Iterator[Row]:
-    for article in row.parts("data"):
-        for paragraph in article.parts("paragraphs"):
-            above: dict[str, Any] = {"title": article.text("title"), "context": paragraph.text("context")}
-            for asked in paragraph.parts("qas"):
-                yield replace(asked, fields={**above, **asked.fields})
+def _questions(article: Row) -> list[Row]:
+    title, paragraphs = article.text("title"), article.parts("paragraphs")
+    return [replace(asked, fields={"title": title, "context": paragraph.text("context"), **asked.fields})
+            for paragraph in paragraphs for asked in paragraph.parts("qas")]
 
 
 def _answers(row: Row) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from documents.rows import Row, read_rows
+from documents.rows import Row, fitting, read_rows
 from experiments.benchmarks.base import About, Loaded, SplitFiles
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.titled import Units, with_facts
@@ -60,8 +60,8 @@ class TwoWiki(SplitFiles):
         """Yield the records, each with the other names of its answer."""
         path = fetched(self.path)
         names = _names((path if path.is_dir() else path.parent) / _ALIASES)
-        for row in super().rows():
-            yield replace(row, fields={**row.fields, "aliases": names.get(row.optional("answer_id"), [])})
+        return fitting(lambda row: replace(
+            row, fields={**row.fields, "aliases": names.get(row.optional("answer_id"), [])}), super().rows())
 
     def question(self, row: Row) -> Loaded:
         """Return the question of one record; its evidence triples are the reference reasoning."""

@@ -70,11 +70,8 @@ def template(name: str) -> str:
 
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
-    """Fill the template's fields in, none of which ends its frame.
-
-    Raises:
-        KeyError: the fields are not those that the template has.
-    """
+    """Fill the template's fields in, none of which ends its frame. Raises KeyError where the fields are not those that
+    the template has."""
     return fill_framed(template(name), f"{name} of the judge", fields)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
 LEVEL = 0.95
+ALPHA = 0.05  # of tests: the other side of that level
 TAIL = (1 - LEVEL) / 2
 Z = 1.959963984540054  # of the normal distribution, at that level
 FEW = 8  # units below which percentiles alone are too narrow

@@ -31,11 +31,8 @@ _PLACES = {name: place for place, name in enumerate(METRICS)}
 
 
 def metric_named(name: str) -> Metric:
-    """Return the metric of that name, such as `em` or `recall@5`: `str` of it is the name again.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """Return the metric of that name, such as `em` or `recall@5`: `str` of it is the name again. Raises SettingsError
+    where there is none."""
     metric, cut = METRICS.get(family_of(name)), cut_of(name)
     if metric is not None and cut:
         metric = metric.at(cut)

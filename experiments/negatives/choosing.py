@@ -69,11 +69,8 @@ class Scores:
         return Rejected(chunk, "reranker", {"score": round(ours, 4), "gold": round(gold, 4)}) if ours > gold else None
 
     def score(self) -> set[str]:
-        """Score what was asked for, and return the ids of the questions that have to be chosen for once more.
-
-        Raises:
-            UserError: the reranker's model cannot be loaded.
-        """
+        """Score what was asked for, and return the ids of the questions that have to be chosen for once more. Raises
+        UserError where the reranker's model cannot be loaded."""
         asked, self._asked = self._asked, {}
         if self._scorer is None or not asked:
             return set()

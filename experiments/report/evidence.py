@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import zip_longest
 from typing import Any
 
 from agents.types import called as in_words
@@ -76,28 +75,6 @@ def _literal(text: str) -> list[Piece]:
     """The text as it is shown, with a note of the characters that are left out; nothing where it is empty."""
     beginning, left_out = bounded(text, LONGEST)
     return [*([beginning] if text else []), *([{"left_out": left_out}] if left_out else [])]
-
-
-_LONGEST = 2_000
-
-
-def subs(question: Question) -> list[Any]:
-    """Return the benchmark's sub-questions with their gold answers, in order."""
-    pairs = zip_longest(question.sub_questions, question.sub_answers, fillvalue="")
-    return [[shown(asked, _LONGEST), shown(answer, _LONGEST)] for asked, answer in pairs]
-
-
-def references(question: Question) -> list[Any]:
-    """Return the reference reasoning in order: each step, and where its evidence stands."""
-    return [[shown(step.text, _LONGEST), "" if step.depth is None else f"{100 * step.depth:.0f} % in"]
-            for step in question.steps]
-
-
-def asked(result: Result) -> list[Any]:
-    """Return the sub-questions that were asked, in order: question, answer, outcome, and whether it was right."""
-    return [[shown(sub.question, _LONGEST), shown(sub.text, _LONGEST), visible(sub.outcome),
-             None if (score := result.scores.get(f"sub_em@{place}")) is None else score == 1]
-            for place, sub in enumerate(result.subs, 1)]
 
 
 def graded(verdict: Verdict | None, question: Question) -> str:

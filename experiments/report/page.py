@@ -31,10 +31,7 @@ from retrieval.storage.files import why_unwritten, write_atomically
 
 def report_run(run: Finished) -> Path:
     """Write `report.html` of a finished run, the same bytes for the same results, and `times.jsonl`: what each took.
-
-    Raises:
-        RunError: a file cannot be written.
-    """
+    Raises RunError where a file cannot be written."""
     path = run.path / "report.html"
     times = ({"cell": one.result.cell, "question": one.result.question, **one.timing.model_dump()}
              for one in run.folder.records(traces=False))

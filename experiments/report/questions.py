@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 from experiments.question import Question
 from experiments.record import Record, Result
 from experiments.report.cells import ReportCell, column
-from experiments.report.evidence import Passages, Texts, asked, graded, linked, references, steps, subs
+from experiments.report.evidence import Passages, Texts, graded, linked, steps
 from experiments.report.packing import BUDGET, Blocks, Packed, as_json, pack
 from experiments.report.text import ReportInput, bounded, shown
 from experiments.words import visible
@@ -39,6 +39,7 @@ def deciding(result: Result, rights: Sequence[str]) -> tuple[str, float] | None:
     return next(((name, score) for name in rights if (score := result.scores.get(name)) is not None), None)
 
 
+LONGEST = 2_000  # characters of a sub-question, its answer, or a reference step
 ANSWER = 6_000
 QUESTION = 6_000
 
@@ -103,7 +104,12 @@ class _Collected:
         item = self._questions.add(_filled({
             "text": shown(question.text, QUESTION), "gold": [shown(answer, ANSWER) for answer in question.answers],
             "options": [[visible(label), shown(text, ANSWER)] for label, text in question.options],
-            "subs": subs(question), "references": references(question), "passages": passages.found,
+            "subs": [[shown(asked, LONGEST), shown(answer, LONGEST)] for asked, answer in zip_longest(
+                question.sub_questions, question.sub_answers, fillvalue="")],
+            # the reference reasoning: each step, and where its evidence stands
+            "references": [[shown(step.text, LONGEST), "" if step.depth is None else f"{100 * step.depth:.0f} % in"]
+                           for step in question.steps],
+            "passages": passages.found,
             "gold_total": max((record.result.gold_total for record in records.values()), default=0),
             "answers": answered}))
         results = [record.result if (record := records.get(cell.id)) else None for cell in self._cells]
@@ -154,7 +160,9 @@ class _Collected:
             "failure": shown(f"{result.failure.kind}: {result.failure.message}", ANSWER) if result.failure else "",
             "notes": [visible(note) for note in result.notes], "no_gold": result.gold_in_view is False,
             "cited": result.cited, "invalid": result.invalid_citations, "evidence": passages.of(result),
-            "asked": asked(result), "scores": self._scores(result, cell),
+            "asked": [[shown(sub.question, LONGEST), shown(sub.text, LONGEST), visible(sub.outcome),
+                       None if (score := result.scores.get(f"sub_em@{place}")) is None else score == 1]
+                      for place, sub in enumerate(result.subs, 1)], "scores": self._scores(result, cell),
             "tokens": result.usage.prompt_tokens + result.usage.completion_tokens, "calls": result.usage.calls,
             "price": result.usage.price, "steps": len(result.trace), "trace": self._trace(result)}
 

@@ -105,10 +105,7 @@ class Replay:
 
     def check(self, plan: Plan) -> None:
         """Make sure that the recorded run is made again from the recorded questions; other settings may ask others.
-
-        Raises:
-            RunError: they are others.
-        """
+        Raises RunError where they are others."""
         if self.same_settings(plan.settings) and plan.questions_hash != self.about.benchmark.hash:
             path = self._place_of(plan.settings)
             own = f", which is where {self.path} has them," if path == self._place_of(self.recorded) else ""

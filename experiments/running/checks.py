@@ -26,12 +26,9 @@ _INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
 
 
 def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Benchmark) -> None:
-    """Make sure that the benchmark has what the conditions show.
-
-    Raises:
-        SettingsError: it has no chunks, gold, whole documents or tables to show, or nothing to search; or the
-            documents that the rules are about are never gathered; or no sub-questions to ask.
-    """
+    """Make sure that the benchmark has what the conditions show. Raises SettingsError where it has no chunks, gold,
+    whole documents or tables to show, or nothing to search; or the documents that the rules are about are never
+    gathered; or no sub-questions to ask."""
     if "chain" not in benchmark.scheme.groups and (settings.filled == "gold" or settings.sub_answers == "in_prompt"):
         raise SettingsError(f"{'filled' if settings.filled == 'gold' else 'sub_answers'}: {benchmark.name} scores no "
                             "sub-questions, so none are asked; leave it out")

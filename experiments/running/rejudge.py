@@ -147,11 +147,8 @@ async def _judged(material: Material, asks: Callable[..., Awaitable[Judged]], wi
 
 
 def write_sheet(path: Path, material: Material) -> None:
-    """Write a row for every answer that a judge is asked of, its grade left empty. It does not say who answered.
-
-    Raises:
-        RunError: the file is there already, or cannot be written.
-    """
+    """Write a row for every answer that a judge is asked of, its grade left empty. It does not say who answered. Raises
+    RunError where the file is there already, or cannot be written."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_COLUMNS)

@@ -6,26 +6,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from experiments.analysis import notes
 from experiments.analysis.catalogue import views_of
 from experiments.analysis.dose import dose_of, reached_of
 from experiments.analysis.effects import effects
 from experiments.analysis.error_analysis import figures_of
 from experiments.analysis.inputs import AnalysisInput
-from experiments.analysis.notes import (
-    on_chunked,
-    on_cuts,
-    on_dropped,
-    on_filled,
-    on_halves,
-    on_judge,
-    on_late_clues,
-    on_miners,
-    on_models,
-    on_rules,
-    on_short,
-    on_unjudged,
-    on_unranked,
-)
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
 from experiments.cells import Cell
@@ -69,16 +55,16 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
             "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
             "rights": list(scheme.rights), **found,
             "notes": [*plan.notes, *([grouped.note] if grouped.note else []),
-                      *on_dropped((str(cell.change) for cell in cells), questions.values()),
-                      *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
-                      *on_halves(rows),
-                      *on_late_clues(questions.values()), *on_miners(plan.finders, cells, questions.values()),
+                      *notes.on_dropped((str(cell.change) for cell in cells), questions.values()),
+                      *notes.on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
+                      *notes.on_halves(rows), *notes.on_late_clues(questions.values()),
+                      *notes.on_miners(plan.finders, cells, questions.values()),
                       *_on_rankings(plan, by_cell, questions),
-                      *on_models(plan.models, known_models(folder.path)),
-                      *on_judge(judge, judge_used), *on_filled(settings.filled, results),
-                      *on_unjudged(result.verdict for result in results),
-                      *(on_rules(cell.rules for cell in cells if not all(one.answerable for one in by_cell[cell.id]))
-                        if "answers" in scheme.groups else ())],
+                      *notes.on_models(plan.models, known_models(folder.path)),
+                      *notes.on_judge(judge, judge_used), *notes.on_filled(settings.filled, results),
+                      *notes.on_unjudged(result.verdict for result in results),
+                      *(notes.on_rules(cell.rules for cell in cells if not all(
+                          one.answerable for one in by_cell[cell.id])) if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
 
 
@@ -89,8 +75,8 @@ def _on_rankings(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions:
     if not searched:
         return []
     asked = {str(cell.finder): plan.finders[str(cell.finder)].retriever.k for cell in searched}
-    return [*on_cuts(asked, plan.scheme.columns), *on_unranked(questions.values()),
-            *on_chunked({cell.id: by_cell[cell.id] for cell in searched},
+    return [*notes.on_cuts(asked, plan.scheme.columns), *notes.on_unranked(questions.values()),
+            *notes.on_chunked({cell.id: by_cell[cell.id] for cell in searched},
                         {cell.id: str(cell.finder) for cell in searched})]
 
 

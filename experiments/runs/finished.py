@@ -239,11 +239,8 @@ def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
 
 
 def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
-    """Return what the cells that a name fits are called, by id, in the run's order; all without a name.
-
-    Raises:
-        RunError: there is none.
-    """
+    """Return what the cells that a name fits are called, by id, in the run's order; all without a name. Raises RunError
+    where there is none."""
     known = dict(zip(labels(cells), cells, strict=True))
     found = known if name is None else fitting(known, name)
     if not found:

@@ -189,11 +189,8 @@ _KEYS = {name: COLUMNS.get(name, name) for name in Combination.__dataclass_field
 
 def combinations_of(settings: RunSettings) -> list[Combination]:
     """Return the distinct combinations that the settings name, in their order; those that are included come last.
-
-    Raises:
-        SettingsError: an entry of `exclude` or `include` names what is not there, or changes nothing, or nothing is
-            left.
-    """
+    Raises SettingsError where an entry of `exclude` or `include` names what is not there, or changes nothing, or
+    nothing is left."""
     base = _lists(settings)
     left = dict.fromkeys(_product(base))
     for less in settings.exclude:

@@ -44,7 +44,7 @@ class Budget(BaseModel):
     Attributes:
         dollars: in US dollars, for all calls that the run's journal holds, the judge's and those of earlier sessions
             included. The price of every model has to be known: `calls.prices` gives those that no table lists.
-        tokens: of prompts and replies together, counted likewise.
+        tokens: of prompts and replies together, counted likewise; by an estimate where the server does not say.
         seconds: of one session, from its start; questions under way are then given up, and their finished calls kept.
     """
 

@@ -1,8 +1,8 @@
 """Statistics of two cells over the same questions, from stored scores alone."""
+from experiments.metrics.intervals import ALPHA
 from experiments.statistics.comparison import Comparison, bootstrap, compare, interval_of, of_shares
 from experiments.statistics.paired import Clusters, Pairs, clusters, pairs_of
 from experiments.statistics.testing import (
-    ALPHA,
     POWER,
     assumed,
     holm,

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from experiments.metrics.intervals import (
+    ALPHA,
     LEVEL,
     NO_INTERVAL,
     Interval,
@@ -23,7 +24,7 @@ from experiments.metrics.metric import BY_SPLIT
 from experiments.metrics.sample import RESAMPLES, Totals, resampled, together
 from experiments.metrics.scoring import ranges_of
 from experiments.statistics.paired import Pairs
-from experiments.statistics.testing import ALPHA, holm, mcnemar, permutations, smallest_by_error, smallest_share
+from experiments.statistics.testing import holm, mcnemar, permutations, smallest_by_error, smallest_share
 
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats

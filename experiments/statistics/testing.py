@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from experiments.metrics.intervals import ALPHA
 from experiments.metrics.sample import Totals, mixed
 from experiments.metrics.scoring import is_share
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
     from experiments.statistics.paired import Pairs
 
-ALPHA = 0.05
 POWER = 0.8
 # What a plan assumes before anything is measured: the share of questions whose outcome differs between two cells, and
 # the standard deviation of the difference of their scores, which for scores of 0 and 1 is the square root of that.

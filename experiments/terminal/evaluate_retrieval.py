@@ -15,18 +15,8 @@ import typer
 from agents.search import Searcher
 from documents.errors import SettingsError
 from documents.types import Chunk
+from experiments.analysis import trec
 from experiments.analysis.pairs import difference_view
-from experiments.analysis.trec import (
-    Evaluation,
-    Ranker,
-    Rankings,
-    evaluated,
-    evaluated_alone,
-    line_name,
-    rankings_of,
-    read_run,
-    write_run,
-)
 from experiments.benchmarks.qrels import read_qrels
 from experiments.cells import Cell
 from experiments.metrics import Extent, precision_omega
@@ -40,8 +30,7 @@ from experiments.runs.finished import Finished
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
-from experiments.terminal.run import all_failed, on_failures
-from experiments.terminal.tables import print_views
+from experiments.terminal.tables import all_failed, on_failures, print_views
 from experiments.words import figure
 from retrieval.types import Progress
 
@@ -139,7 +128,7 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
         try:
             finished = Finished.of(folder)
             report = report_run(finished)
-            evaluation = evaluated(folder.path, rankings, finished.summary["notes"])
+            evaluation = trec.evaluated(folder.path, rankings, finished.summary["notes"])
             written = _write(finished, runs) if runs is not None else []
             if json:
                 print_json({"run": str(folder.path), **_plain(evaluation, found), "built": stages.seconds,
@@ -162,20 +151,20 @@ def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
     questions = [Question(query, query, (), True, gold=tuple(
         Gold(document, relevance=grade) for document, grade in judged.items() if grade > 0))
         for query, judged in read_qrels(qrels).items()]
-    evaluation = evaluated_alone(rankings_in(foreign), questions, RANKED.columns)
+    evaluation = trec.evaluated_alone(rankings_in(foreign), questions, RANKED.columns)
     if json:
         print_json(_plain(evaluation, {}))
     else:
         _show(evaluation, {}, qrels.name)
 
 
-def rankings_in(files: Sequence[Path]) -> dict[str, Rankings]:
+def rankings_in(files: Sequence[Path]) -> dict[str, trec.Rankings]:
     """Read TREC runs, by the names of their files; UserError where one cannot be read, or two have one name."""
     names = [file.name.removesuffix(".gz").removesuffix(".run").removesuffix(".trec") or file.name for file in files]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise SettingsError(f"--run: two files are called {twice}; rename one, since it names the row")
-    return {name: read_run(file) for name, file in zip(names, files, strict=True)}
+    return {name: trec.read_run(file) for name, file in zip(names, files, strict=True)}
 
 
 def _write(finished: Finished, folder: Path) -> list[Path]:
@@ -184,10 +173,10 @@ def _write(finished: Finished, folder: Path) -> list[Path]:
     for result in finished.folder.results():
         if result.cell in found:
             found[result.cell].append(result)
-    labels = [line_name(finished.labels[cell.id], cell.levels) for cell in finished.cells]
+    labels = [trec.line_name(finished.labels[cell.id], cell.levels) for cell in finished.cells]
     written = [folder / f"{name}.run" for name in _file_names(labels)]
     for file, label, own in zip(written, labels, found.values(), strict=True):
-        write_run(file, rankings_of(own, questions), label)
+        trec.write_run(file, trec.rankings_of(own, questions), label)
     return written
 
 
@@ -203,19 +192,19 @@ def _file_names(labels: Sequence[str]) -> list[str]:
     return names
 
 
-def _searched(line: Ranker, found: Found) -> Searching:
+def _searched(line: trec.Ranker, found: Found) -> Searching:
     cell = Cell.of(line.row) if line.row is not None else None
     return Searching() if cell is None else found.get((cell.finder, cell.format), Searching())
 
 
-def _plain(evaluation: Evaluation, found: Found) -> dict[str, Any]:
+def _plain(evaluation: trec.Evaluation, found: Found) -> dict[str, Any]:
     made = evaluation.as_json()
     lines = [{**plain, "searching": asdict(_searched(line, found))}
              for plain, line in zip(made["lines"], evaluation.lines, strict=True)]
     return {**made, "lines": lines}
 
 
-def _show(evaluation: Evaluation, found: Found, name: str) -> None:
+def _show(evaluation: trec.Evaluation, found: Found, name: str) -> None:
     searching = [_searched(line, found) for line in evaluation.lines]
     extra = [(title, shown) for title, shown in (
         ("chunks", [_number(one.chunks) for one in searching]),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from documents.chunkers.sections import BREAKS, outline
+from documents.chunkers.sections import BREAKS, last_break, outline
 from documents.chunkers.spans import Span, after, whole
 from documents.types import Chunk, Document, Format, digest
 from retrieval.hits import distinct
@@ -69,7 +69,7 @@ def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within
     end = min(within[1], max(within[0], span[0] - spare // 2) + size)
     start = max(within[0], end - size)
     return (start if start == within[0] else _first(text, format, start, span[0]),
-            end if end == within[1] else _last(text, format, span[1], end))
+            end if end == within[1] else max(last_break(text, (span[1] + end) // 2, end, format), span[1]))
 
 
 def free(span: Span, taken: Iterable[Span], length: int) -> Span:
@@ -89,15 +89,6 @@ def _first(text: str, format: Format, start: int, limit: int) -> int:
             if whole(text, match.end(), format) == match.end():
                 return match.end()
     return min(after(text, start, format), limit)
-
-
-def _last(text: str, format: Format, start: int, limit: int) -> int:
-    for pattern in BREAKS:
-        ends = [match.end() for match in pattern.finditer(text, (start + limit) // 2, limit)]
-        for end in reversed(ends[-3:]):
-            if whole(text, end, format) == end:
-                return end
-    return max(whole(text, limit, format), start)
 
 
 _FIRST = 4  # hits asked for a parent that is wanted; several lie in one
