@@ -68,6 +68,7 @@ def test_settings_keep_the_path_tables_the_name_of_the_file_and_its_content_is_a
 @pytest.mark.parametrize(("settings", "says"), [
     ({}, "strategy few_shot: exemplars has to be given"), ({"exemplars": 3}, "expected the path of a file, not 3"),
     ({"exemplars": "nowhere.jsonl"}, "exemplars: nowhere.jsonl: no such file"), ({"exemplars": ""}, "an empty path"),
+    ({"exemplars": "."}, "exemplars: .: not a file"),
     ({"exemplars": "a\0b"}, "no path that can be read"), ({"exemplars": "mills.jsonl", "count": 0}, "count")])
 def test_what_does_not_fit_is_one_line(settings, says, monkeypatch, tmp_path, write):
     write(MILL)
@@ -76,12 +77,6 @@ def test_what_does_not_fit_is_one_line(settings, says, monkeypatch, tmp_path, wr
         chosen("reasoning", {"kind": "few_shot", **settings})
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_a_line_that_does_not_fit_stops_the_run_with_file_line_and_field(serve, town, ragbed, write):
-    few = {"kind": "few_shot", "exemplars": write(MILL, {"question": "Why?"})}
-    ragbed.refuses("run", town.config(serve(town.reply).url, reasoning=few),
-                   says=["mills.jsonl, line 2, field answer: expected text, found nothing"])
 
 
 def test_an_example_that_tells_an_answer_is_refused_wherever_the_strategy_stands(serve, town, ragbed, write):

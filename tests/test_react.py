@@ -198,42 +198,28 @@ async def test_a_call_that_the_model_writes_out_in_its_text_counts_as_one(serve,
     assert (assistant["content"], assistant["tool_calls"][0]["id"]) == (None, result["tool_call_id"])
 
 
-@pytest.mark.parametrize("tools", ["native", "text"])
-def test_one_search_that_finds_the_same_does_not_end_it_and_two_do(tools):
+CONVERSING = [("react", {"kind": "react", "tools": "native"}), ("react", {"kind": "react", "tools": "text"}),
+              ("ircot", "ircot")]
+
+
+@pytest.mark.parametrize(("purpose", "said"), CONVERSING)
+def test_one_search_that_finds_the_same_does_not_end_it_and_two_do(purpose, said):
     turns = [reply_of(searching(query), f"Search: {query}") for query in ("sharks", "whales")]
-    scene = Scene({"": "jaws spielberg"}, {"react": turns})
-    answer = scene.play("once", chosen({"kind": "react", "tools": tools}))
+    scene = Scene({"": "jaws spielberg"}, {purpose: turns})
+    answer = scene.play("once", chosen(said))
     assert decisions(answer) == [("goes on", "iteration 1 of 4 brought 0 new passages"),
                                  ("stops", "2 iterations in a row brought nothing new")]
-    assert [call.purpose for call in scene.calls] == ["react", "react", "answer"]
+    assert [call.purpose for call in scene.calls] == [purpose, purpose, "answer"]
 
 
-@pytest.mark.parametrize("tools", ["native", "text"])
-def test_over_placed_evidence_it_goes_on_until_it_finishes_and_searches_once(tools):
+@pytest.mark.parametrize(("purpose", "said", "ends"), [
+    (*CONVERSING[0], "finish is called"), (*CONVERSING[1], "finish"), (*CONVERSING[2], "the thought holds the answer")])
+def test_over_placed_evidence_it_goes_on_until_it_finishes_and_searches_once(purpose, said, ends):
     turns = [reply_of(searching("sharks"), "Search: sharks"), reply_of(searching("whales"), "Search: whales"),
-             reply_of(FINISH, "Finish")]
-    scene = Scene({"": "jaws spielberg"}, {"react": turns})
-    answer = scene.play("once", chosen({"kind": "react", "tools": tools}), placed=True)
+             reply_of(FINISH, "So the answer is Ohio.\nFinish")]
+    scene = Scene({"": "jaws spielberg"}, {purpose: turns})
+    answer = scene.play("once", chosen(said), placed=True)
     assert scene.searched == [QUESTION]
-    assert [call.purpose for call in scene.calls] == ["react"] * 3 + ["answer"]
-    assert all(text.startswith("Everything that can be found is shown above.") for text in scene.prompts("react")[1:])
-    assert decisions(answer)[-1] == ("stops", "finish" if tools == "text" else "finish is called")
-
-
-@pytest.mark.parametrize("tools", ["native", "text"])
-@pytest.mark.parametrize("changes", [
-    {"rules": "open"}, {"rules": "reading"}, {"rules": "choice", "options": (("A", "Ohio"), ("B", "Utah"))},
-    {"separators": False}, {"answer_format": "json"}, {"framing": "none"}, {"layout": "as_published"}])
-def test_it_goes_the_same_way_under_every_rule_and_form(tools, changes):
-    first = reply_of(searching("director of Jaws"), "Search: director of Jaws")
-    scene = Scene(LIBRARY, {"react": [first, reply_of(FINISH, "Finish")]})
-    scene.play("once", chosen({"kind": "react", "tools": tools}), **changes)
-    assert scene.searched == [QUESTION, "director of Jaws"]
-    assert (scene.calls[-1].schema is not None) == (changes.get("answer_format") == "json")
-
-
-def test_closed_book_asks_once_and_searches_for_nothing():
-    scene = Scene(LIBRARY)
-    answer = scene.play("once", chosen("react"), rules="closed-book")
-    assert ([call.purpose for call in scene.calls], scene.searched) == (["answer"], [])
-    assert answer.notes == ("no_search",)
+    assert [call.purpose for call in scene.calls] == [purpose] * 3 + ["answer"]
+    assert all(text.startswith("Everything that can be found is shown above.") for text in scene.prompts(purpose)[1:])
+    assert decisions(answer)[-1] == ("stops", ends)
