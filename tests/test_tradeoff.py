@@ -3,13 +3,12 @@ from dataclasses import replace
 
 import pytest
 from sklearn.metrics import auc
+from stored import cell
 
-from experiments import Cell
 from experiments.analysis.causes import Case
 from experiments.analysis.error_analysis import tradeoff_of
 
-CELL = Cell(model="m", retrieval=None, retriever=None, reasoning="direct", rules="grounded", condition="given",
-            perturbation=None, show="question", format=None, benchmark="b", repeat=0)
+CELL = cell()
 
 
 def traded(*cases, cell=CELL, grouped=()):

@@ -3,29 +3,25 @@ import json
 from dataclasses import replace
 
 import pytest
+from stored import result as stored_result
 
 from documents import SettingsError
-from experiments import Question, Result, Step, Verdict, aggregate
+from experiments import Question, Step, Verdict, aggregate
 from experiments.analysis.catalogue import OF_BENCHMARKS, view_named, views_of
 from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.view import View
 from experiments.metrics import share_of
-from strategies import Usage
 
 FACTORS = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
            "rules": "choice", "condition": "full", "perturbation": None, "show": "question", "format": None,
            "repeat": 0}
 
 
-def result(cell, question, scores, steps=None, **fields):
+def result(cell, question, scores, steps=None):
     verdict = None if steps is None else Verdict(judge="lexical", steps=None if steps == "none" else tuple(steps))
     if verdict:
         scores = {"reasoning_score": 0.0, **scores, "unjudged": float(verdict.unjudged)}
-    return Result(**{
-        "cell": cell, "question": question, "answerable": True, "outcome": "answered", "text": "x", "refused": False,
-        "refused_as_published": False, "cited": (), "invalid_citations": (), "tagged": True, "notes": (),
-        "evidence": (), "gold_total": 0, "gold_in_view": None, "verdict": verdict, "scores": scores,
-        "usage": Usage(), "trace": (), **fields})
+    return stored_result(cell, question, scores, verdict=verdict)
 
 
 def material(cells, results, questions, columns):

@@ -1,12 +1,13 @@
 """DetectiveQA's win rate between conditions, against figures computed by hand."""
 from typing import get_args
 
-from experiments import Question, Result, Verdict, aggregate
+from stored import result as stored_result
+
+from experiments import Question, Verdict, aggregate
 from experiments.analysis.benchmark_views import _CONDITIONS, wins
 from experiments.analysis.inputs import AnalysisInput
 from experiments.metrics import share_of
 from retrieval import Condition
-from strategies import Usage
 
 
 def detective_run(conditions):
@@ -26,10 +27,8 @@ def detective_run(conditions):
 
 def result(cell, question, right, share):
     verdict = Verdict(judge="lexical", steps=None if share is None else ())
-    return Result(cell=cell, question=question, answerable=True, outcome="answered", text="x", refused=False,
-                  refused_as_published=False, cited=(), invalid_citations=(), tagged=True, notes=(), evidence=(),
-                  gold_total=0, gold_in_view=None, verdict=verdict, usage=Usage(), trace=(), scores={
-                      "accuracy": float(right), "reasoning_score": share or 0.0, "unjudged": float(verdict.unjudged)})
+    return stored_result(cell, question, verdict=verdict, scores={
+        "accuracy": float(right), "reasoning_score": share or 0.0, "unjudged": float(verdict.unjudged)})
 
 
 def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_out():
