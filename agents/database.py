@@ -176,6 +176,8 @@ class Database:
         await asyncio.shield(self._commit)
 
     def _settle(self, commit: asyncio.Future[None]) -> None:
+        if self._commit is not commit:  # it was closed meanwhile, with everything put
+            return
         self._commit = None
         try:
             self.flush()
@@ -207,6 +209,7 @@ class Database:
 
     def close(self) -> None:
         """Commit and close."""
+        self._commit = None
         try:
             self.flush()
         finally:

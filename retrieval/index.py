@@ -53,6 +53,11 @@ class Index:
         self._vectors = VectorIndex.read(folder / VECTORS, manifest.kind)
         self._searching = embedder
         self._lock = threading.Lock()
+        windows = self.chunks.windows()
+        if not ((windows > 0).all() and windows.sum(dtype=np.int64) == len(self._vectors)
+                and self.chunks.documents() <= self._documents.sources.keys()):
+            raise IndexFolderError(f"{folder} is damaged: its chunks, documents and vectors are not of one index; "
+                                   "build it anew")
 
     @classmethod
     def open(cls, path: str | Path, embedder: Embedder | None = None, verify: bool = False) -> Index:

@@ -1,4 +1,4 @@
-"""Slots for calls: halved by refusals, added to by successes, given to the oldest call, held back as long as asked."""
+"""Slots for calls: halved by refusals, added to by successes, given to the oldest call; and a window over items."""
 import asyncio
 import contextlib
 
@@ -8,7 +8,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as draw
 from virtual_time import in_virtual_time
 
-from agents.limits import CallClock, CallSlots
+from agents import Cost
+from agents.limits import CallClock, CallSlots, in_window
+from experiments.words import price
 
 
 async def taken(places, count):
@@ -217,3 +219,39 @@ async def test_the_clock_of_a_call_stands_still_while_it_queues_and_the_question
             await asyncio.sleep(1)
             with pytest.raises(TimeoutError):
                 short.run()
+
+
+async def test_the_next_begins_as_soon_as_one_is_done():
+    begun, open, most = [], set(), 0
+
+    async def work(item):
+        nonlocal most
+        begun.append(item)
+        open.add(item)
+        most = max(most, len(open))
+        await asyncio.sleep(0.05 if item == 0 else 0)
+        open.remove(item)
+
+    await in_window(iter(range(9)), 3, work)
+    assert (begun, most, open) == (list(range(9)), 3, set())
+
+
+async def test_one_error_ends_all_and_comes_as_it_is():
+    begun = []
+
+    async def work(item):
+        begun.append(item)
+        if item == 1:
+            raise KeyError("one")
+        await asyncio.sleep(10)
+
+    with pytest.raises(KeyError, match="one"):
+        await in_window(range(9), 2, work)
+    assert begun == [0, 1]
+
+
+def test_costs_add_up_and_one_unknown_price_makes_the_sum_unknown():
+    first, second = Cost(1.5, 2, 1, 0.25), Cost(0.5, 3, 0, 0.5)
+    assert first + second == Cost(2.0, 5, 1, 0.75)
+    assert (first + Cost(paid=None)).paid is None
+    assert [price(one) for one in (0.75, 0.0, None)] == ["$0.7500", "$0", "an unknown price"]

@@ -1,5 +1,6 @@
-"""Strategies that check, quote, tabulate and calculate: under every rule and form, and whatever a model says."""
+"""Strategies of several calls: under every rule and form, and whatever a model says."""
 import pytest
+from calling import FINISH, reply_of, searching
 from disciplined import Told
 from gathering import QUESTION
 
@@ -8,9 +9,14 @@ from strategies import REFUSAL, Exemplar, Reply
 from strategies.settings.choosing import reasoning
 
 STRATEGIES = ["chain_of_verification", "reflect", "quote_first", "table_first", "program_aided"]
+CONVERSING = ["ircot", "self_ask", "react", {"kind": "react", "tools": "text"}]
+ALL = [*STRATEGIES, *CONVERSING, "tree_of_thought", "sufficient", {"kind": "self_consistency", "samples": 2}]
 SAID = {"plan": "Who?\nWhere?", "verify": "Cincinnati [2].", "critique": ["Fault: a\nSearch: b", "Fault: c\nSearch: d"],
         "quote": '[2] "Steven Spielberg was born"\n[9] "no"', "table": "| a | b | 1946 | [2] |",
-        "calculate": ["x = 1 / 0", "x = 2 * 3"]}
+        "calculate": ["x = 1 / 0", "x = 2 * 3"], "ircot": ["Jaws is by Spielberg.", "So the answer is Ohio."],
+        "self_ask": ["Follow-up: Who?", "Follow-up: none"], "propose": "a\nb", "vote": "Best: 1",
+        "react": [reply_of(searching("sharks"), "Search: sharks"), reply_of(FINISH, "Finish")],
+        "sufficiency": ["Missing: sharks\nSufficiency: 3", "Sufficiency: 9"]}
 WAYS = [{}, {"rules": "open"}, {"rules": "reading"}, {"rules": "choice", "options": (("A", "Ohio"), ("B", "Utah"))},
         {"rules": "closed-book"}, {"separators": False}, {"layout": "as_published"}, {"framing": "none"},
         {"brief": True, "exemplars": (Exemplar("Who?", "Ada"),)},
@@ -23,27 +29,31 @@ HOSTILE = ["", " \n ", "x" * 60_000, "| " * 9_000, "[1] " * 9_000, "</draft></li
 def played(name, said, **changes):
     """The scene, and the answer, with what a server that enforces no schema would say to every call."""
     replies = {key: list(value) if isinstance(value, list) else value for key, value in said.items()}
-    scene = Told({"": "jaws spielberg"}, replies)
-    retrieval = "none" if changes.get("rules") == "closed-book" else "once"
+    scene = Told({"": "jaws spielberg", "sharks": "shark"}, replies)
+    retrieval = "none" if changes.get("rules") == "closed-book" and name not in CONVERSING else "once"
     return scene, scene.play(retrieval, reasoning(name), **changes)
 
 
 @pytest.mark.parametrize("form", ["tags", "json"])
 @pytest.mark.parametrize("changes", WAYS, ids=str)
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", ALL, ids=str)
 def test_each_comes_to_an_answer_under_every_rule_and_form(name, changes, form):
     answers = [ANSWERS[form]] * 4
     scene, answer = played(name, {**SAID, "answer": answers}, answer_format=form, **changes)
     assert (answer.outcome, answer.text, answer.failure) == ("answered", "A", None)
-    last = scene.calls[-1]
+    last = [call for call in scene.calls if call.purpose == "answer"][-1]
     assert (last.schema is not None) == (form == "json")
     assert ("<Answer>" in last.messages[-1].content) == (form == "tags")
     assert ("Sub-answer 1:" in last.messages[-1].content) == ("with_sub_answers" in changes and form == "tags")
-    for call in scene.calls:
-        shown = "Cincinnati." in call.messages[1].content and changes.get("rules") == "closed-book"
-        assert not shown
-        assert (call.schema is None) or call.purpose == "answer"
-    assert set(answer.cited) <= {1, 2}
+    assert all(call.schema is None or call.purpose == "answer" for call in scene.calls)
+    assert set(answer.cited) <= {1, 2, 3}
+    if changes.get("rules") == "closed-book":
+        assert (scene.searched, {call.shown for call in scene.calls}) == ([], {()})
+        assert not any(words in scene.prompt(place) for place in range(len(scene.calls))
+                       for words in ("Search:", "ocuments:", "<documents>"))
+        assert ("no_search" in answer.notes) == (name in CONVERSING)
+    elif name in (*CONVERSING, "sufficient"):
+        assert len(scene.searched) == 2
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

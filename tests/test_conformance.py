@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.conformance import PROMISES, check, check_all
-from documents import SettingsError
+from agents.conformance.child import broken_rules
 from strategies import REASONING, RETRIEVAL
 
 KNOWN = [*(("reasoning", name) for name in REASONING), *(("retrieval", name) for name in RETRIEVAL)]
@@ -214,19 +214,19 @@ def test_a_retrieval_strategy_is_checked_by_what_it_hands_back(told):
     assert told["fine"] == {}
 
 
-def test_a_strategy_that_asks_for_nothing_and_does_not_end_is_found_where_it_stands(tmp_path):
-    path = tmp_path / "stuck.py"
-    path.write_text(HEAD + "def recipe(task: Task) -> Recipe:\n    yield Search('x')\n    while True:\n        pass\n")
-    verdict, = check(f"{path}:recipe", seconds=1.0)
-    assert (verdict.name, verdict.passed) == ("ends", False)
-    assert verdict.detail.startswith("asks for nothing and does not end: stuck.py:1")
-    assert verdict.detail.endswith("in recipe")
-
-
 def test_settings_of_a_strategy_are_checked_with_it():
     verdicts = {verdict.name: verdict for verdict in check({"kind": "self_consistency", "of": "least_to_most",
                                                             "samples": 2})}
     assert all(verdict.passed for verdict in verdicts.values())
     assert verdicts["ends"].detail.startswith("made at most 16 calls and 1 searches in ")
-    with pytest.raises(SettingsError, match="unknown reasoning strategy 'drect'"):
-        check("drect")
+
+
+@pytest.mark.parametrize(("line", "told"), [
+    ("draw = random.random()", "draws by random.random; a recipe draws by task.rng() alone"),
+    ("draw = numpy.random.random(3)", "draws by random.random; a recipe draws by task.rng() alone"),
+    ("draw = random.choice", "draws by random.choice; a recipe draws by task.rng() alone"),
+    ("draw = random.Random(3).random()", None),
+    ("draw: random.Random = task.rng()", None),
+    ("draw = task.rng().random()", None)])
+def test_chance_is_what_a_recipe_draws_by_anything_but_a_seeded_generator(line, told):
+    assert [what for _, what in broken_rules(f"import random\n{line}\n")] == ([told] if told else [])

@@ -31,6 +31,19 @@ async def test_what_is_put_is_committed_when_durable_returns_and_many_share_a_co
     database.close()
 
 
+async def test_a_database_that_is_closed_before_its_next_commit_has_committed_and_is_quiet(tmp_path):
+    said = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: said.append(context["message"]))
+    database = Database(tmp_path / "d", SCHEMA)
+    database.put("INSERT INTO numbers VALUES (1)", ())
+    waiting = asyncio.create_task(database.durable())
+    await asyncio.sleep(0)
+    database.close()
+    await asyncio.sleep(0.05)
+    waiting.cancel()
+    assert (rows(tmp_path / "d"), said) == (1, [])
+
+
 async def test_a_waiter_that_is_cancelled_takes_no_other_with_it(tmp_path):
     database = Database(tmp_path / "d", SCHEMA)
     database.put("INSERT INTO numbers VALUES (1)", ())

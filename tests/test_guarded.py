@@ -6,13 +6,12 @@ import sys
 import pytest
 from gathering import Scene
 
-from documents import SettingsError
-from strategies import REASONING, chosen
+from strategies import REASONING
 from strategies.settings.choosing import reasoning
 from strategies.settings.parameters import hints_of
 
 SOURCE = '''
-from strategies.types import Decision, Draft, Gathering, Passage, Recipe, Search, Task
+from strategies.types import Decision, Draft, Gathering, Generate, Passage, Recipe, Search, Task
 
 def text(task: Task) -> Recipe:
     yield "text"
@@ -30,10 +29,18 @@ def words(task: Task) -> Recipe:
     yield Decision("votes", 5)
     return Draft("x", (), False, True, None)
 
+def mixes(task: Task) -> Recipe:
+    yield [Search("first"), Generate((), "answer")]
+    return Draft("", (), False, False, False)
+
 def idle(task: Task) -> Recipe:
     yield Search(task.question)
     while True:
         yield []
+
+def waits(task: Task) -> Recipe:
+    while True:
+        yield Decision("waits")
 
 def numbers(task: Task, query: str) -> Gathering:
     found = yield Search(query)
@@ -44,6 +51,7 @@ def asks_text(task: Task, query: str) -> Gathering:
     return ()
 '''
 SAID = {"text": "the strategy yielded 'text': something other than searches or calls",
+        "mixes": "the strategy yielded [Search(query='first', k=None), Generate(",
         "no_draft": "the strategy returned str, not a Draft",
         "gathers": "the strategy makes a draft with gathered, which only search_only does",
         "words": "the strategy makes a decision whose words are no texts"}
@@ -84,10 +92,10 @@ def test_what_a_strategy_yields_and_returns_is_checked_before_the_strategy_aroun
     assert message.startswith(f"{kind}: {SAID[function]}")
 
 
+@pytest.mark.parametrize("function", ["idle", "waits"])
 @pytest.mark.parametrize("around", ["", *AROUND])
-def test_a_strategy_that_asks_for_nothing_without_end_is_ended_inside_others_too(bad, around):
-    kind = f"{bad}:idle"
-    assert "in a row without asking for anything" in ended(within(around, kind, bad))
+def test_a_strategy_that_asks_for_nothing_without_end_is_ended_inside_others_too(bad, around, function):
+    assert "in a row without asking for anything" in ended(within(around, f"{bad}:{function}", bad))
 
 
 @pytest.mark.parametrize("around", ["", "corrective", "multi_query", "step_back", "decompose", "iterative"])
@@ -102,12 +110,6 @@ def test_so_is_a_retrieval_strategy(bad, around, function, said):
 
 def test_every_strategy_that_takes_another_is_tested_here():
     assert sorted(AROUND) == sorted(name for name, function in REASONING.items() if "of" in hints_of(function))
-
-
-def test_search_only_is_no_part_of_another_strategy_however_it_is_named():
-    for said in ("search_only", {"kind": "search_only"}):
-        with pytest.raises(SettingsError, match="search_only asks for no answer"):
-            chosen("reasoning", {"kind": "self_consistency", "of": said})
 
 
 def test_a_run_goes_on_after_it(bad, town, serve, ragbed):

@@ -4,6 +4,8 @@ import json
 import os
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet as parquet_file
 import pytest
 from embedders import Lengths
 
@@ -15,6 +17,7 @@ from retrieval.building.plan import plan_files
 from retrieval.storage import files, parquet
 from retrieval.storage.cache import kept_bytes
 from retrieval.storage.files import unchanged_sha256
+from retrieval.storage.manifest import read_manifest, write_manifest
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 SETTINGS = IndexSettings(titled=False)
@@ -159,3 +162,26 @@ def test_what_changed_a_moment_ago_is_not_remembered(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"one")
     assert unchanged_sha256(tmp_path / "file") == hashlib.sha256(b"one").hexdigest()
     assert not (tmp_path / "cache" / "hashes").exists()
+
+
+@pytest.mark.parametrize(("name", "column", "value", "says"), [
+    ("chunks.parquet", "document", "0" * 32, "not of one index"), ("chunks.parquet", "windows", 0, "not of one index"),
+    ("chunks.parquet", "windows", -1, "not of one index"), ("chunks.parquet", "windows", 2**31 - 1, "not of one index"),
+    ("documents.parquet", "id", "0" * 32, "not of one index"),
+    ("documents.parquet", "metadata", "{", "cannot be read"),
+    ("documents.parquet", "metadata", "[" * 100_000, "cannot be read")])
+def test_tables_that_do_not_fit_each_other_are_one_line(tmp_path, pages, name, column, value, says):
+    index = tmp_path / "index"
+    build_index([pages], index, embedder=Lengths())
+    table = parquet_file.read_table(index / name)
+    rows = [{**row, column: value} for row in table.to_pylist()]
+    parquet_file.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), index / name)
+    manifest = read_manifest(index)
+    (index / "manifest.json").unlink()
+    write_manifest(manifest, index)
+
+    def read():
+        return list(Index.open(index, Lengths()).metadata())
+
+    with pytest.raises(IndexFolderError, match=says):
+        read()

@@ -58,21 +58,6 @@ def test_it_searches_by_whatever_retrieval_is_chosen():
     assert [call.purpose for call in scene.calls] == ["ircot", "ircot", "answer"]
 
 
-@pytest.mark.parametrize("changes", [
-    {"rules": "open"}, {"rules": "reading"}, {"rules": "choice", "options": (("A", "Ohio"), ("B", "Utah"))},
-    {"separators": False}, {"answer_format": "json"}, {"framing": "none"}, {"layout": "as_published"}])
-def test_it_goes_the_same_way_under_every_rule_and_form(changes):
-    scene, _ = played(*THOUGHTS, **changes)
-    assert scene.searched == list(LIBRARY)
-    assert (scene.calls[-1].schema is not None) == (changes.get("answer_format") == "json")
-
-
-def test_closed_book_asks_once_and_searches_for_nothing():
-    scene, answer = played(rules="closed-book")
-    assert ([call.purpose for call in scene.calls], scene.searched) == (["answer"], [])
-    assert answer.notes == ("no_search",)
-
-
 @pytest.mark.parametrize(("text", "query"), [
     ("Ada wrote it. More words.", "Ada wrote it. More words."), ("Step 1: Ada wrote it [1][2].", "Ada wrote it."),
     ("\n- **Thought:** Ada wrote it.\nStep 2: no.", "Ada wrote it."), ("1. Ada wrote it.", "Ada wrote it."),

@@ -1,9 +1,6 @@
 """The journal: what makes two calls the same, what its modes give back, and that it outlives the process."""
 import asyncio
 import json
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -127,31 +124,6 @@ async def test_equal_calls_at_the_same_moment_are_one(serve, tmp_path):
     database.close()
     assert [one.outcome.text for one in outcomes] == ["Norway"] * 5
     assert sorted(one.attempts for one in outcomes) == [0, 0, 0, 0, 1]
-
-
-KILLED = """
-import asyncio, os, signal, sys, time
-sys.path.insert(0, sys.argv[1])
-import test_journal as t
-
-async def main():
-    database = t.Database(t.Path(sys.argv[2]), t.SCHEMA)
-    async with t.open_model(sys.argv[3] + "#m", t.SETTINGS) as client:
-        await t.Model(client, t.Journal(database), 64).ask(t.ASK, time.monotonic() + 60)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.slow
-async def test_what_was_handed_on_survives_a_kill(serve, tmp_path):
-    server = serve(["Norway"])
-    arguments = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path / "j"), server.url]
-    done = await asyncio.to_thread(subprocess.run, arguments, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert (await ask(tmp_path / "j", server.url, ASK, mode="replay"))[0].outcome.text == "Norway"
-    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("text", ["nul\x00byte", "half \ud83d surrogate", "한국어 😀", "\x1b[31m", "x" * 2_000_000])

@@ -46,6 +46,9 @@ def test_samples_of_it_keep_their_effort():
     assert answer.figures == {"agreement": 1.0}
 
 
-def test_an_effort_that_no_server_knows_is_refused():
-    with pytest.raises(SettingsError, match="strategy native: effort: Input should be 'none', 'minimal', 'low'"):
-        chosen("reasoning", {"kind": "native", "effort": "hihg"})
+@pytest.mark.parametrize(("settings", "says"), [
+    ({"effort": "hihg"}, "strategy native: effort: Input should be 'none', 'minimal', 'low'"),
+    ({"max_tokens": 10**30}, "max_tokens: Input should be less than or equal to 1000000")])
+def test_an_effort_that_no_server_knows_and_tokens_beyond_reason_are_refused(settings, says):
+    with pytest.raises(SettingsError, match=says):
+        chosen("reasoning", {"kind": "native", **settings})

@@ -80,12 +80,6 @@ def test_hostile_lines_are_never_run_and_end_no_marks():
     assert answer.figures == {"worked_out": 0.0}
 
 
-def test_closed_book_calculates_without_documents():
-    scene, answer = played([SECOND], "<Answer>25%</Answer>", {"rules": "closed-book"})
-    assert [call.shown for call in scene.calls] == [(), ()]
-    assert answer.outcome == "answered"
-
-
 def test_the_question_is_in_every_prompt():
     scene, _ = played([FIRST, SECOND])
     assert all(QUESTION in scene.prompt(place) for place in range(3))

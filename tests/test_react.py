@@ -218,22 +218,3 @@ def test_over_placed_evidence_it_goes_on_until_it_finishes_and_searches_once(too
     assert [call.purpose for call in scene.calls] == ["react"] * 3 + ["answer"]
     assert all(text.startswith("Everything that can be found is shown above.") for text in scene.prompts("react")[1:])
     assert decisions(answer)[-1] == ("stops", "finish" if tools == "text" else "finish is called")
-
-
-@pytest.mark.parametrize("tools", ["native", "text"])
-@pytest.mark.parametrize("changes", [
-    {"rules": "open"}, {"rules": "reading"}, {"rules": "choice", "options": (("A", "Ohio"), ("B", "Utah"))},
-    {"separators": False}, {"answer_format": "json"}, {"framing": "none"}, {"layout": "as_published"}])
-def test_it_goes_the_same_way_under_every_rule_and_form(tools, changes):
-    first = reply_of(searching("director of Jaws"), "Search: director of Jaws")
-    scene = Scene(LIBRARY, {"react": [first, reply_of(FINISH, "Finish")]})
-    scene.play("once", chosen({"kind": "react", "tools": tools}), **changes)
-    assert scene.searched == [QUESTION, "director of Jaws"]
-    assert (scene.calls[-1].schema is not None) == (changes.get("answer_format") == "json")
-
-
-def test_closed_book_asks_once_and_searches_for_nothing():
-    scene = Scene(LIBRARY)
-    answer = scene.play("once", chosen("react"), rules="closed-book")
-    assert ([call.purpose for call in scene.calls], scene.searched) == (["answer"], [])
-    assert answer.notes == ("no_search",)

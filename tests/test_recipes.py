@@ -20,7 +20,6 @@ from strategies import (
     template,
 )
 from strategies.parts.reading import listed
-from strategies.settings.choosing import reasoning, retrieval
 
 EVIDENCE = tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in
                  ((1, "Paris is in France."), (3, "Rome is in Italy.")))
@@ -133,22 +132,17 @@ def test_the_prompts_of_all_strategies_begin_with_the_same_bytes_up_to_the_end_o
     assert len(openings) == 1
 
 
-def test_the_published_layout_puts_the_documents_last():
-    actions, _ = play("direct", ["x"], layout="as_published")
-    first = actions[1].messages[1].content
-    assert first.startswith("Rules:")
-    assert first.endswith("Rome is in Italy.\n\n</documents>")
-
-
-def test_the_published_layout_names_no_place_of_the_documents_and_solves_after_them():
+def test_the_published_layout_puts_the_documents_last_names_no_place_of_them_and_solves_after_them():
+    direct = first_prompt(layout="as_published")
+    assert direct.startswith("Rules:")
+    assert direct.endswith("Rome is in Italy.\n\n</documents>")
     first = play("least_to_most", ["What is Paris?", "a", "b"], layout="as_published")[0][2].messages[1]
     assert first.content.endswith("Rome is in Italy.\n\n</documents>\n\n" + fill(
         "least_to_most_solve", sub_question="What is Paris?"))
     assert first.parts[1] == play("direct", ["x"], layout="as_published")[0][1].messages[1].parts[1]
     for rules in ("grounded", "open", "reading", "choice"):
         for separators in (True, False):
-            content = play("direct", ["x"], rules=rules, separators=separators)[0][1].messages[1].content
-            assert "above" not in content
+            assert "above" not in first_prompt(rules=rules, separators=separators)
 
 
 def test_without_separators_no_number_and_no_citation_rule_is_shown():
@@ -233,10 +227,3 @@ def test_fields_of_a_task_are_shown_as_they_are():
                                        sub_questions=(field,), options=(("A", field),))[0][1:]
                     for message in action.messages)
     assert shown.count("{refusal}") == shown.count(field) > 40
-
-
-def test_an_unknown_strategy_lists_the_known_ones():
-    with pytest.raises(Exception, match="unknown reasoning strategy 'drect'; there are: direct, chain_of_thought"):
-        reasoning("drect")
-    with pytest.raises(Exception, match="there are: none, once"):
-        retrieval("twice")

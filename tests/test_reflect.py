@@ -80,13 +80,6 @@ def test_the_draft_may_be_another_strategys_and_keeps_its_notes():
     assert answer.tagged is True
 
 
-def test_closed_book_searches_for_nothing_and_shows_nothing():
-    scene, _ = played(["Fault: a\nSearch: b", "none"], ["x", "<Answer>y</Answer>"], {"rules": "closed-book"}, "none")
-    assert scene.searched == []
-    assert [call.shown for call in scene.calls] == [()] * 4
-    assert not any("Search:" in scene.prompt(place) or "ocuments:" in scene.prompt(place) for place in range(4))
-
-
 @pytest.mark.parametrize(("text", "critique"), [
     ("NO FAULTS", Critique()), ("No faults.", Critique()), ("There are no faults in the draft.", Critique()),
     ("None", Critique()), ("", Critique()), ("Nothing to mend.", Critique()), ("**NO FAULTS**", Critique()),

@@ -82,12 +82,6 @@ def test_the_way_that_the_question_is_given_may_be_any_retrieval():
     assert answer.outcome == "answered"
 
 
-def test_a_dropped_chunk_cannot_be_cited():
-    scene = Scene({QUESTION: "a b"}, {"grade": ["Grade: 0", "Grade: 3"], "answer": "<Answer>Ohio [1] [2]</Answer>"})
-    answer = scene.play({"kind": "corrective", "least": 1})
-    assert (answer.cited, answer.invalid_citations) == ((2,), (1,))
-
-
 PURPOSES = ("queries", "passage", "step_back", "decompose", "rewrite", "draft", "classify", "grade")
 
 

@@ -1,13 +1,15 @@
 """The scripted model, with which a strategy is tested without a server."""
 import pytest
 
-from agents import Limits, Scripted, drive
+from agents import DecisionStep, Limits, Scripted, drive
 from agents.scripted import answering, calling, instance, never_content
 from documents import Chunk, ScriptEnded
 from strategies import (
     REASONING,
     REFUSAL,
     RETRIEVAL,
+    Decision,
+    Draft,
     Failure,
     Generate,
     Message,
@@ -117,3 +119,26 @@ def test_what_a_search_asks_for_bounds_what_it_finds():
         return (yield from answer(task, "direct", evidence, thinks=False))
 
     assert len(Scripted(["Ohio"], ["One.", "Two."]).play(asks_for_one).evidence) == 1
+
+
+def test_as_many_decisions_as_one_likes_may_stand_between_steps_up_to_that():
+    def decides(task: Task) -> Recipe:
+        for _ in range(3):
+            for number in range(199):
+                yield Decision(f"number {number}")
+            yield Search("next")
+        return Draft("Norway", (), False, True, None)
+
+    answer = Scripted([]).play(decides, retrieval="none")
+    assert answer.outcome == "answered"
+    assert sum(isinstance(step, DecisionStep) for step in answer.trace) == 597
+
+
+def test_a_decision_is_one_short_line():
+    def talks(task: Task) -> Recipe:
+        yield Decision("searches\nagain " * 50, "why " * 10_000)
+        return Draft("Norway", (), False, True, None)
+
+    (step,) = Scripted([]).play(talks, retrieval="none").trace
+    assert (len(step.what), len(step.why), step.what[:16]) == (80, 300, "searches again s")
+    assert (step.what[-1], step.why[-1], "\n" in step.what) == ("…", "…", False)

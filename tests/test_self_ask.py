@@ -2,7 +2,6 @@
 import pytest
 from gathering import QUESTION, Scene, decisions
 
-from strategies import Exemplar
 from strategies.reasoning.self_ask import follow_up
 from strategies.settings.choosing import reasoning as chosen
 
@@ -30,20 +29,12 @@ def test_what_each_follow_up_finds_reaches_the_prompt_of_the_next_and_of_the_ans
     assert "<Answer>" in last.messages[-1].content
     assert "<Answer>" not in "".join(m.content for call in (first, second, third) for m in call.messages)
     assert (answer.outcome, answer.cited, answer.invalid_citations) == ("answered", (1,), ())
-
-
-def test_every_prompt_begins_with_the_whole_prompt_before_it():
-    scene, _ = asked(*TURNS)
-    for one, other in zip(scene.calls, scene.calls[1:], strict=False):
-        assert other.messages[:len(one.messages)] == one.messages
-    assert [m.role for m in scene.calls[-1].messages] == ["system", *["user", "assistant"] * 3, "user"]
-
-
-def test_it_says_why_it_goes_on_and_why_it_stops():
-    _, answer = asked(*TURNS)
     assert decisions(answer) == [("goes on", "iteration 1 of 4 brought 1 new passage"),
                                  ("goes on", "iteration 2 of 4 brought 1 new passage"),
                                  ("stops", "no follow-up question is left")]
+    for one, other in zip(scene.calls, scene.calls[1:], strict=False):
+        assert other.messages[:len(one.messages)] == one.messages
+    assert [m.role for m in last.messages] == ["system", *["user", "assistant"] * 3, "user"]
 
 
 def test_iterations_bound_the_follow_ups_and_what_the_last_one_found_is_shown_with_the_call_for_the_answer():
@@ -90,24 +81,6 @@ def test_a_question_that_was_asked_before_is_not_searched_again_and_ends_it():
     assert scene.prompts("answer")[0].startswith("This was asked before; what was found for it is shown above.\n\nNow")
     assert scene.searched == [QUESTION, "Who directed Jaws?"]
     assert [call.purpose for call in scene.calls] == ["self_ask", "self_ask", "answer"]
-
-
-def test_closed_book_asks_once_and_searches_for_nothing():
-    scene, answer = asked(rules="closed-book")
-    assert [call.purpose for call in scene.calls] == ["answer"]
-    assert scene.searched == []
-    assert answer.notes == ("no_search",)
-
-
-@pytest.mark.parametrize("changes", [
-    {"rules": "open"}, {"rules": "reading"}, {"rules": "choice", "options": (("A", "Ohio"), ("B", "Utah"))},
-    {"separators": False}, {"answer_format": "json"}, {"framing": "none"}, {"layout": "as_published"},
-    {"exemplars": (Exemplar("Who?", "Ada", reasoning="Known."),)}, {"sub_questions": ("Who?",)}])
-def test_it_goes_the_same_way_under_every_rule_and_form(changes):
-    scene, _ = asked(*TURNS, **changes)
-    assert scene.searched == [QUESTION, "Who directed Jaws?", "Where was Steven Spielberg born?"]
-    assert all("Text of ohio." in call.messages[5].content for call in scene.calls[2:])
-    assert (scene.calls[-1].schema is not None) == (changes.get("answer_format") == "json")
 
 
 @pytest.mark.parametrize(("text", "query"), [

@@ -8,6 +8,7 @@ import pytest
 from streamed import DONE, USAGE, Told, delta, ending, event, streamed
 
 from agents import CallLimits, ModelSettings, open_model
+from agents.refusals import IN_ONE, Way, Ways
 from documents import CallError, CallTimeout, CallTooLong
 from strategies import Generate, Message
 
@@ -144,21 +145,6 @@ async def test_a_server_that_sends_one_reply_anyway_is_taken_as_it_is(serve):
     assert (done.reply.text, done.reply.usage.prompt_tokens, done.attempts, told.all) == ("Paris", 700, 1, [])
 
 
-async def test_a_server_that_refuses_to_count_or_to_stream_is_asked_in_another_way_and_remembered(serve):
-    def script(body):
-        if "stream_options" in body:
-            return {"status": 422, "body": b'{"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}'}
-        if "stream" in body:
-            return {"status": 400, "error": {"message": "Your organization must be verified to stream this model."}}
-        return "Paris"
-
-    server = serve(script)
-    async with open_model(f"{server.url}#m", ModelSettings()) as model:
-        done = await model.complete(ASK, max_tokens=9, tell=Told())
-        assert (done.reply.text, done.reply.usage.prompt_tokens, done.attempts) == ("Paris", 700, 3)
-        assert (await model.complete(ASK, max_tokens=9, tell=Told())).attempts == 1
-
-
 async def test_tokens_that_a_stream_leaves_out_are_counted_from_the_next_reply_on_where_they_can_be(serve):
     def script(body):
         return {"pieces": [delta(content="Paris"), *ending(usage=None)]} if body.get("stream") else "Paris"
@@ -202,3 +188,43 @@ async def test_who_stops_listening_ends_the_connection(serve):
         assert pool.connections == []
         assert (await model.complete(ASK, max_tokens=9, tell=Told())).reply.text == "Paris"
     hold.set()
+
+
+STREAM = {"status": 400, "error": {"message": "Your organization must be verified to stream this model."}}
+OPTIONS = {"status": 422, "body": b'{"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}'}
+
+
+@pytest.mark.parametrize(("refused", "sent"), [(("stream", "stream_options"), 10), (("stream_options", "stream"), 15)])
+async def test_every_call_that_is_under_way_when_a_stream_is_refused_is_asked_again(serve, refused, sent):
+    def script(body):
+        for name in refused:
+            if name in body:
+                return {"delay": 0.05, **(STREAM if name == "stream" else OPTIONS)}
+        return "Paris"
+
+    server = serve(script)
+    async with open_model(f"{server.url}#m", ModelSettings()) as model:
+        done = await asyncio.gather(*(model.complete(ASK, max_tokens=9, tell=Told()) for _ in range(5)))
+        assert [one.reply.text for one in done] == ["Paris"] * 5
+        assert len(server.requests) == sent
+        assert (await model.complete(ASK, max_tokens=9, tell=Told())).attempts == 1
+
+
+def test_a_server_that_refuses_only_to_count_goes_on_in_pieces_for_every_call():
+    ways = Ways()
+    asked = [ways.next() for _ in range(3)]
+    assert asked == [Way(pieces=True, counted=True)] * 3
+    assert [ways.refuses(way, 422, OPTIONS["body"]) for way in asked] == [True] * 3
+    assert ways.next() == Way(pieces=True)
+
+
+def test_a_refusal_of_a_call_that_asked_for_no_pieces_is_of_the_call():
+    assert not Ways().refuses(IN_ONE, 400, json.dumps(STREAM).encode())
+
+
+def test_several_uncounted_streams_at_once_are_followed_by_a_counted_reply():
+    ways = Ways()
+    asked = [ways.next() for _ in range(3)]
+    for way in asked:
+        ways.came_uncounted(way)
+    assert ways.next() == IN_ONE

@@ -4,7 +4,7 @@ from growth import grows_linearly
 
 from agents import Scripted
 from experiments.benchmarks.fields import chained, with_references
-from strategies import CRESTS, REFUSAL
+from strategies import REFUSAL
 from strategies.answering import read_sub_answers
 
 
@@ -45,13 +45,6 @@ LINES = "Sub-answer 1: Ada [1]\n**Sub-answer 2:** Paris [7]\n"
 def test_the_final_answer_is_read_without_the_sub_answers(reply, outcome, text, cited):
     answer = answered(reply)
     assert (answer.outcome, answer.text, answer.cited, answer.invalid_citations) == (outcome, text, cited, ())
-
-
-@pytest.mark.parametrize("name", CRESTS)
-def test_every_strategy_reads_it_so(name):
-    replies = ["Who?", "Ada"] if name == "least_to_most" else []
-    answer = answered(*replies, f"{LINES}<Answer>France</Answer>", name=name)
-    assert (answer.outcome, answer.text) == ("answered", "France")
 
 
 @pytest.mark.parametrize(("asked", "answers", "expected", "tag"), [

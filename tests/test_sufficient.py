@@ -109,14 +109,6 @@ def test_the_strategy_inside_really_searches_for_all_but_what_was_gathered():
     assert told.rounds[:2] == [[QUESTION], ["Who directed Jaws?"]]
 
 
-@pytest.mark.parametrize("changes", [{"separators": False}, {"answer_format": "json"}, {"layout": "as_published"},
-                                     {"framing": "none"}])
-def test_it_works_however_documents_and_answers_are_shown(changes):
-    told = scene(SHORT, ENOUGH)
-    assert told.play("once", ONCE, **changes).figures == {"sufficiency": 0.9}
-    assert "born on December 18" in told.prompt(2)
-
-
 @pytest.mark.parametrize(("text", "share"), [
     ("7", 0.7), (" **8/10** good", 0.8), ("3 of 4", 0.75), ("70%", 0.7), ("0.7", 0.7), ("1.0", 1.0), ("7.5", 0.75),
     ("10", 1.0), ("0", 0.0), ("1", 0.1), ("11", None), ("7/0", None), ("150%", None), ("20230503", None), ("-", None),

@@ -65,7 +65,7 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
 
     Cells are compared question by question.
     """
-    from experiments.terminal.comparing import show_comparisons
+    from experiments.terminal.analyses import show_comparisons
 
     show_comparisons((first, second), metric or [], cell or [], baseline, fail_if or [], shared=shared, flips=flips,
                      steps=steps, junit=junit, json=json)

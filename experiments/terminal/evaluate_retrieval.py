@@ -30,8 +30,7 @@ from experiments.runs.finished import Finished
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
-from experiments.terminal.run import all_failed, on_failures
-from experiments.terminal.tables import print_views
+from experiments.terminal.tables import all_failed, on_failures, print_views
 from experiments.words import figure
 from retrieval.types import Progress
 

@@ -20,34 +20,7 @@ from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import NOTHING, RunView
-from experiments.terminal.tables import on_published, print_views, run_table
-
-_SHOWN = 300  # characters of a message
-_NO_REPLY = ("error", "timeout", "budget", "too_long")
-
-
-def on_failures(folder: RunFolder, retry: str) -> list[str]:
-    """Return a line for each kind of failure, with the first message of it, and how to ask again.
-
-    Args:
-        retry: what asks again, for the start of a sentence.
-    """
-    counts: dict[str, int] = {}
-    messages: dict[str, str] = {}
-    again = False
-    for kind, message, outcome in folder.failures():
-        counts[kind] = counts.get(kind, 0) + 1
-        line = " ".join(message.split())
-        messages.setdefault(kind, line if len(line) <= _SHOWN else line[:_SHOWN - 3] + "...")
-        again = again or outcome in ("error", "timeout")
-    lines = [f"{count} failed with {kind}, the first: {messages[kind]}" for kind, count in counts.items()]
-    return [*lines, f"{retry} asks them again"] if again else lines
-
-
-def all_failed(folder: RunFolder) -> bool:
-    """Return whether every question ended without any reply."""
-    return all(sum(cell["outcomes"][outcome] for outcome in _NO_REPLY) == cell["n"]
-               for cell in folder.summary()["cells"])
+from experiments.terminal.tables import all_failed, on_failures, on_published, print_views, run_table
 
 
 def on_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:

@@ -9,9 +9,13 @@ from experiments.analysis.published import published
 from experiments.analysis.view import View, text_of
 from experiments.cells import PART, shortened, telling
 from experiments.metrics import METRICS, family_of, measured_in, shown_name
+from experiments.runs.store import RunFolder
 from experiments.statistics import ALPHA
 from experiments.terminal.display import console, print_table, say
 from experiments.words import figure, price
+
+_MESSAGE = 300  # characters of one
+_NO_REPLY = ("error", "timeout", "budget", "too_long")
 
 
 def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -43,6 +47,30 @@ def on_published(names: Sequence[str]) -> list[str]:
         by_paper.setdefault(table.paper, []).append(table.table)
     return [f"The report has the paper's own figures beside these, marked as published: {paper}, {', '.join(tables)}."
             for paper, tables in by_paper.items()]
+
+
+def on_failures(folder: RunFolder, retry: str) -> list[str]:
+    """Return a line for each kind of failure, with the first message of it, and how to ask again.
+
+    Args:
+        retry: what asks again, for the start of a sentence.
+    """
+    counts: dict[str, int] = {}
+    messages: dict[str, str] = {}
+    again = False
+    for kind, message, outcome in folder.failures():
+        counts[kind] = counts.get(kind, 0) + 1
+        line = " ".join(message.split())
+        messages.setdefault(kind, line if len(line) <= _MESSAGE else line[:_MESSAGE - 3] + "...")
+        again = again or outcome in ("error", "timeout")
+    lines = [f"{count} failed with {kind}, the first: {messages[kind]}" for kind, count in counts.items()]
+    return [*lines, f"{retry} asks them again"] if again else lines
+
+
+def all_failed(folder: RunFolder) -> bool:
+    """Return whether every question ended without any reply."""
+    return all(sum(cell["outcomes"][outcome] for outcome in _NO_REPLY) == cell["n"]
+               for cell in folder.summary()["cells"])
 
 
 def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:

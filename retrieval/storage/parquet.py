@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from documents.errors import IndexFolderError
+from documents.json import loads
 from documents.types import Chunk, Document, Page
 from retrieval.types import FieldValue
 
 T = TypeVar("T")
 
-_CHUNK_GROUPS = 128
-_DOCUMENT_GROUPS = 4
+_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4
 """Groups of rows that are kept after they were read."""
 
 
@@ -52,7 +52,7 @@ class _Groups(Generic[T]):
 
         with _damage_named(path):
             self._file: Any = pq.ParquetFile(path)
-        self._path = path
+        self.path = path
         self._make = make
         self._lock = threading.Lock()
         self._group = lru_cache(kept)(self._decoded)
@@ -68,12 +68,12 @@ class _Groups(Generic[T]):
         place = row - (self._ends[group - 1] if group else 0)
         made = self._made(group)
         if place not in made:
-            with _damage_named(self._path):
+            with _damage_named(self.path):
                 made[place] = self._make({name: column[place] for name, column in self._group(group).items()})
         return made[place]
 
     def __iter__(self) -> Iterator[T]:
-        with _damage_named(self._path):
+        with _damage_named(self.path):
             yield from map(self._make, self.columns())
 
     def columns(self, *names: str) -> Iterator[dict[str, Any]]:
@@ -85,12 +85,12 @@ class _Groups(Generic[T]):
 
     def column(self, name: str) -> Any:
         """Return one column of all rows, as Arrow's array."""
-        with self._lock, _damage_named(self._path):
+        with self._lock, _damage_named(self.path):
             return self._file.read(columns=[name])[name]
 
     def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
         """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
-        with self._lock, _damage_named(self._path):
+        with self._lock, _damage_named(self.path):
             table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
             return {name: table[name].to_pylist() for name in names or table.column_names}
 
@@ -120,8 +120,11 @@ class ChunkTable(Sequence[Chunk]):
 
     def windows(self) -> NDArray[np.int32]:
         """Return the number of vectors of each chunk, shape (chunks,)."""
-        counts: NDArray[np.int32] = self._groups.column("windows").to_numpy()
-        return counts
+        return np.asarray(self._groups.column("windows"))
+
+    def documents(self) -> set[str]:
+        """Return the ids of the documents that chunks are of."""
+        return set(self._groups.column("document").unique().to_pylist())
 
     def fields(self) -> Iterator[tuple[str, str, int | None]]:
         """Document, format and first page of each chunk, without reading the others' columns."""
@@ -181,7 +184,8 @@ class DocumentTable:
     @cached_property
     def metadata(self) -> dict[str, dict[str, FieldValue]]:
         """The metadata of each document id."""
-        return {key: json.loads(text) for key, text in self._by_id("metadata").items() if text}
+        with _damage_named(self._groups.path):
+            return {key: loads(text) for key, text in self._by_id("metadata").items() if text}
 
     def _by_id(self, column: str) -> dict[str, str]:
         return {row["id"]: row[column] for row in self._groups.columns("id", column)}
