@@ -21,20 +21,14 @@ def cause(**changes):
     return cause_of(Case(**{**CASE, **changes})).name
 
 
-def test_what_is_right():
-    assert cause(score=1.0) == "right"
-    assert cause(score=1.0, found=1) == "right"
-    assert cause(score=1.0, gold=None, found=0, cited_gold=False) == "right"
-    assert cause(score=1.0, answerable=False, outcome="refused", refused=True, found=0, cited_gold=False) == "right"
-    assert cause(score=1.0, closed_book=True, found=0, cites=False) == "right"
-    assert cause(score=1.0, cites=False, cited_gold=False) == "right"
-
-
-def test_what_is_right_for_a_wrong_reason():
+def test_what_is_right_and_what_is_for_a_wrong_reason():
+    for seen in ({}, {"found": 1}, {"gold": None, "found": 0, "cited_gold": False},
+                 {"answerable": False, "outcome": "refused", "refused": True, "found": 0, "cited_gold": False},
+                 {"closed_book": True, "found": 0, "cites": False}, {"cites": False, "cited_gold": False}):
+        assert cause(score=1.0, **seen) == "right"
     assert cause(score=1.0, cited_gold=False) == "citation_only"
-    assert cause(score=1.0, found=0, cited_gold=False, known=True) == "memory"
-    assert cause(score=1.0, found=0, cited_gold=False, known=False) == "unsupported"
-    assert cause(score=1.0, found=0, cited_gold=False, known=None) == "unsupported"
+    for known, name in ((True, "memory"), (False, "unsupported"), (None, "unsupported")):
+        assert cause(score=1.0, found=0, cited_gold=False, known=known) == name
 
 
 @pytest.mark.parametrize("outcome", ["too_long", "budget", "timeout", "error"])
