@@ -36,7 +36,7 @@ def fitting(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
             made = make(record)
         except BenchmarkError as error:
             if skipped is None:
-                raise
+                raise BenchmarkError(f"{error}; with skip_bad records that do not fit are left out") from error
             skipped.append(str(error))
         else:
             yield made

@@ -47,13 +47,6 @@ def test_what_a_check_finds_reaches_its_own_prompt_and_the_last_one_but_no_other
     assert (answer.cited, answer.invalid_citations) == ((2,), ())
 
 
-def test_the_checks_go_out_together():
-    scene, answer = played()
-    verified = [place for place, step in enumerate(answer.trace) if getattr(step, "purpose", "") == "verify"]
-    assert verified == [3, 4]
-    assert scene.rounds == [[QUESTION]]
-
-
 def test_without_a_question_that_can_be_read_the_draft_stands():
     for plan in ("", QUESTION, "Questions:"):
         scene, answer = played(replies={"plan": plan})

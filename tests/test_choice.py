@@ -79,30 +79,16 @@ def test_lower_case_reads_where_it_is_no_word(form):
     ("Correct: B", "B"), ("**Correct answer**: B", "B"), ("Since A is wrong and C is wrong, B", "B"),
     ("With A and C ruled out, B.", "B"), ("The answer is not A, but B.", "B"), ("Not A. B", "B"),
     ("It is not (A) but rather (B), since it is warm.", "B"), ("Not A. Not C. B", "B"), ("Answer: A France", "A"),
-    ("The answer is A because of this", "A"), ("B\n\nOption A is wrong, and option C too.", "B")])
-def test_other_forms(text, label):
-    assert read_choice(text, PLACES) == label
-
-
-@pytest.mark.parametrize(("text", "label"), [
+    ("The answer is A because of this", "A"), ("B\n\nOption A is wrong, and option C too.", "B"),
+    # what is denied beside the answer
     ("정답은 B가 아니라 A입니다", "A"), ("B번이 아니라, (A)이다.", "A"), ("不是B，而是A。", "A"),
     ("答案不是B，是A", "A"), ("不选A，选B", "B"), ("选B，不选A", "B"), ("应该选B而不是A", "B"), ("没错，选B", "B"),
     ("B非常合适，选B", "B"),
     ("排除A，选B", "B"), ("A: no. B: yes", "B"), ("A: No\nB: Yes\nC: No\nD: No", "B"), ("A: wrong; (B): right.", "B"),
     ("A - no\nB - yes", "B"), ("A. True story, so to say.", "A"), ("It is Italy, the others are wrong.", "B"),
     ("(B) (B)", "B")])
-def test_what_is_denied_beside_the_answer_is_not_the_answer(text, label):
+def test_other_forms(text, label):
     assert read_choice(text, PLACES) == label
-
-
-@pytest.mark.parametrize("text", [
-    "不选B", "我不选 B", "不应该选(B)", "不能选B。", "不是B", "答案不是B", "B不对", "B是错的", "B项并不正确",
-    "选项B被排除",
-    "답은 B가 아니다", "정답은 B가 아닙니다.", "보기 B는 아니다", "B는 틀렸다", "정답은 B번이 아님", "A: no. B: no",
-    "A: yes. B: yes", "B: no", "(A) (B)", "(A)(B)", "Answer: A B", "Italy is wrong", "Italy is the wrong answer",
-    "Italy is ruled out.", "The wrong answer is Italy", "Italy는 오답이다"])
-def test_what_is_denied_or_stands_beside_another_is_no_choice(text):
-    assert read_choice(text, PLACES) is None
 
 
 def test_yes_and_no_as_options_are_not_said_of_the_labels():
@@ -119,7 +105,13 @@ def test_yes_and_no_as_options_are_not_said_of_the_labels():
     "Answer: B. France", "Answer: A Italy", "A. Italy", "The answer is A Italy.", "Option A Italy", "option A or B",
     "Incorrect: B", "Not correct: B", "Not A. B, C", "Not A, but B or C", "Not A. B is wrong",
     "A and C are wrong", "B-52 bombers", "A.D. 300", "B.C.", "A's", "Answer: Brazil", "The answer is Batman",
-    "I cannot tell", "I cannot answer because the question is unanswerable with the documents."])
+    "I cannot tell", "I cannot answer because the question is unanswerable with the documents.",
+    # what is denied, or stands beside another
+    "不选B", "我不选 B", "不应该选(B)", "不能选B。", "不是B", "答案不是B", "B不对", "B是错的", "B项并不正确",
+    "选项B被排除",
+    "답은 B가 아니다", "정답은 B가 아닙니다.", "보기 B는 아니다", "B는 틀렸다", "정답은 B번이 아님", "A: no. B: no",
+    "A: yes. B: yes", "B: no", "(A) (B)", "(A)(B)", "Answer: A B", "Italy is wrong", "Italy is the wrong answer",
+    "Italy is ruled out.", "The wrong answer is Italy", "Italy는 오답이다"])
 def test_none_or_several_named_is_no_choice(text):
     assert read_choice(text, PLACES) is None
 
@@ -169,19 +161,11 @@ def test_100_kb_of_anything_take_no_time(piece):
     grows_linearly(lambda n: read_choice(piece * (n // len(piece)), PLACES), 25_000)
 
 
-@pytest.mark.parametrize(("rules", "reply", "outcome"), [
-    ("choice", "(B)", "answered"), ("choice", "It is Spain.", "malformed"), ("choice", "A or B", "malformed"),
-    ("closed-book", "B", "answered"), ("closed-book", "Spain", "malformed"), ("grounded", "Spain", "answered")])
-def test_a_reply_that_names_no_option_is_malformed_and_kept_as_said(rules, reply, outcome):
-    answer = answered(rules, reply, PLACES)
+@pytest.mark.parametrize(("rules", "reply", "options", "outcome"), [
+    ("choice", "(B)", PLACES, "answered"), ("choice", "It is Spain.", PLACES, "malformed"),
+    ("choice", "A or B", PLACES, "malformed"), ("closed-book", "B", PLACES, "answered"),
+    ("closed-book", "Spain", PLACES, "malformed"), ("closed-book", "Spain", (), "answered"),
+    ("grounded", "Spain", PLACES, "answered")])
+def test_a_reply_that_names_no_option_is_malformed_and_kept_as_said(rules, reply, options, outcome):
+    answer = Scripted([reply], ["Rome."]).play("direct", "Where is Rome?", rules=rules, options=options)
     assert (answer.outcome, answer.text) == (outcome, reply)
-
-
-def test_without_options_nothing_has_to_be_named():
-    assert answered("closed-book", "Spain", ()).outcome == "answered"
-
-
-def answered(rules, reply, options):
-    """The answer of `direct` to a reply, over one document."""
-    model = Scripted([reply], ["Rome."])
-    return model.play("direct", "Where is Rome?", rules=rules, options=options)

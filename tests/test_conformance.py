@@ -52,73 +52,35 @@ def test_the_page_on_strategies_says_how_much_each_strategy_asked_for_at_most_in
     assert made == {**said, "few_shot": "made at most 1 calls and 1 searches"}
 
 
+GATHER = "evidence = yield from task.gather(task.question)\n    "
 BAD = {
-    "protocol": ('''
-def recipe(task: Task) -> Recipe:
-    evidence = yield from task.gather(task.question)
-    reply = yield "Where is it?"
-    return Draft(reply, (), False, True, None)
-''', "yielded 'Where is it?': something other than searches or calls"),
-    "ends": ('''
-def recipe(task: Task) -> Recipe:
-    evidence = yield from task.gather(task.question)
-    while True:
-        evidence += yield from task.gather(task.question + str(len(evidence)))
-''', "does not end within 300 calls and 300 searches (grounded, with a model that answers)"),
-    "limits": ('''
-def recipe(task: Task) -> Recipe:
-    for turn in range(3):
+    "protocol": (GATHER + 'evidence = yield "Where is it?"',
+                 "yielded 'Where is it?': something other than searches or calls"),
+    "ends": (GATHER + "while True:\n        evidence += yield from task.gather(task.question + str(len(evidence)))",
+             "does not end within 300 calls and 300 searches (grounded, with a model that answers)"),
+    "limits": ("""for turn in range(3):
         try:
             evidence = yield Search(f"{task.question} {turn}")
         except GeneratorExit:
-            pass
-    return (yield from answered(task, evidence))
-''', "goes on after it was stopped"),
-    "deterministic": ('''
-def recipe(task: Task) -> Recipe:
-    evidence = yield from task.gather(" ".join(set(task.question.split())))
-    return (yield from answered(task, evidence))
-''', "in another process step 1 differs: search for "),
-    "stateless": ('''
-def recipe(task: Task) -> Recipe:
-    SEEN.append(task.question)
-    evidence = yield Search(task.question, k=len(SEEN))
-    return (yield from answered(task, evidence))
-''', "played again after other questions, step 1 differs: search for "),
-    "answers": ('''
-def recipe(task: Task) -> Recipe:
-    evidence = yield from task.gather(task.question)
-    call = Generate((system_message(), first_message(task, evidence, "Answer.")), "answer", numbers(task, evidence))
-    reply = yield call
-    return Draft.from_reply(reply)
-''', "no call asks for the fields of an answer (as JSON, with a model that answers)"),
-    "shown": ('''
-def recipe(task: Task) -> Recipe:
-    evidence = yield from task.gather(task.question)
-    reply = yield Generate((system_message(), first_message(task, evidence, "What is it about?")), "summary")
-    return (yield from answered(task, evidence))
-''', "call 'summary' shows document [1] and does not name it in `shown`"),
-    "gold": ('''
-def recipe(task: Task) -> Recipe:
-    evidence = yield from task.gather(task.question)
-    ids = " ".join(passage.chunk.document for passage in evidence)
-    return (yield from draft(opening(task, f"The documents are {ids}. Answer.", evidence), task))
-''', "call 'answer' shows an id, or what else tells where the gold is"),
-    "io": ('''
-def recipe(task: Task) -> Recipe:
-    evidence = yield from task.gather(task.question)
-    try:
+            pass""", "goes on after it was stopped"),
+    "deterministic": ('evidence = yield from task.gather(" ".join(set(task.question.split())))',
+                      "in another process step 1 differs: search for "),
+    "stateless": ("SEEN.append(task.question)\n    evidence = yield Search(task.question, k=len(SEEN))",
+                  "played again after other questions, step 1 differs: search for "),
+    "answers": (GATHER + """messages = system_message(), first_message(task, evidence, "Answer.")
+    return Draft.from_reply((yield Generate(messages, "answer", numbers(task, evidence))))""",
+                "no call asks for the fields of an answer (as JSON, with a model that answers)"),
+    "shown": (GATHER + """messages = system_message(), first_message(task, evidence, "What is it about?")
+    reply = yield Generate(messages, "summary")""",
+              "call 'summary' shows document [1] and does not name it in `shown`"),
+    "gold": (GATHER + """ids = " ".join(passage.chunk.document for passage in evidence)
+    return (yield from draft(opening(task, f"The documents are {ids}. Answer.", evidence), task))""",
+             "call 'answer' shows an id, or what else tells where the gold is"),
+    "io": (GATHER + """try:
         open("notes.txt").read()
     except OSError:
-        print("nothing noted")
-    return (yield from answered(task, evidence))
-''', "opens 'notes.txt'; and 1 more"),
-    "source": ('''
-from time import time
-def recipe(task: Task) -> Recipe:
-    evidence = yield from task.gather(task.question)
-    return (yield from answered(task, evidence))
-''', "source.py:14: imports time; a recipe has no clock")}
+        print("nothing noted")""", "opens 'notes.txt'; and 1 more"),
+    "source": (GATHER + "from time import time", "source.py:15: imports time; a recipe has no clock")}
 
 
 CALL = "evidence = ()\n    yield Generate((system_message(),), 'plan'"
@@ -174,10 +136,11 @@ def told(tmp_path_factory):
     """What is told of every bad strategy, by its name: the promises that it breaks."""
     folder = tmp_path_factory.mktemp("bad")
     begin, end = "def recipe(task: Task) -> Recipe:\n    ", "\n    return (yield from answered(task, evidence))\n"
-    sources = {promise: source for promise, (source, _) in BAD.items()} | {
-        f"odd{place}": f"{begin}{lines}{end}" for place, (lines, _, _) in enumerate(ODD)}
-    for name, source in {**sources, "retrieving": RETRIEVING}.items():
-        (folder / f"{name}.py").write_text(HEAD + source)
+    sources = {promise: lines for promise, (lines, _) in BAD.items()} | {
+        f"odd{place}": lines for place, (lines, _, _) in enumerate(ODD)}
+    for name, lines in sources.items():
+        (folder / f"{name}.py").write_text(f"{HEAD}{begin}{lines}{end}")
+    (folder / "retrieving.py").write_text(HEAD + RETRIEVING)
     named = [("reasoning", name, f"{folder / name}.py:recipe") for name in sources]
     named += [("retrieval", name, f"{folder / 'retrieving.py'}:{name}") for name in ("numbers_alone", "fine")]
     before = Path.cwd()

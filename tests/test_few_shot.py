@@ -79,12 +79,6 @@ def test_what_does_not_fit_is_one_line(settings, says, monkeypatch, tmp_path, wr
     assert "\n" not in str(refused.value)
 
 
-def test_a_line_that_does_not_fit_stops_the_run_with_file_line_and_field(serve, town, ragbed, write):
-    few = {"kind": "few_shot", "exemplars": write(MILL, {"question": "Why?"})}
-    ragbed.refuses("run", town.config(serve(town.reply).url, reasoning=few),
-                   says=["mills.jsonl, line 2, field answer: expected text, found nothing"])
-
-
 def test_an_example_that_tells_an_answer_is_refused_wherever_the_strategy_stands(serve, town, ragbed, write):
     few = {"kind": "few_shot", "exemplars": write(MILL, TOLD)}
     for strategy in (few, {"kind": "self_consistency", "of": few}):

@@ -37,21 +37,6 @@ def test_iterations_bound_it_and_the_answer_is_asked_for_over_all_that_was_found
     assert "[3]\nText of ohio." in scene.calls[-1].messages[-1].content
 
 
-def test_one_search_that_finds_the_same_does_not_end_it_and_two_do():
-    scene, answer = played(*THOUGHTS[:2], library={"": "jaws spielberg"})
-    assert [call.purpose for call in scene.calls] == ["ircot", "ircot", "answer"]
-    assert decisions(answer) == [("goes on", "iteration 1 of 4 brought 0 new passages"),
-                                 ("stops", "2 iterations in a row brought nothing new")]
-
-
-def test_over_placed_evidence_it_thinks_on_without_searching():
-    scene, answer = played(*THOUGHTS, library={"": "jaws spielberg"}, placed=True)
-    assert scene.searched == [QUESTION]
-    assert [call.purpose for call in scene.calls] == ["ircot", "ircot", "ircot", "answer"]
-    assert scene.prompts("ircot")[1].startswith("Everything that can be found is shown above.\n\nGo on from ")
-    assert decisions(answer)[-1] == ("stops", "the thought holds the answer")
-
-
 def test_it_searches_by_whatever_retrieval_is_chosen():
     scene, _ = played(*THOUGHTS, retrieval="none")
     assert scene.searched == []

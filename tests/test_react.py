@@ -198,23 +198,28 @@ async def test_a_call_that_the_model_writes_out_in_its_text_counts_as_one(serve,
     assert (assistant["content"], assistant["tool_calls"][0]["id"]) == (None, result["tool_call_id"])
 
 
-@pytest.mark.parametrize("tools", ["native", "text"])
-def test_one_search_that_finds_the_same_does_not_end_it_and_two_do(tools):
+CONVERSING = [("react", {"kind": "react", "tools": "native"}), ("react", {"kind": "react", "tools": "text"}),
+              ("ircot", "ircot")]
+
+
+@pytest.mark.parametrize(("purpose", "said"), CONVERSING)
+def test_one_search_that_finds_the_same_does_not_end_it_and_two_do(purpose, said):
     turns = [reply_of(searching(query), f"Search: {query}") for query in ("sharks", "whales")]
-    scene = Scene({"": "jaws spielberg"}, {"react": turns})
-    answer = scene.play("once", chosen({"kind": "react", "tools": tools}))
+    scene = Scene({"": "jaws spielberg"}, {purpose: turns})
+    answer = scene.play("once", chosen(said))
     assert decisions(answer) == [("goes on", "iteration 1 of 4 brought 0 new passages"),
                                  ("stops", "2 iterations in a row brought nothing new")]
-    assert [call.purpose for call in scene.calls] == ["react", "react", "answer"]
+    assert [call.purpose for call in scene.calls] == [purpose, purpose, "answer"]
 
 
-@pytest.mark.parametrize("tools", ["native", "text"])
-def test_over_placed_evidence_it_goes_on_until_it_finishes_and_searches_once(tools):
+@pytest.mark.parametrize(("purpose", "said", "ends"), [
+    (*CONVERSING[0], "finish is called"), (*CONVERSING[1], "finish"), (*CONVERSING[2], "the thought holds the answer")])
+def test_over_placed_evidence_it_goes_on_until_it_finishes_and_searches_once(purpose, said, ends):
     turns = [reply_of(searching("sharks"), "Search: sharks"), reply_of(searching("whales"), "Search: whales"),
-             reply_of(FINISH, "Finish")]
-    scene = Scene({"": "jaws spielberg"}, {"react": turns})
-    answer = scene.play("once", chosen({"kind": "react", "tools": tools}), placed=True)
+             reply_of(FINISH, "So the answer is Ohio.\nFinish")]
+    scene = Scene({"": "jaws spielberg"}, {purpose: turns})
+    answer = scene.play("once", chosen(said), placed=True)
     assert scene.searched == [QUESTION]
-    assert [call.purpose for call in scene.calls] == ["react"] * 3 + ["answer"]
-    assert all(text.startswith("Everything that can be found is shown above.") for text in scene.prompts("react")[1:])
-    assert decisions(answer)[-1] == ("stops", "finish" if tools == "text" else "finish is called")
+    assert [call.purpose for call in scene.calls] == [purpose] * 3 + ["answer"]
+    assert all(text.startswith("Everything that can be found is shown above.") for text in scene.prompts(purpose)[1:])
+    assert decisions(answer)[-1] == ("stops", ends)

@@ -1,5 +1,4 @@
 """Saving a question and going on with it: what is kept, what counts, what is refused, and who may stop it."""
-import asyncio
 import contextlib
 import json
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents import Answer, Assistant, AssistantSettings, Limits
+from agents import Assistant, AssistantSettings, Limits
 from agents.checkpoint import read_state, write_state
 from documents import RecipeMismatch, SettingsError
 from retrieval import build_index
@@ -223,16 +222,3 @@ async def test_a_person_may_look_at_each_step_before_the_next(serve, index):
                         (("finish",), 5, 4), ((), 5, 4)]
         assert snapshot.values["answer"]["text"] == "Norway [1] [8]"
         assert snapshot.values["made"] == assistant.made
-
-
-async def test_a_question_that_is_being_answered_cannot_be_answered_twice_at_once(serve, index):
-    hold = threading.Event()
-    server = serve([{"text": PLAN[0], "hold": hold}, *PLAN[1:]])
-    async with Assistant.open(settings(index, server), InMemorySaver()) as assistant:
-        first = asyncio.create_task(assistant.ask(QUESTION, thread="t"))
-        while not server.requests:
-            await asyncio.sleep(0.01)
-        with pytest.raises(SettingsError, match="being answered already"):
-            await assistant.ask(QUESTION, thread="t")
-        hold.set()
-        assert isinstance(await first, Answer)

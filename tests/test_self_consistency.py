@@ -136,16 +136,6 @@ def test_what_a_retrieval_strategy_asks_a_model_for_is_asked_once_and_not_sample
     assert [call.sample for call in scene.calls if call.purpose == "answer"] == [0, 1, 2]
 
 
-def test_every_form_and_rule_is_sampled():
-    fields = Reply("{}", parsed={"reasoning": "", "answer": "Ohio", "citations": [2], "refused": False})
-    _, answer = played(fields, fields, settings={"samples": 2}, answer_format="json")
-    assert (answer.text, answer.cited, answer.figures) == ("Ohio", (2,), {"agreement": 1.0})
-    for changes in ({"separators": False}, {"rules": "reading"}, {"framing": "none"}):
-        assert played("Ohio", "Utah", settings={"samples": 2}, **changes)[1].text == "Ohio"
-    scene, answer = played("Ohio", "Ohio", settings={"samples": 2}, rules="closed-book", retrieval="none")
-    assert (scene.rounds, answer.text) == ([], "Ohio")
-
-
 def test_sub_answers_are_no_part_of_the_vote():
     asked = {"sub_questions": ("Who?", "Where?"), "with_sub_answers": True}
     said = ["Sub-answer 1: A\nSub-answer 2: B\nFinal answer: Ohio", "Sub-answer 1: C\nSub-answer 2: D\nOhio"]
