@@ -69,20 +69,11 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     assert results(tmp_path) == {"a.txt": "cannot be read: Permission denied"}
 
 
-def test_a_document_that_takes_too_long_is_named_and_the_next_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a_slow.html").write_text("<table>" + "<tr><td>1</td><td>2</td></tr>" * 150_000)
-    (tmp_path / "b.html").write_text("<p>fine")
-    assert results(tmp_path, deadline=1.0, workers=1) == {
-        "a_slow.html": "not parsed within 1 seconds", "b.html": "fine"}
-
-
-def test_a_pdf_that_hangs_costs_itself_only(tmp_path: Path) -> None:
+def test_a_pdf_that_hangs_costs_itself_only_and_the_next_is_read(tmp_path: Path) -> None:
     """A page that draws a form, which draws a form, ten times at each of twelve levels."""
-    (tmp_path / "bomb.pdf").write_bytes(_form_bomb(levels=12, times=10))
-    (tmp_path / "good.html").write_text("<p>fine")
-    found = results(tmp_path, deadline=1.0)
-    assert found["good.html"] == "fine"
-    assert found["bomb.pdf"] == "not parsed within 1 seconds"
+    (tmp_path / "a_bomb.pdf").write_bytes(_form_bomb(levels=12, times=10))
+    (tmp_path / "b.html").write_text("<p>fine")
+    assert results(tmp_path, deadline=1.0, workers=1) == {"a_bomb.pdf": "not parsed within 1 seconds", "b.html": "fine"}
 
 
 def _form_bomb(levels: int, times: int) -> bytes:

@@ -3,10 +3,9 @@ from math import log
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter, ValidationError
 
 from documents import Chunk, Document
-from retrieval import Aids, Bm25, RetrieverSettings
+from retrieval import Aids, Bm25
 
 
 class Few:
@@ -118,11 +117,3 @@ def test_hostile_text_is_searched_like_any_other():
     texts = ["x" * 1_000_000, "a\0reef\ud800", "\u0301" * 100_000 + " pier", "1," * 100_000, "가" * 300]
     for query, row in (("reef", 1), ("pier", 2), ("x" * 255, 0)):
         assert rows(texts, query, language="english") == [row]
-
-
-def test_settings_are_closed_and_read_from_a_name():
-    read = TypeAdapter(RetrieverSettings).validate_python
-    assert read("bm25") == read({"kind": "bm25"}) == Bm25()
-    for wrong in ({"k1": -1}, {"b": 2}, {"method": "tfidf"}, {"language": "klingon"}, {"k1": float("inf")}, {"x": 1}):
-        with pytest.raises(ValidationError):
-            read({"kind": "bm25", **wrong})

@@ -1,11 +1,12 @@
 """Reranking by a cross-encoder out of a folder, of random weights: what it is asked is tested, not what it finds."""
 import json
+import shutil
 
 import pytest
 import tiny_rerankers
 
 from documents import ModelError
-from retrieval import Aids, CrossEncoding
+from retrieval import Aids, CrossEncoding, LateInteraction
 
 QUERY, OTHER = "who founded the company", "zebra"
 TEXTS = ["ada founded it in 1999", "zebra eats grass", "the wind and the river"]
@@ -57,46 +58,39 @@ def test_a_long_query_leaves_half_of_the_window(folder, model):
                                    abs=1e-5)
 
 
-def test_half_the_precision_gives_nearly_the_same_and_is_another_reranker(folder):
+def test_half_the_precision_gives_nearly_the_same(folder):
     whole, = scored(folder, [QUERY], [TEXTS])
     half, = scored(folder, [QUERY], [TEXTS], precision="bfloat16")
     assert half == pytest.approx(whole, rel=0.1, abs=0.05)
-    known = {CrossEncoding(model=str(folder), precision=one).identity() for one in ("float32", "bfloat16")}
-    assert len(known) == 2
 
 
-def test_what_changes_the_scores_changes_the_identity(folder, tmp_path):
-    import shutil
-
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    assert CrossEncoding(model=str(copy)).identity() == CrossEncoding(model=str(folder)).identity()
-    settings = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**settings, "layer_norm_eps": 0.1}))
-    assert CrossEncoding(model=str(copy)).identity() != CrossEncoding(model=str(folder)).identity()
+BOTH = pytest.mark.parametrize(("save", "kind", "file"), [
+    (tiny_rerankers.cross_encoder, CrossEncoding, "config.json"),
+    (tiny_rerankers.sentence_model, LateInteraction, "sentence_bert_config.json")])
 
 
-def one_line(folder):
-    with pytest.raises(ModelError) as caught:
-        scored(folder, [QUERY], [TEXTS])
+@BOTH
+def test_what_changes_the_scores_changes_the_identity(tmp_path, save, kind, file):
+    known = kind(model=str(save(tmp_path / "model"))).identity()
+    copy = shutil.copytree(tmp_path / "model", tmp_path / "copy")
+    assert kind(model=str(copy)).identity() == known != kind(model=str(copy), precision="bfloat16").identity()
+    settings = json.loads((copy / file).read_text())
+    (copy / file).write_text(json.dumps({**settings, "layer_norm_eps": 0.1, "max_seq_length": 9}))
+    assert kind(model=str(copy)).identity() != known
+
+
+@BOTH
+def test_a_damaged_model_is_one_line(tmp_path, save, kind, file):
+    weights = save(tmp_path / "damaged") / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    with pytest.raises(ModelError, match=r"^reranking model .* cannot be loaded: .*$") as caught:
+        kind(model=str(tmp_path / "damaged")).open(Aids()).scores([QUERY], [TEXTS])
     assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def test_a_classifier_is_refused(tmp_path):
-    assert "tells 3 classes apart" in one_line(tiny_rerankers.cross_encoder(tmp_path / "classes", labels=3))
-
-
-def test_a_damaged_model_is_one_line(tmp_path):
-    damaged = tiny_rerankers.cross_encoder(tmp_path / "damaged")
-    weights = damaged / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:200])
-    assert "cannot be loaded" in one_line(damaged)
-
-
-def test_weights_that_are_not_safetensors_are_refused(tmp_path):
-    other = tiny_rerankers.cross_encoder(tmp_path / "pickled")
-    (other / "model.safetensors").rename(other / "pytorch_model.bin")
-    assert "safetensors" in one_line(other)
+    with pytest.raises(ModelError, match="tells 3 classes apart"):
+        scored(tiny_rerankers.cross_encoder(tmp_path / "classes", labels=3), [QUERY], [TEXTS])
 
 
 def test_a_model_that_is_nowhere_says_what_to_run():

@@ -106,11 +106,6 @@ def test_declared_prompts_are_put_in_front_and_change_the_identity(minilm: Sente
     np.testing.assert_allclose(prompted.embed_passages(["rain"]), minilm.embed_passages(["rain"]), atol=1e-5)
 
 
-def test_a_model_that_is_nowhere_says_what_to_run() -> None:
-    with pytest.raises(ModelError, match="nobody/nothing was not found: run: hf download nobody/nothing"):
-        find_model("nobody/nothing")
-
-
 def test_weights_that_are_not_safetensors_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")

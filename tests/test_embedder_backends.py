@@ -42,9 +42,8 @@ def test_a_backend_gives_the_vectors_of_float32(tiny, backend):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", GRAPHS)
-def test_the_models_own_pooling_is_in_the_graph(tmp_path, monkeypatch, backend):
+def test_the_models_own_pooling_is_in_the_graph(tmp_path, own_cache, backend):
     pooling = "cls" if backend == "openvino" else "lasttoken"
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
     model = make_tiny(tmp_path / "pooled", pooling=pooling, normalised=False)
     wanted = open_embedder(Sentence(model=str(model), normalise=False)).embed_passages(TEXTS[:2])
     found = open_embedder(Sentence(model=str(model), normalise=False, backend=backend)).embed_passages(TEXTS[:2])
@@ -84,8 +83,7 @@ def test_a_kept_graph_needs_no_torch_and_nothing_is_sent(tiny):
 
 @pytest.mark.slow
 @openvino
-def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_path, own_cache, monkeypatch):
     model = make_tiny(tmp_path / "damaged")
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("connected"))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("looked up a host"))
@@ -100,8 +98,7 @@ def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_pa
 
 @pytest.mark.slow
 @openvino
-def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, own_cache):
     model = f"openvino:{make_tiny(tmp_path / 'flipped')}"
     wanted = open_embedder(model).embed_passages(TEXTS)
     (graph,) = (tmp_path / "cache" / "graphs").glob("*/model.bin")
@@ -114,8 +111,7 @@ def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @openvino
-def test_a_graph_with_other_vectors_than_torch_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+def test_a_graph_with_other_vectors_than_torch_is_refused(tmp_path, own_cache, monkeypatch):
     from retrieval.embedders import graphs as used
 
     honest = used.read_openvino

@@ -106,8 +106,7 @@ def test_truncated_a_long_text_is_its_beginning(tiny):
     assert cut.embed_queries([long])[0] == pytest.approx(windowed.embed_queries([beginning])[0], abs=1e-5)
 
 
-def test_the_manifest_keeps_the_choice_and_opens_by_it(tiny, tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+def test_the_manifest_keeps_the_choice_and_opens_by_it(tiny, tmp_path, own_cache):
     (tmp_path / "a.txt").write_text("The river carries sand to the sea.")
     chosen = IndexSettings(embedder={"model": tiny, "query_prefix": "rain "})
     build_index([tmp_path / "a.txt"], tmp_path / "idx", chosen)
@@ -121,7 +120,7 @@ def test_the_manifest_keeps_the_choice_and_opens_by_it(tiny, tmp_path, monkeypat
 
 
 def test_an_unknown_model_is_told_before_anything_is_loaded():
-    with pytest.raises(ModelError, match="nobody/nothing was not found"):
+    with pytest.raises(ModelError, match="nobody/nothing was not found: run: hf download nobody/nothing"):
         open_embedder("openvino:nobody/nothing")
     with pytest.raises(ModelError, match="static model nobody/nothing was not found"):
         open_embedder("static:nobody/nothing")

@@ -1,6 +1,4 @@
 """Every text is embedded once ever, also across processes and after a kill."""
-from __future__ import annotations
-
 import hashlib
 import os
 import signal
@@ -8,41 +6,27 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from embedders import Lengths
 
 from documents import SettingsError, digest
 from retrieval.storage.cache import CachedEmbedder
 
-if TYPE_CHECKING:
-    from documents.chunkers.spans import Span
-    from retrieval import Matrix
 
+class Hashing(Lengths):
+    """Vectors out of hashes."""
 
-class Hashing:
-    """Vectors out of hashes; counts what it was asked for."""
+    name, identity, dimension, at_once = "hashing", "hashing-1", 8, 64
 
-    name, identity, dimension, window = "hashing", "hashing-1", 8, 1_000
-    at_once = 64
-
-    def __init__(self, seconds: float = 0) -> None:
-        self.seen: list[str] = []
-        self.seconds = seconds
-
-    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        return [[(0, len(text))] for text in texts]
-
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+    def embed_queries(self, texts):
         return -self.embed_passages(texts)
 
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        self.seen += texts
-        time.sleep(self.seconds)
+    def embed_passages(self, texts):
+        super().embed_passages(texts)
         rows = [np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], np.uint8) for text in texts]
         vectors = np.stack(rows).astype(np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -1,6 +1,6 @@
 """Fused retrieval: the published formula, scaled scores, and what is refused. The figures are worked by hand."""
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from test_reranked import Preset
 
 from retrieval import Fused, RetrieverSettings
@@ -58,32 +58,7 @@ def test_each_retriever_is_asked_once_for_all_queries_and_never_for_fewer_than_w
     assert retriever.search([], 5) == []
 
 
-@pytest.mark.parametrize(("fields", "complaint"), [
-    ({"of": ["dense"]}, "at least two retrievers"),
-    ({"of": ["dense", {"kind": "dense"}]}, "names a retriever twice"),
-    ({"of": ["dense", "sparse"]}, "'sparse' found using kind_of"),
-    ({"weights": [1]}, "expected 2 numbers above 0"),
-    ({"weights": [1, 0]}, "expected 2 numbers above 0"),
-    ({"weights": [1, float("nan")]}, "finite number"),
-    ({"constant": -1}, "greater than or equal to 0"),
-    ({"depth": 0}, "greater than or equal to 1"),
-    ({"method": "borda"}, "'reciprocal_rank' or 'weighted'"),
-    ({"methods": "weighted"}, "Extra inputs"),
-])
-def test_settings_that_do_not_fit_are_refused(fields, complaint):
-    with pytest.raises(ValidationError, match=complaint):
-        READ.validate_python({"kind": "fused", **fields})
-
-
 def test_retrievers_of_one_kind_are_told_apart_by_number():
     kinds = [READ.validate_python(one) for one in (
         "dense", {"kind": "fused", "depth": 7}, {"kind": "fused", "depth": 8})]
     assert labels(kinds) == ("dense", "fused[1]", "fused[2]")
-
-
-def test_the_identity_holds_the_settings_and_those_within():
-    made = [{}, {"of": ["bm25", "dense"]}, {"constant": 61}, {"weights": [1, 2]}, {"depth": 101},
-            {"method": "reciprocal_rank"}, {"of": ["dense", "bm25", {"kind": "fused", "depth": 7}]}]
-    identities = [READ.validate_python({"kind": "fused", **fields}).identity() for fields in made]
-    assert len(set(identities)) == len(made)
-    assert READ.validate_python("fused").identity() == identities[0]

@@ -140,18 +140,6 @@ def test_an_embedder_that_is_not_here_is_told_before_the_first_search(index: Pat
         opened.check_embedder()
 
 
-def test_a_failure_while_writing_leaves_the_old_content(index: Path) -> None:
-    def interrupted() -> None:
-        with replaced(index) as fresh:
-            (fresh / "half").write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert sorted(path.name for path in index.iterdir()) == FILES
-    assert list(index.parent.glob(".index*")) == []
-
-
 @pytest.mark.parametrize("kind", [Flat(), Hnsw()])
 def test_a_full_disk_is_one_line_and_leaves_the_old_content(index: Path, kind: Flat | Hnsw) -> None:
     resource = pytest.importorskip("resource")

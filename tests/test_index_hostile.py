@@ -121,7 +121,6 @@ def test_an_estimate_is_of_what_is_left_to_do(pages):
     assert json.dumps(dict(grown.seconds))
 
 
-
 class Longer(Lengths):
     """The same by name, with more numbers, as of a server whose model was changed."""
 

@@ -4,8 +4,9 @@ import sys
 import unicodedata
 
 import pytest
+from test_bm25 import Few
 
-from documents import Chunk, Document, MissingExtra
+from documents import MissingExtra
 from retrieval import Aids, Bm25
 from retrieval.lexical.korean import KoreanTokenizer
 from retrieval.lexical.tokens import WordTokenizer
@@ -15,17 +16,6 @@ if importlib.util.find_spec("kiwipiepy") is None:
     pytest.skip("kiwipiepy is not installed; run: pip install 'ragbed[korean]'", allow_module_level=True)
 
 KIWI = tokenizer_of("kiwi", "english", True, True)
-
-
-class Few:
-    among, wording = None, "few"
-
-    def __init__(self, *texts):
-        self.chunks = [Chunk.of(Document(str(row), "s", "t", "", text), "plain", 0, len(text))
-                       for row, text in enumerate(texts)]
-
-    def texts(self):
-        return (chunk.content for chunk in self.chunks)
 
 
 def tokens(text):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tiny_rerankers
 
-from documents import ModelError, digest
+from documents import digest
 from retrieval import Aids, LateInteraction, find_model
 from retrieval.rerankers.late_interaction import MaxSim, TokenVectors, maxsim
 from retrieval.storage.cache import VectorStore
@@ -92,21 +92,3 @@ def test_a_model_made_for_it_is_read_as_it_was_saved(tmp_path):
     assert [one.shape for one in found] == [(7, 8), (5, 8)]  # the full stop is left out
     for own, other in zip(found, expected, strict=True):
         assert own == pytest.approx(other, abs=1e-3)
-
-
-def test_identity_is_of_the_weights_and_the_precision(folder, tmp_path):
-    import shutil
-
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    known = LateInteraction(model=str(folder)).identity()
-    assert LateInteraction(model=str(copy)).identity() == known
-    assert LateInteraction(model=str(folder), precision="bfloat16").identity() != known
-
-
-def test_a_damaged_model_is_one_line(tmp_path):
-    damaged = tiny_rerankers.sentence_model(tmp_path / "damaged")
-    weights = damaged / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:200])
-    with pytest.raises(ModelError, match=r"^reranking model .* cannot be loaded: .*$") as caught:
-        LateInteraction(model=str(damaged)).open(Aids()).scores([QUERY], [TEXTS])
-    assert "\n" not in str(caught.value)

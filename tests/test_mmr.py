@@ -1,7 +1,6 @@
 """Maximal marginal relevance: the published formula, worked by hand, over toy vectors and an index."""
 import numpy as np
-import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from documents import Chunk
 from retrieval import Aids, RetrieverSettings
@@ -98,10 +97,3 @@ def test_chunks_are_embedded_as_they_are_in_an_index():
     collection = Chunks("a", "b d", header="Title\n")
     found(collection)
     assert sorted(collection.embedder.embedded) == ["Title\na", "Title\nb ", "Title\nd"]
-
-
-@pytest.mark.parametrize("fields", [{"balance": 1.1}, {"balance": -0.1}, {"fetch": 0}, {"of": "nothing"},
-                                    {"balance": float("nan")}, {"lambda": 0.5}])
-def test_settings_that_do_not_fit_are_refused(fields):
-    with pytest.raises(ValidationError):
-        READ.validate_python({"kind": "mmr", **fields})

@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from documents import SettingsError
 from experiments import Plan, check_settings
@@ -10,7 +11,10 @@ from experiments.running.identity import identities
 from experiments.settings.retrievers import Searched
 from experiments.settings.run import RunSettings
 from experiments.settings.targets import finding
+from retrieval import RetrieverSettings
 from retrieval.retrievers import KINDS
+
+READ = TypeAdapter(RetrieverSettings)
 
 
 def settings_of(retriever):
@@ -59,6 +63,38 @@ def test_what_does_not_fit_is_one_line(retriever, says):
         settings_of(retriever)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("kind", "fields", "complaint"), [
+    ("fused", {"of": ["dense"]}, "at least two retrievers"),
+    ("fused", {"of": ["dense", {"kind": "dense"}]}, "names a retriever twice"),
+    ("fused", {"of": ["dense", "sparse"]}, "'sparse' found using kind_of"),
+    ("fused", {"weights": [1]}, "expected 2 numbers above 0"), ("fused", {"weights": [1, 0]}, "expected 2 numbers ab"),
+    ("fused", {"weights": [1, float("nan")]}, "finite number"), ("fused", {"constant": -1}, "greater than or equal"),
+    ("fused", {"depth": 0}, "greater than or equal to 1"), ("fused", {"methods": "weighted"}, "Extra inputs"),
+    ("fused", {"method": "borda"}, "'reciprocal_rank' or 'weighted'"),
+    *(("reranked", {"of": "dense", **fields}, "validation error") for fields in (
+        {"depth": 0}, {"weight": 0}, {"weight": 1.5}, {"by": "jugde"}, {"by": "judge"}, {"rerank": 5})),
+    *(("mmr", fields, "mmr") for fields in (
+        {"balance": 2}, {"balance": -0.1}, {"balance": float("nan")}, {"fetch": 0}, {"of": "nothing"}, {"lambda": 1})),
+    *(("bm25", fields, "validation error") for fields in (
+        {"k1": -1}, {"k1": float("inf")}, {"b": 2}, {"method": "tfidf"}, {"language": "klingon"}, {"x": 1}))])
+def test_settings_that_do_not_fit_are_refused(kind, fields, complaint):
+    with pytest.raises(ValidationError, match=complaint):
+        READ.validate_python({"kind": kind, **fields})
+
+
+@pytest.mark.parametrize(("kind", "changes"), [
+    ("fused", [{}, {"of": ["bm25", "dense"]}, {"constant": 61}, {"weights": [1, 2]}, {"depth": 101},
+               {"method": "reciprocal_rank"}, {"of": ["dense", "bm25", {"kind": "fused", "depth": 7}]}]),
+    ("reranked", [{"by": "late_interaction", "depth": 50, "weight": 0.5}, {"depth": 9}, {"weight": 0.7},
+                  {"by": {"kind": "late_interaction", "precision": "bfloat16"}},
+                  {"by": {"kind": "judge", "model": "m"}}, {"by": {"kind": "judge", "model": "n"}},
+                  {"by": {"kind": "judge", "model": "m", "max_tokens": 99}}])])
+def test_every_setting_is_part_of_the_identity(kind, changes):
+    identities = [READ.validate_python({"kind": kind, **fields}).identity() for fields in changes]
+    assert len(set(identities)) == len(changes)
+    assert READ.validate_python(kind).identity() == identities[0]
 
 
 def test_the_command_line_takes_a_name_or_settings():

@@ -79,17 +79,14 @@ def test_vectors_come_back_beside_their_texts_in_batches():
         assert (path, body["model"], body["dimensions"]) == ("/v1/embeddings", "bge", 3)
         assert headers["Authorization"] == f"Bearer {KEY}"
         assert embedder.embed_queries([]).shape == (0, 3)
+        with pytest.raises(ModelError, match="has 3 numbers, not 8: set dimensions"):
+            open_embedder(Server(model=f"{url}#m", dimensions=8)).embed_queries(["rain"])
 
 
-def test_the_dimension_is_asked_for_where_none_is_set():
-    with serving(usual) as (url, seen):
-        assert open_embedder(f"{url}#bge").dimension == 3
-        assert "dimensions" not in seen[0][1]
-
-
-def test_the_familys_prefixes_are_sent():
+def test_the_dimension_is_asked_for_where_none_is_set_and_the_familys_prefixes_are_sent():
     with serving(usual) as (url, seen):
         embedder = open_embedder(f"{url}#intfloat/e5-small-v2")
+        assert (embedder.dimension, "dimensions" in seen.pop()[1]) == (3, False)
         embedder.embed_queries(["rain"])
         embedder.embed_passages(["rain"])
         assert [body["input"] for _, body, _ in seen] == [["query: rain"], ["passage: rain"]]
@@ -174,11 +171,6 @@ def test_a_reply_that_trickles_in_or_is_huge_ends_in_time(monkeypatch, answer, s
     with serving(lambda body: answer) as (url, _), pytest.raises(CallError, match=says):
         open_embedder(Server(model=f"{url}#m", seconds=0.6, attempts=1)).embed_queries(["one"])
     assert time.monotonic() - begun < 4
-
-
-def test_a_vector_of_another_length_is_refused():
-    with serving(usual) as (url, _), pytest.raises(ModelError, match="has 3 numbers, not 8: set dimensions"):
-        open_embedder(Server(model=f"{url}#m", dimensions=8)).embed_queries(["rain"])
 
 
 def test_the_openai_key_goes_to_its_own_address_alone(monkeypatch):

@@ -15,18 +15,17 @@ def write(root: Path, *names: str) -> None:
         path.write_text(f"text of {name}", encoding="utf-8")
 
 
-def relatives(*given: str | Path) -> list[str]:
-    return [source.relative for source in find_sources(given)]
-
-
-def test_a_folder_is_searched_recursively_in_sorted_order(tmp_path: Path) -> None:
-    write(tmp_path, "b.txt", "a/z.html", "a/a.MD", "c.pdf")
-    assert relatives(tmp_path) == ["a/a.MD", "a/z.html", "b.txt", "c.pdf"]
-
-
-def test_hidden_entries_and_unknown_suffixes_in_a_folder_are_skipped(tmp_path: Path) -> None:
-    write(tmp_path, ".hidden.txt", ".git/x.txt", "seen.txt", "data.csv", "noise")
-    assert relatives(tmp_path) == ["seen.txt"]
+@pytest.mark.parametrize(("names", "given", "found"), [
+    ("b.txt a/z.html a/a.MD c.pdf", [""], ["a/a.MD", "a/z.html", "b.txt", "c.pdf"]),
+    (".hidden.txt .git/x.txt seen.txt data.csv noise", [""], ["seen.txt"]),
+    ("x/1.txt x/deep/2.txt x/3.html y/4.txt", ["x/**/*.txt"], ["1.txt", "deep/2.txt"]),
+    ("x/1.txt x/deep/2.txt y/4.txt", ["*/*.txt"], ["x/1.txt", "y/4.txt"]),
+    ("p/docs/a.txt q/docs/a.txt q/docs/b.txt", ["p/docs", "q/docs"], ["b.txt", "p/docs/a.txt", "q/docs/a.txt"]),
+    ("a.txt", ["", "a.txt"], ["a.txt"])], ids=["folder", "hidden", "deep glob", "flat glob", "equal names", "twice"])
+def test_files_are_listed_in_order_each_once_by_its_place_below_what_was_given(
+        tmp_path: Path, names: str, given: list[str], found: list[str]) -> None:
+    write(tmp_path, *names.split())
+    assert [source.relative for source in find_sources([f"{tmp_path}/{one}" for one in given])] == found
 
 
 def test_a_file_of_unknown_type_that_is_named_itself_is_reported(tmp_path: Path) -> None:
@@ -35,32 +34,6 @@ def test_a_file_of_unknown_type_that_is_named_itself_is_reported(tmp_path: Path)
     (error,) = read_documents([source])
     assert isinstance(error, DocumentError)
     assert str(error).startswith("report.docx: unknown type .docx; known are .html")
-
-
-def test_a_missing_path_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match=r"^\S*nothing: no such file or folder$"):
-        find_sources([tmp_path / "nothing"])
-
-
-def test_a_glob_is_relative_to_its_fixed_part(tmp_path: Path) -> None:
-    write(tmp_path, "x/1.txt", "x/deep/2.txt", "x/3.html", "y/4.txt")
-    assert relatives(f"{tmp_path}/x/**/*.txt") == ["1.txt", "deep/2.txt"]
-    assert relatives(f"{tmp_path}/*/*.txt") == ["x/1.txt", "y/4.txt"]
-
-
-def test_a_glob_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="matches no file"):
-        find_sources([f"{tmp_path}/*.txt"])
-
-
-def test_equal_names_in_two_folders_get_distinct_relative_paths(tmp_path: Path) -> None:
-    write(tmp_path, "p/docs/a.txt", "q/docs/a.txt", "q/docs/b.txt")
-    assert relatives(tmp_path / "p/docs", tmp_path / "q/docs") == ["b.txt", "p/docs/a.txt", "q/docs/a.txt"]
-
-
-def test_a_file_given_twice_is_listed_once(tmp_path: Path) -> None:
-    write(tmp_path, "a.txt")
-    assert relatives(tmp_path, tmp_path / "a.txt") == ["a.txt"]
 
 
 def test_links_that_lead_outside_are_named_and_not_followed(tmp_path: Path) -> None:
@@ -130,8 +103,9 @@ def test_a_glob_follows_no_link_that_a_folder_refuses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("given", "line"), [
     ("", "'': an empty name; name a file or a folder"), ("~nobodyx/y", "~nobodyx/y: no such file or folder"),
-    ("a\0b", "a\0b: no such file or folder")])
-def test_a_name_that_can_be_no_path_is_one_line(given: str, line: str) -> None:
+    ("a\0b", "a\0b: no such file or folder"), ("nothing", "nothing: no such file or folder"),
+    ("nowhere/*.txt", "nowhere/*.txt: matches no file")])
+def test_a_name_that_leads_to_no_file_is_one_line(given: str, line: str) -> None:
     with pytest.raises(DocumentError) as caught:
         find_sources([given])
     assert str(caught.value) == line

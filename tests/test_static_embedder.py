@@ -9,12 +9,8 @@ from tokenizers.models import WordLevel
 from documents import ModelError
 from retrieval import Static, open_embedder
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 VECTORS = np.asarray([[9, 9], [3, 0], [0, 4], [1, 1]], np.float32)  # of [UNK], rain, river, sea
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
 
 
 def static(folder, **arrays):
@@ -57,16 +53,13 @@ def test_the_module_of_a_sentence_transformers_folder_is_found(tmp_path):
     assert open_embedder(f"static:{tmp_path / 'm'}").dimension == 2
 
 
-def test_files_that_are_no_static_model_are_one_line(tmp_path):
-    with pytest.raises(ModelError, match="is no static model"):
-        open_embedder(static(tmp_path / "m", other=VECTORS)).embed_queries(["rain"])
-    with pytest.raises(ModelError, match="has 2 vectors for 4 tokens"):
-        open_embedder(static(tmp_path / "n", embeddings=VECTORS[:2])).embed_queries(["rain"])
-    name = static(tmp_path / "o", embeddings=VECTORS)
-    (tmp_path / "o" / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(ModelError, match="cannot be loaded"):
-        open_embedder(name).embed_queries(["rain"])
-    name = static(tmp_path / "p", embeddings=VECTORS)
-    (tmp_path / "p" / "tokenizer.json").write_text('{"model"')
-    with pytest.raises(ModelError, match=r"tokenizer\.json is damaged: fetch the model again$"):
+@pytest.mark.parametrize(("arrays", "damaged", "says"), [
+    ({"other": VECTORS}, None, "is no static model"), ({"embeddings": VECTORS[:2]}, None, "has 2 vectors for 4 tokens"),
+    ({"embeddings": VECTORS}, "model.safetensors", "cannot be loaded"),
+    ({"embeddings": VECTORS}, "tokenizer.json", r"tokenizer\.json is damaged: fetch the model again$")])
+def test_files_that_are_no_static_model_are_one_line(tmp_path, arrays, damaged, says):
+    name = static(tmp_path / "m", **arrays)
+    if damaged:
+        (tmp_path / "m" / damaged).write_text('{"model"')
+    with pytest.raises(ModelError, match=says):
         open_embedder(name).embed_queries(["rain"])

@@ -26,18 +26,13 @@ def clustered(rows, seed):
 STORED, QUERIES = clustered(4_000, 1), clustered(50, 2)
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Each kind, built once, and its file."""
-    made = {}
-
-    def build(settings):
-        if settings not in made:
-            index = VectorIndex.build(STORED, settings)
-            index.write(path := tmp_path_factory.mktemp("vectors") / "index")
-            made[settings] = index, path
-        return made[settings]
-    return build
+@pytest.fixture(scope="module", params=KINDS, ids=NAMES)
+def built(request, tmp_path_factory):
+    """An index of each kind, its file, and the share that it finds."""
+    settings, least = request.param
+    index = VectorIndex.build(STORED, settings)
+    index.write(path := tmp_path_factory.mktemp("vectors") / "index")
+    return index, path, least
 
 
 def truth(among=None, k=10):
@@ -52,40 +47,28 @@ def shared(found, expected):
                     for one, other in zip(found.tolist(), expected.tolist(), strict=True)])
 
 
-@pytest.mark.parametrize(("settings", "least"), KINDS, ids=NAMES)
-def test_a_kind_finds_nearly_what_comparing_all_finds(built, settings, least):
-    index, _ = built(settings)
+def test_a_kind_finds_nearly_what_comparing_all_finds(built):
+    index, _, least = built
     scores, rows = index.search(QUERIES, 10)
     assert (len(index), index.dimension) == (4_000, DIMENSION)
     assert shared(rows, truth()) >= least
     assert (np.diff(scores, axis=1) <= 0).all()
-    if settings.kind != "ivf_pq" or settings.refine:
+    if index.settings.kind != "ivf_pq" or index.settings.refine:
         np.testing.assert_allclose(scores, np.einsum("qd,qkd->qk", QUERIES, STORED[rows]), atol=0.02)
 
 
-@pytest.mark.parametrize(("settings", "least"), KINDS, ids=NAMES)
-@pytest.mark.parametrize("share", [0.7, 0.01])
-def test_a_mask_decides_before_the_search(built, settings, least, share):
-    index, _ = built(settings)
-    among = np.random.default_rng(3).random(4_000) < share
-    rows = index.search(QUERIES, 10, among)[1]
-    assert among[rows].all()
-    assert shared(rows, truth(among)) >= least
+def test_a_mask_decides_before_the_search_also_one_of_a_cluster_far_away(built):
+    index, _, least = built
+    drawn, cluster = np.random.default_rng(3).random(4_000), STORED @ STORED[0] > 0.6
+    assert 20 < cluster.sum() < 300
+    for among, share in ((drawn < 0.7, least), (drawn < 0.01, least), (cluster, min(least, 0.9))):
+        rows = index.search(QUERIES, 10, among)[1]
+        assert among[rows].all()
+        assert shared(rows, truth(among)) >= share
 
 
-@pytest.mark.parametrize(("settings", "least"), KINDS, ids=NAMES)
-def test_a_mask_of_one_cluster_is_found_from_far_away(built, settings, least):
-    index, _ = built(settings)
-    among = STORED @ STORED[0] > 0.6
-    assert 20 < among.sum() < 300
-    rows = index.search(QUERIES, 10, among)[1]
-    assert among[rows].all()
-    assert shared(rows, truth(among)) >= min(least, 0.9)
-
-
-@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
-def test_a_mapped_file_gives_the_same_results(built, settings):
-    index, path = built(settings)
+def test_a_mapped_file_gives_the_same_results(built):
+    index, path, _ = built
     mapped = VectorIndex.read(path, index.settings)
     among = np.arange(4_000) % 3 > 0
     for mask in (None, among):
@@ -95,18 +78,16 @@ def test_a_mapped_file_gives_the_same_results(built, settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
-def test_building_twice_gives_the_same_bytes(built, settings, tmp_path):
+def test_building_twice_gives_the_same_bytes(built, tmp_path):
+    index, path, _ = built
     np.save(tmp_path / "stored.npy", STORED)
     mapped = np.load(tmp_path / "stored.npy", mmap_mode="r")
-    VectorIndex.build(mapped, settings).write(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == built(settings)[1].read_bytes()
+    VectorIndex.build(mapped, index.settings).write(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
-def test_every_vector_is_found_where_all_are_asked_for(built, settings):
-    index, _ = built(settings)
-    rows = index.search(QUERIES[:1], 4_010)[1][0]
+def test_every_vector_is_found_where_all_are_asked_for(built):
+    rows = built[0].search(QUERIES[:1], 4_010)[1][0]
     assert sorted(rows[:4_000]) == list(range(4_000))
     assert (rows[4_000:] == -1).all()
 
@@ -121,9 +102,8 @@ def test_few_vectors_are_indexed_too(settings, count, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
-def test_a_query_that_is_no_number_finds_nothing(built, settings):
-    index, _ = built(settings)
+def test_a_query_that_is_no_number_finds_nothing(built):
+    index, *_ = built
     queries = QUERIES[:2].copy()
     queries[0, 0] = np.nan
     rows = index.search(queries, 3)[1]
@@ -132,8 +112,8 @@ def test_a_query_that_is_no_number_finds_nothing(built, settings):
     assert nearest_chunks(index, np.arange(4_000), queries, 3)[0] == []
 
 
-def test_no_query_no_k_and_an_empty_mask_find_nothing(built):
-    index, _ = built(Flat())
+def test_no_query_no_k_and_an_empty_mask_find_nothing():
+    index = VectorIndex.build(STORED, Flat())
     assert index.search(QUERIES[:0], 3)[1].shape == (0, 3)
     assert index.search(QUERIES, 0)[1].shape == (50, 0)
     assert (index.search(QUERIES, 3, np.zeros(4_000, bool))[1] == -1).all()
@@ -151,18 +131,12 @@ def test_building_tells_how_many_vectors_were_added(monkeypatch):
     assert (told, len(index)) == ([2_500, 1_500], 4_000)
 
 
-def test_scores_are_inner_products_best_first():
-    index = VectorIndex.build(np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32))
-    scores, rows = index.search(np.array([[1, 0]], np.float32), 3)
-    np.testing.assert_allclose(scores, [[1, 0.6, 0]], atol=1e-6)
-    assert rows.tolist() == [[0, 2, 1]]
-
-
-def test_a_file_that_is_no_index_or_of_another_kind_is_named(built, tmp_path):
+def test_a_file_that_is_no_index_or_of_another_kind_is_named(tmp_path):
+    VectorIndex.build(STORED, Flat()).write(tmp_path / "flat")
     (tmp_path / "bad").write_bytes(b"no index")
-    (tmp_path / "cut").write_bytes(built(Flat())[1].read_bytes()[:5_000])
+    (tmp_path / "cut").write_bytes((tmp_path / "flat").read_bytes()[:5_000])
     for name in ("bad", "cut"):
         with pytest.raises(IndexFolderError, match=rf"{name} cannot be read by faiss .*: build the index anew$"):
             VectorIndex.read(tmp_path / name, Flat())
     with pytest.raises(IndexFolderError, match="no index of kind hnsw: build the index anew"):
-        VectorIndex.read(built(Flat())[1], Hnsw())
+        VectorIndex.read(tmp_path / "flat", Hnsw())
