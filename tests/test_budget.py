@@ -151,8 +151,8 @@ def test_pace_and_budget_are_no_part_of_what_a_run_is(serve, town, ragbed):
 @pytest.mark.parametrize(("texts", "says"), [
     (["5"], "--budget '5': expected dollars=N, tokens=N or seconds=N"),
     (["euros=5"], "--budget 'euros=5': expected dollars=N"), (["dollars="], "--budget dollars=: "),
-    (["dollars=-1"], "--budget dollars=-1: Input should be greater than 0"), (["tokens=many"], "--budget tokens=many: "),
-    (["dollars=inf"], "--budget dollars=inf: "), (["seconds=30m"], "--budget seconds=30m: "),
+    (["dollars=-1"], "--budget dollars=-1: Input should be greater than 0"),
+    (["tokens=many"], "--budget tokens=many: "), (["dollars=inf"], "--budget dollars=inf: "), (["seconds=30m"], "--budget seconds=30m: "),
     (["tokens=5", "tokens=6"], "gives tokens twice")])
 def test_an_amount_that_is_none_or_given_twice_is_one_line(town, ragbed, texts, says):
     options = [word for text in texts for word in ("--budget", text)]
