@@ -178,36 +178,11 @@ def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
         server.close()
 
 
-class CommandLine:
-    """The command `ragbed` in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *args: object) -> tuple[int, str, str]:
-        """Exit status, stdout and stderr."""
-        from experiments.cli import main
-
-        self._monkeypatch.setattr(sys, "argv", ["ragbed", *map(str, args)])
-        self._capsys.readouterr()
-        try:
-            main()
-        except SystemExit as end:
-            return int(end.code or 0), *self._capsys.readouterr()
-        return 0, *self._capsys.readouterr()
-
-    def refuses(self, *args: object, says: Sequence[str]) -> None:
-        """The command ends with status 2 and one line on stderr, progress apart, that holds these words."""
-        status, out, err = self(*args)
-        assert (status, out) == (2, ""), err
-        *progress, line = err.splitlines()
-        assert all(told.startswith('{"stage": ') for told in progress), err
-        assert line.startswith("ragbed: ")
-        assert [word for word in says if word not in line] == [], err
-
-
 @pytest.fixture
-def ragbed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+def ragbed(monkeypatch, capsys):
+    """The command `ragbed` in this process."""
+    from command_line import CommandLine
+
     return CommandLine(monkeypatch, capsys)
 
 

@@ -88,13 +88,6 @@ def test_the_unified_score_of_rules_without_a_refusal_is_that_of_the_answerable_
         assert aggregate(rows, scoring, refusing=False)["unified"]["mean"] == 0.75
 
 
-@pytest.mark.parametrize(("right", "n", "low", "high"), [
-    (0, 10, 0.0, 0.2775328), (10, 10, 0.7224672, 1.0), (0, 2, 0.0, 0.6576198), (40, 100, 0.3094013, 0.4979974)])
-def test_the_interval_of_a_share_is_wilsons(right, n, low, high):
-    figure = aggregate([Row(True, {"em": float(at < right)}) for at in range(n)])["em"]
-    assert (figure["low"], figure["high"]) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
-
-
 def test_a_sample_without_spread_has_the_room_that_its_range_leaves():
     left = 1 - 0.025 ** (1 / 4)  # Clopper and Pearson's upper limit of none of 4 is 0.6023646
     assert left == pytest.approx(0.6023646, abs=1e-7)

@@ -106,9 +106,7 @@ def test_another_judge_is_compared_with_the_runs_own_and_a_second_time_costs_not
     other = serve(grading(C, P, P, W, C))
     before = judged.hashes(), (judged.run / "summary.json").read_bytes()
     args = ("judge", judged.run, "--judge", f"{other.url}#second")
-    status, out, err = ragbed(*args, "--json")
-    assert status == 0, err
-    found = json.loads(out)
+    found = ragbed.json(*args)
     assert [one["name"].partition("#")[2] for one in found["raters"]] == ["first (the run's)", "second"]
     assert (found["answers"], found["calls"], found["replayed"], found["rubric"]) == (5, 5, 0, "grades")
     (pair,) = found["pairs"]
@@ -192,18 +190,16 @@ def test_a_sheet_that_people_filled_in_is_compared(judged, ragbed):
 
 def test_labels_that_do_not_fit_are_refused_with_file_and_line(judged, ragbed):
     path = sheet_of(judged, ragbed, C, "Correct!", W, W, W)
-    labelled = ("judge", judged.run, "--labels", path)
-    ragbed.refuses(*labelled, says=["sheet.csv, line 3, field grade", "Correct, Partially Correct or Wrong",
-                                     "Correct!"])
-    text = path.read_text().replace("Correct!", "Correct")
-    path.write_text(re.sub(r"(?<=;)([^;]*3)(?=;How)", "who", text))
-    ragbed.refuses(*labelled, says=["sheet.csv, line 4, field question", "'who in cell "])
-    path.write_text(text + text.splitlines()[1] + "\n")
-    ragbed.refuses(*labelled, says=["line 8, field question", "(line 2 has it too)"])
-    path.write_text("id,grade\n1,Correct\n")
-    ragbed.refuses(*labelled, says=["line 1", "no cell nor question"])
-    path.write_text(text.replace("Correct", "").replace("Wrong", ""))
-    ragbed.refuses(*labelled, says=["holds no label"])
+    wrong = path.read_text()
+    text = wrong.replace("Correct!", "Correct")
+    for content, *says in (
+            (wrong, "sheet.csv, line 3, field grade", "Correct, Partially Correct or Wrong", "Correct!"),
+            (re.sub(r"(?<=;)([^;]*3)(?=;How)", "who", text), "sheet.csv, line 4, field question", "'who in cell "),
+            (text + text.splitlines()[1] + "\n", "line 8, field question", "(line 2 has it too)"),
+            ("id,grade\n1,Correct\n", "line 1", "no cell nor question"),
+            (text.replace("Correct", "").replace("Wrong", ""), "holds no label")):
+        path.write_text(content)
+        ragbed.refuses("judge", judged.run, "--labels", path, says=says)
     ragbed.refuses("judge", judged.run, "--labels", judged.folder / "none.csv",
                    says=["none.csv: cannot be read: No such file"])
 

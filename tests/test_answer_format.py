@@ -75,9 +75,7 @@ def test_both_formats_in_one_run_are_cells_beside_each_other_and_their_form_is_c
     server = serve(reply)
     path = town.config(server.url, reasoning=["direct", "chain_of_thought"], conditions="given",
                        answer_formats=["tags", "json"])
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    rows = {(row["reasoning"], row["answer_format"]): row for row in json.loads(out)["cells"]}
+    rows = {(row["reasoning"], row["answer_format"]): row for row in ragbed.json("run", path)["cells"]}
     assert list(rows) == [("direct", "tags"), ("chain_of_thought", "tags"), ("direct", "json"),
                           ("chain_of_thought", "json")]
     assert {key: row["metrics"]["tagged"]["mean"] for key, row in rows.items()} == {

@@ -2,7 +2,6 @@
 import json
 import re
 import shutil
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +66,7 @@ RECORDS = {
     "beir": Records("corpus.jsonl", ("_id", "text")),
     "trec": Records("corpus.jsonl", ("_id", "text")),
 }
+MISSING = object()
 WRONG = (3.5, {"some": None}, [{"some": None}])
 SAID = [(kind, field) for kind, records in RECORDS.items() for field in records.required
         if field.rpartition("/")[2] in ("question", "query", "input", "answer", "ground_truth", "sub_questions")
@@ -169,43 +169,24 @@ def test_questions_are_stored_as_json_and_come_back(kind):
         assert adapter.validate_json(adapter.dump_json(question)) == question
 
 
-def test_every_kind_with_records_has_its_fixture():
-    assert set(RECORDS) <= set(KINDS)
-
-
 @pytest.mark.parametrize(("kind", "field"), BROKEN)
 def test_a_missing_or_mistyped_field_says_file_line_field_and_what_was_expected(tmp_path, kind, field):
-    shutil.copytree(DATA / kind, tmp_path / kind)
-    file = tmp_path / kind / RECORDS[kind].file
-    content = file.read_text(encoding="utf-8")
-    records = _records(content)
-    for change in (_without, *(_with(value) for value in WRONG)):
-        broken = deepcopy(records)
-        *above, last = (int(part) if part.isdigit() else part for part in field.split("/"))
-        inside = broken[0]
-        for part in above:
-            inside = inside[part]
-        change(inside, last)
-        file.write_text(json.dumps(broken) if content.startswith("[") else "\n".join(map(json.dumps, broken)))
+    *above, last = field.split("/")
+    for value in (MISSING, *WRONG):
+        file, _ = _broken(tmp_path, kind, field, lambda before, value=value: value)
         with pytest.raises(BenchmarkError) as refused:
             settings(kind, path=str(tmp_path / kind)).load()
         said = str(refused.value)
         assert "\n" not in said
         named = re.search(rf"{re.escape(str(file))}, line 1, field (\S+): expected .+, found ", said)
         assert named, said
-        assert str(last) in named[1] or str(above[-1]) in named[1], said
+        assert last in named[1] or above[-1] in named[1], said
 
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_records_that_do_not_fit_are_left_out_and_named_where_that_is_asked_for(tmp_path, kind):
-    shutil.copytree(DATA / kind, tmp_path / kind)
-    file, whole = tmp_path / kind / RECORDS[kind].file, settings(kind).load()
-    records, lines = _records(file.read_text(encoding="utf-8")), file.suffix == ".jsonl"
-    *above, last = (int(part) if part.isdigit() else part for part in RECORDS[kind].required[-1].split("/"))
-    inside = records[0]
-    for part in above:
-        inside = inside[part]
-    inside[last] = 3.5
+    file, records = _broken(tmp_path, kind, RECORDS[kind].required[-1], lambda before: 3.5)
+    whole, lines = settings(kind).load(), file.suffix == ".jsonl"
     texts = [*map(json.dumps, records), "[1" if lines else "[1]"]
     file.write_text("\n".join(texts) if lines else f"[{', '.join(texts)}]")
     benchmark = settings(kind, path=str(tmp_path / kind), skip_bad=True).load()
@@ -224,33 +205,28 @@ def test_a_file_of_which_nothing_fits_is_refused_all_the_same(tmp_path):
 
 @pytest.mark.parametrize(("kind", "field"), SAID)
 def test_a_question_or_answer_that_is_blank_is_refused(tmp_path, kind, field):
-    shutil.copytree(DATA / kind, tmp_path / kind)
-    file = tmp_path / kind / RECORDS[kind].file
-    records = _records(file.read_text(encoding="utf-8"))
-    *above, last = (int(part) if part.isdigit() else part for part in field.split("/"))
-    inside = records[0]
-    for part in above:
-        inside = inside[part]
-    inside[last] = [" "] * len(inside[last]) if isinstance(inside[last], list) else " "
-    file.write_text(json.dumps(records) if file.suffix == ".json" else "\n".join(map(json.dumps, records)))
+    _broken(tmp_path, kind, field, lambda before: [" "] * len(before) if isinstance(before, list) else " ")
+    last = field.rpartition("/")[2]
     with pytest.raises(BenchmarkError, match=rf", line 1, field \S*{last}\S*: expected .+, found .*' *'"):
         settings(kind, path=str(tmp_path / kind)).load()
 
 
-def _records(content):
-    """Of a list, of one object, or of one on each line, whatever the file is called."""
-    try:
+def _broken(tmp_path, kind, field, change):
+    """A copy of the fixture whose first record has another value in the field: the file, and its records."""
+    shutil.copytree(DATA / kind, tmp_path / kind, dirs_exist_ok=True)
+    file = tmp_path / kind / RECORDS[kind].file
+    content = file.read_text(encoding="utf-8")
+    try:  # a list or one object, or one on each line, whatever the file is called
         whole = json.loads(content)
     except ValueError:
-        return list(map(json.loads, content.splitlines()))
-    return whole if isinstance(whole, list) else [whole]
-
-
-def _without(inside, field):
-    del inside[field]
-
-
-def _with(value):
-    def change(inside, field):
-        inside[field] = value
-    return change
+        whole = list(map(json.loads, content.splitlines()))
+    records = whole if isinstance(whole, list) else [whole]
+    *above, last = (int(part) if part.isdigit() else part for part in field.split("/"))
+    inside = records[0]
+    for part in above:
+        inside = inside[part]
+    inside[last] = change(inside[last])
+    if inside[last] is MISSING:
+        del inside[last]
+    file.write_text(json.dumps(records) if content.startswith("[") else "\n".join(map(json.dumps, records)))
+    return file, records

@@ -90,15 +90,14 @@ def test_a_judge_that_errs_once_is_asked_once_more(serve, town, ragbed, rubric):
     assert metrics[figures[0]]["mean"] == {"grades": 0.5, "points": 0.9, "steps": 0.5}[rubric]
 
 
-@pytest.mark.parametrize("scoring", ["corrected", "as-published"])
-def test_a_broken_judge_of_points_stops_no_scoring_of_either_kind(serve, town, ragbed, scoring):
+def test_a_broken_judge_of_points_stops_no_scoring_as_published(serve, town, ragbed):
     model, judge = serve(lambda _: REPLY), serve(lambda _: "7.5")
-    config = town.config(model.url, judge=f"{judge.url}#judge", scoring=scoring, **mdbench(town))
+    config = town.config(model.url, judge=f"{judge.url}#judge", scoring="as-published", **mdbench(town))
     assert ragbed("run", config)[0] == 0
     (cell,) = json.loads((town.run / "summary.json").read_text())["cells"]
     assert (cell["metrics"]["unjudged"]["mean"], cell["n"]) == (1.0, 2)
-    assert cell["metrics"]["graded_accuracy"]["n"] == (2 if scoring == "corrected" else 0)
-    assert len(judge.requests) == 2 * 2  # asked twice, or to shorten and once
+    assert cell["metrics"]["graded_accuracy"]["n"] == 0
+    assert len(judge.requests) == 2 * 2  # to shorten, and once
 
 
 def test_the_lexical_judge_stands_beside_its_figures_of_every_rubric(serve, town, ragbed):

@@ -1,5 +1,4 @@
 """Chunkers and embedders as factors: what questions bring is cut and embedded anew, and searched by each retriever."""
-import json
 from pathlib import Path
 
 from experiments import Plan, check_settings
@@ -51,9 +50,7 @@ def test_parts_of_documents_are_found_and_gold_by_their_document(ragbed, serve, 
     server = serve(lambda _: "<Answer>So it is [1]</Answer>")
     path = town.config(server.url, benchmark={"kind": "beir", "path": BEIR}, conditions="retrieved", reasoning="direct",
                        retriever=[{"kind": "dense", "k": 3}, {"kind": "bm25", "k": 3}], chunkers=CHUNKERS)
-    status, out, err = ragbed("run", path, "--json")
-    assert status == 0, err
-    cells = {cell["id"]: cell for cell in json.loads(out)["cells"]}
+    cells = {cell["id"]: cell for cell in ragbed.json("run", path)["cells"]}
     assert {cell["chunker"] for cell in cells.values()} == {"fixed (size 40)", "sections (target 60, largest 90)"}
     fixed = [result for record in town.records() if "fixed" in cells[(result := record["result"])["cell"]]["chunker"]]
     for result in fixed:

@@ -29,9 +29,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_search_prints_the_contract(ragbed, index):
-    status, out, _ = ragbed("search", "When does the ferry leave?", "--index", index, "-k", 2, "--json")
-    assert status == 0
-    found = json.loads(out)
+    found = ragbed.json("search", "When does the ferry leave?", "--index", index, "-k", 2)
     assert set(found) == {"hits"}
     first, second = found["hits"]
     assert set(first) == set(second) == {"rank", "score", "found_by", *PLACE}
@@ -44,10 +42,8 @@ def test_search_prints_the_contract(ragbed, index):
 
 def test_ask_prints_the_contract(ragbed, serve, index):
     server = serve(["<Thinking>Look.</Thinking><Answer>Norway [1] [7]</Answer>"])
-    status, out, _ = ragbed("ask", "Oslo is the capital of what?", "--index", index, "--model", f"{server.url}#m",
-                            "-k", 2, "--json")
-    assert status == 0
-    answer = json.loads(out)
+    answer = ragbed.json("ask", "Oslo is the capital of what?", "--index", index, "--model", f"{server.url}#m",
+                         "-k", 2)
     assert set(answer) == {"outcome", "answer", "refused", "citations", "evidence", "model", "usage", "seconds",
                            "invalid_citations", "failure", "notes"}  # the last three beyond the contract
     assert [answer[name] for name in ("outcome", "answer", "refused", "model", "invalid_citations", "failure")] == [
@@ -94,9 +90,7 @@ def test_ask_sends_the_temperature_that_was_asked_for_or_none(ragbed, serve, ind
 
 def test_run_prints_the_contract(ragbed, serve, town):
     server = serve(town.reply)
-    status, out, _ = ragbed("run", town.config(server.url, reasoning=["direct", "plan_and_solve"]), "--json")
-    assert status == 0
-    run = json.loads(out)
+    run = ragbed.json("run", town.config(server.url, reasoning=["direct", "plan_and_solve"]))
     assert set(run) == {"run", "cells", "columns", "views", "comparisons", "effects", "repeated", "error_analysis",
                         "tradeoff", "published", "notes", "results"}
     assert run["run"] == str(town.run)

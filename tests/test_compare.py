@@ -40,14 +40,8 @@ def two(serve, town, ragbed, made):
     return town.run, runs / "better"
 
 
-def compared(ragbed, *args):
-    status, out, err = ragbed("compare", *args, "--json")
-    assert status == 0, err
-    return json.loads(out)
-
-
 def test_the_means_are_those_of_the_run(two, ragbed, town):
-    found = compared(ragbed, two[0], "--metric", "unified", "--metric", "em", "--metric", "citation_f1")
+    found = ragbed.json("compare", two[0], "--metric", "unified", "--metric", "em", "--metric", "citation_f1")
     cells = {cell["id"]: cell["metrics"] for cell in json.loads((town.run / "summary.json").read_text())["cells"]}
     assert [row["metric"] for row in found["comparisons"]] == ["unified", "em", "citation_f1"]
     for row in found["comparisons"]:
@@ -59,7 +53,7 @@ def test_the_means_are_those_of_the_run(two, ragbed, town):
 
 
 def test_a_run_is_compared_with_the_like_cells_of_another(two, ragbed):
-    row, = compared(ragbed, *two, "--metric", "correct", "--flips")["comparisons"]
+    row, = ragbed.json("compare", *two, "--metric", "correct", "--flips")["comparisons"]
     assert (row["first_name"], row["n"], row["gained"], row["lost"]) == ("direct", 5, 1, 0)
     assert row["flips"] == [{"question": "non_refusal-3", "before": 0.0, "after": 1.0, "before_outcome": "answered",
                              "after_outcome": "answered"}]
@@ -91,7 +85,7 @@ def repeated(serve, town, ragbed, made):
 
 
 def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, ragbed):
-    found = compared(ragbed, repeated)
+    found = ragbed.json("compare", repeated)
     stored = json.loads((repeated / "summary.json").read_text())["comparisons"]
     beside = {"metric", "first_name", "second_name", "verdict"}
     assert [{name: value for name, value in row.items() if name not in beside} for row in found["comparisons"]] == (
@@ -111,14 +105,14 @@ def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, 
 
 
 def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(repeated, ragbed):
-    rows = {row["second_name"]: row["difference"] for row in compared(ragbed, repeated, "--baseline", "direct · given")
-            ["comparisons"]}
+    found = ragbed.json("compare", repeated, "--baseline", "direct · given")
+    rows = {row["second_name"]: row["difference"] for row in found["comparisons"]}
     assert list(rows) == ["chain_of_thought · given", "direct · gold", "chain_of_thought · gold"]
     by = rows["chain_of_thought · given"]
     only = "--cell", "given · chain_of_thought"
     assert ragbed("compare", repeated, *only, "--fail-if", f"unified > baseline + {by - 0.01:.3f}")[0] == 1
     assert ragbed("compare", repeated, *only, "--fail-if", f"unified > baseline + {by + 0.01:.3f}")[0] == 0
-    found = compared(ragbed, repeated, "--fail-if", "unified < baseline - 1")
+    found = ragbed.json("compare", repeated, "--fail-if", "unified < baseline - 1")
     assert {row["second_name"]: row["difference"] for row in found["comparisons"]} == rows
 
 
@@ -127,13 +121,13 @@ def test_one_of_several_repeats_is_named_by_its_id_or_the_repeat(repeated, ragbe
     means = {row["id"]: row["metrics"]["unified"]["mean"] for row in rows}
     first, again = [row["id"] for row in rows if (row["reasoning"], row["condition"]) == ("chain_of_thought", "given")]
     alone = "chain_of_thought · given · repeat 0"
-    one, = compared(ragbed, repeated, "--cell", again, "--baseline", alone)["comparisons"]
+    one, = ragbed.json("compare", repeated, "--cell", again, "--baseline", alone)["comparisons"]
     assert (one["second_name"], one["factor"]) == ("chain_of_thought · given · repeat 1", None)
     assert (one["before"], one["after"]) == (means[first], means[again])
     assert one["after"] > one["before"]
-    found = compared(ragbed, repeated, "--cell", "repeat 1")["comparisons"]
+    found = ragbed.json("compare", repeated, "--cell", "repeat 1")["comparisons"]
     assert [row["first_name"] for row in found] == ["direct · given · repeat 1"] * 3
-    both = compared(ragbed, repeated, repeated, "--cell", "repeat 1 · gold")["comparisons"]
+    both = ragbed.json("compare", repeated, repeated, "--cell", "repeat 1 · gold")["comparisons"]
     assert [(row["first_name"], row["second_name"]) for row in both] == [
         (name, name) for name in ("direct · gold · repeat 1", "chain_of_thought · gold · repeat 1")]
 
@@ -143,14 +137,14 @@ def test_a_cell_has_the_same_name_in_show_attribute_and_compare(repeated, ragbed
         shown = json.loads(ragbed("show", repeated, "#2", "--cell", name, "--json")[1])["cells"]
         causes = json.loads(ragbed("diagnose", repeated, "--cell", name, "--json")[1])["cells"]
         assert len(shown) == len(causes) == 2 * count
-        assert len(compared(ragbed, repeated, repeated, "--cell", name)["comparisons"]) == count
+        assert len(ragbed.json("compare", repeated, repeated, "--cell", name)["comparisons"]) == count
     for command in ("compare", "show", "diagnose"):
         rest = ["#2"] if command == "show" else []
         ragbed.refuses(command, repeated, *rest, "--cell", "cot", says=["no cell 'cot'; there are: direct · given"])
 
 
 def test_a_run_is_equal_to_itself(two, ragbed):
-    found = compared(ragbed, two[0], two[0], "--metric", "unified", "--metric", "em")
+    found = ragbed.json("compare", two[0], two[0], "--metric", "unified", "--metric", "em")
     assert [(row["first_name"], row["second_name"]) for row in found["comparisons"]] == [
         ("direct", "direct"), ("least_to_most", "least_to_most")] * 2
     assert {(row["difference"], row["unpaired"], row["p_holm"]) for row in found["comparisons"]} == {(0.0, 0, 1.0)}
@@ -204,7 +198,6 @@ def test_gates_are_read():
 def test_what_cannot_be_compared_is_said_in_one_line(two, ragbed, tmp_path, town):
     ragbed.refuses("compare", tmp_path / "none", says=["holds no run"])
     ragbed.refuses("compare", two[1], says=["there is no second cell", "give another run"])
-    ragbed.refuses("compare", two[0], "--cell", "cot", says=["no cell 'cot'; there are: direct, least_to_most"])
     ragbed.refuses("compare", two[0], "--metric", "accuracy", says=["accuracy is no metric of both", "unified"])
     ragbed.refuses("compare", two[0], "--metric", "acuracy", says=["unknown metric"])
     ragbed.refuses("compare", *two, "--baseline", "grounded", says=["fits several cells"])
@@ -228,7 +221,7 @@ def test_the_same_id_is_not_the_same_question(two, serve, town, ragbed):
     rows = [town.row(number, **({"query": "What else?"} if number == 4 else {})) for number in range(5)]
     town.write(rows)
     assert ragbed("run", town.config(serve(town.reply).url, name="fewer"))[0] == 0
-    found = compared(ragbed, town.run, town.run.parent / "fewer")
+    found = ragbed.json("compare", town.run, town.run.parent / "fewer")
     assert "4 questions are in both runs; left out are 1 that one of them has alone, and 1 that differ under the " \
            "same id." in found["notes"]
     assert [row["n"] for row in found["comparisons"]] == [4]

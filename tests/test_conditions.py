@@ -140,9 +140,7 @@ def results(town):
 def test_a_run_drops_the_gold_and_asks_for_no_citations_without_numbers(ragbed, serve, town):
     server = serve(lambda body: "<Answer>111 people [1]</Answer>")
     path = town.config(server.url, perturbations=["none", "drop_gold", "separators_off", "gold_at@2", "negatives@3"])
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    cells = {cell["perturbation"]: cell for cell in json.loads(out)["cells"]}
+    cells = {cell["perturbation"]: cell for cell in ragbed.json("run", path)["cells"]}
     assert list(cells) == [None, "drop_gold", "separators_off", "gold_at@2", "negatives@3"]
     by = {name: [one for one in results(town) if one["cell"] == cell["id"]] for name, cell in cells.items()}
     one = {name: next(result for result in found if result["question"] == "non_refusal-1")
@@ -192,9 +190,7 @@ def test_a_table_stands_in_place_of_the_documents(ragbed, serve, town):
     path = town.config(server.url, benchmark={"kind": "mdbench", "path": str(DATA / "mdbench/mdbench_dataset.json")},
                        conditions=["given", "closed-book"], perturbations=["none", "table"], reasoning="direct",
                        judge="lexical")
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    assert [(cell["condition"], cell["perturbation"]) for cell in json.loads(out)["cells"]] == [
+    assert [(cell["condition"], cell["perturbation"]) for cell in ragbed.json("run", path)["cells"]] == [
         ("given", None), ("given", "table"), ("closed-book", None)]
     prompts = [body["messages"][1]["content"] for body, _ in server.requests if "boats" in str(body)]
     assert sum("before the flood" in one and "The yard built 12 boats" not in one for one in prompts) == 1
@@ -206,9 +202,7 @@ def test_questions_that_name_no_gold_are_counted_where_it_is_dropped(ragbed, ser
     rows[2]["documents"] = rows[2]["documents"].replace('"ground": true', '"ground": false')
     town.write(rows)
     path = town.config(serve(lambda body: "<Answer>7</Answer>").url, perturbations="drop_gold")
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    (note,) = [note for note in json.loads(out)["notes"] if "drop_gold" in note]
+    (note,) = [note for note in ragbed.json("run", path)["notes"] if "drop_gold" in note]
     assert "drop_gold: 1 of 3 questions do not say which chunks are gold" in note
     found = {result["question"]: (result["answerable"], len(result["evidence"])) for result in results(town)}
     assert found == {"refusal-0": (False, 1), "non_refusal-1": (False, 1), "non_refusal-2": (True, 2)}

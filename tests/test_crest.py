@@ -7,6 +7,7 @@ import sys
 import pyarrow
 import pyarrow.parquet
 import pytest
+from loaded import loaded
 
 from documents import BenchmarkError
 from experiments import check_settings
@@ -33,15 +34,12 @@ def lines(path, *rows):
 
 @pytest.fixture
 def one(tmp_path):
-    def load(split="non_refusal", **changes):
-        lines(tmp_path / f"{split}.jsonl", {**ROW, **changes})
-        return Crest(path=str(tmp_path / f"{split}.jsonl")).load().questions[0]
-    return load
+    return lambda split="non_refusal", **changes: loaded(Crest, tmp_path / f"{split}.jsonl",
+                                                         {**ROW, **changes}).questions[0]
 
 
 def test_a_row_becomes_a_question_with_its_chunks_in_order(tmp_path):
-    lines(tmp_path / "non_refusal.jsonl", ROW)
-    benchmark = Crest(path=str(tmp_path / "non_refusal.jsonl")).load()
+    benchmark = loaded(Crest, tmp_path / "non_refusal.jsonl", ROW)
     question = benchmark.questions[0]
     assert (question.id, question.text, question.answers, question.answerable) == \
         ("non_refusal-7", ROW["query"], ("1,577 parcels",), True)
@@ -70,8 +68,7 @@ def test_fields_may_be_decoded_already_and_optional_ones_present_or_null(one):
 
 
 def test_ids_that_repeat_within_a_split_stay_apart(tmp_path):
-    lines(tmp_path / "non_refusal.jsonl", ROW, ROW | {"query": "Wie viele?"})
-    benchmark = Crest(path=str(tmp_path / "non_refusal.jsonl")).load()
+    benchmark = loaded(Crest, tmp_path / "non_refusal.jsonl", ROW, ROW | {"query": "Wie viele?"})
     assert [question.id for question in benchmark.questions] == ["non_refusal-7", "non_refusal-7~2"]
     assert len(benchmark.documents) == 4
 

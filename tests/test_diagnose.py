@@ -64,12 +64,6 @@ def run(serve, town, ragbed, kept):
     return kept
 
 
-def attributed(ragbed, *args):
-    status, out, err = ragbed("diagnose", *args, "--json")
-    assert status == 0, err
-    return json.loads(out)
-
-
 def number_of(question):
     return int(question.rsplit("-", 1)[-1])
 
@@ -77,7 +71,7 @@ def number_of(question):
 def test_every_question_has_the_cause_that_a_person_finds(run, ragbed):
     found = {}
     for name in dict.fromkeys(cause for causes in CAUSES.values() for cause in causes):
-        for row in attributed(ragbed, run, "--cause", name)["questions"]:
+        for row in ragbed.json("diagnose", run, "--cause", name)["questions"]:
             found.setdefault(number_of(row["question"]), {})[row["name"]] = name
     assert {number: tuple(causes[name] for name in CONDITIONS) for number, causes in sorted(found.items())} == CAUSES
 
@@ -93,14 +87,14 @@ def test_the_summary_has_the_shares_and_they_add_up(run, ragbed):
         assert sum(share["mean"] for share in row["causes"].values()) == pytest.approx(1)
         assert all(share["n"] == row["n"] == 10 and share["low"] <= share["mean"] <= share["high"]
                    for share in row["causes"].values())
-    again = attributed(ragbed, run)
+    again = ragbed.json("diagnose", run)
     assert again["causes"] == said["causes"]
     assert [{key: value for key, value in row.items() if key != "name"} for row in again["cells"]] == said["cells"]
     assert (again["notes"], again["tradeoff"]) == (said["notes"], summary["tradeoff"])
 
 
 def test_what_was_known_and_in_view_stands_beside_the_causes(run, ragbed):
-    given, evidence, closed = attributed(ragbed, run)["cells"]
+    given, evidence, closed = ragbed.json("diagnose", run)["cells"]
     assert [(row["known"]["mean"], row["known"]["n"]) for row in (given, evidence, closed)] == \
         [(0.5, 2), (0.2, 5), (None, 0)]  # right with both documents are 1 and 2; over the gold 1, 2, 3, 5 and 7
     assert [(row["gold_whole"]["mean"], row["gold_whole"]["n"]) for row in (given, evidence, closed)] == \
@@ -108,7 +102,7 @@ def test_what_was_known_and_in_view_stands_beside_the_causes(run, ragbed):
 
 
 def test_cells_are_paired_with_the_gold_alone(run, ragbed):
-    given, closed = attributed(ragbed, run)["joint"]
+    given, closed = ragbed.json("diagnose", run)["joint"]
     assert [(row["name"], row["n"], row["both"], row["lost"], row["gained"], row["neither"])
             for row in (given, closed)] == [("given", 9, 2, 3, 0, 4), ("closed-book", 9, 1, 4, 1, 3)]
     assert (given["kept"]["mean"], given["kept"]["n"]) == (0.4, 5)
@@ -137,7 +131,6 @@ def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
 
 def test_what_is_not_there_is_said_in_one_line(run, ragbed, tmp_path):
     ragbed.refuses("diagnose", run, "--cause", "laziness", says=["no cause 'laziness'", "retrieval_miss"])
-    ragbed.refuses("diagnose", run, "--cell", "cot", says=["no cell 'cot'", "closed-book"])
     ragbed.refuses("diagnose", tmp_path, says=["holds no run"])
 
 

@@ -1,5 +1,4 @@
 """The first step at which two answers to one question part, and how many questions part where."""
-import json
 
 import pytest
 
@@ -18,9 +17,7 @@ def two(serve, town, ragbed):
 
 
 def steps(ragbed, *args):
-    status, out, _ = ragbed("compare", *args, "--steps", "--json")
-    assert status == 0
-    return json.loads(out)["steps"]
+    return ragbed.json("compare", *args, "--steps")["steps"]
 
 
 def test_equal_prompts_with_other_replies_part_at_the_reply(two, ragbed):

@@ -2,6 +2,7 @@
 from types import SimpleNamespace
 
 import pytest
+from factored import BASE
 
 from experiments import Mined, Question
 from experiments.analysis.dose import Reached, dose_of, reached_of
@@ -21,9 +22,7 @@ class Shown:
 
 
 def row(id, perturbation, **levels):
-    return {"id": id, "benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
-            "rules": "grounded", "condition": "gold", "perturbation": perturbation, "show": "question",
-            "format": None, "repeat": 0, "seed": None, "metrics": {}, **levels}
+    return {**BASE, "id": id, "condition": "gold", "perturbation": perturbation, "metrics": {}, **levels}
 
 
 def answers(*scores, metric="em"):
@@ -71,9 +70,11 @@ DOSES = {"d0": None, "d4": "negatives@4", "c0": None, "c4": "negatives@4"}
 TWO = [row(name, change, reasoning={"d": "direct", "c": "chain_of_thought"}[name[0]]) for name, change in DOSES.items()]
 
 
+MADE = {name: answers(*[float(name != "d4")] * 8) for name in DOSES}  # direct loses all at four negatives
+
+
 def test_areas_are_of_questions_and_curves_are_compared_by_them():
-    made = {"d0": answers(*[1] * 8), "d4": answers(*[0] * 8), "c0": answers(*[1] * 8), "c4": answers(*[1] * 8)}
-    found = dose(TWO, made)
+    found = dose(TWO, MADE)
     direct, chained = found["curves"]
     assert (direct["areas"]["em"]["mean"], direct["areas"]["em"]["n"]) == (0.5, 8)
     assert (chained["areas"]["em"]["mean"], chained["factors"]["reasoning"]) == (1.0, "chain_of_thought")
@@ -84,8 +85,7 @@ def test_areas_are_of_questions_and_curves_are_compared_by_them():
 
 
 def test_a_change_is_the_last_dose_against_the_first_and_a_slope_is_that_by_negative():
-    made = {"d0": answers(*[1] * 8), "d4": answers(*[0] * 6, 1, 1), "c0": answers(*[1] * 8), "c4": answers(*[1] * 8)}
-    direct, chained = dose(TWO, made)["curves"]
+    direct, chained = dose(TWO, MADE | {"d4": answers(*[0] * 6, 1, 1)})["curves"]
     assert (direct["change"]["difference"], direct["slope"]["mean"]) == (-0.75, -0.1875)
     assert direct["slope"]["low"] == pytest.approx(direct["change"]["low"] / 4)
     assert (direct["change"]["test"], direct["change"]["p"]) == ("McNemar", 2 / 2**6)
@@ -143,9 +143,8 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
 
 
 def test_questions_of_one_document_are_drawn_and_swapped_together():
-    made = {"d0": answers(*[1] * 8), "d4": answers(*[0] * 8), "c0": answers(*[1] * 8), "c4": answers(*[1] * 8)}
     pairs = Clusters({f"q{at}": f"q{at // 2 * 2}" for at in range(8)}, "")
-    (pair,) = dose(TWO, made, clusters=pairs)["comparisons"]
+    (pair,) = dose(TWO, MADE, clusters=pairs)["comparisons"]
     assert (pair["n"], pair["clusters"], pair["p"]) == (8, 4, 2 / 2**4)
 
 

@@ -192,9 +192,7 @@ def test_what_keeps_a_run_from_beginning_keeps_a_plan_from_being_made(ragbed, to
 
 def test_a_plan_says_what_stands_in_the_runs_folder(serve, town, ragbed):
     def notes(**settings):
-        status, out, _ = ragbed("run", town.config(server.url, **settings), "--dry-run", "--json")
-        assert status == 0
-        return json.loads(out)["notes"]
+        return ragbed.json("run", town.config(server.url, **settings), "--dry-run")["notes"]
 
     server = serve(town.reply)
     assert ragbed("run", town.config(server.url, reasoning="direct"))[0] == 0

@@ -54,9 +54,7 @@ def test_no_strategy_makes_more_calls_than_planned_whatever_it_is_told(ragbed, s
     path = town.config(server.url, reasoning=reasoning, retrieval=retrieval, conditions="retrieved",
                        retriever={"kind": "bm25", "k": 2}, limits={"calls": 1_000, "searches": 1_000},
                        benchmark={"kind": "crest", "path": str(town.crest), "limit": 1})
-    status, out, _ = ragbed("run", path, "--dry-run", "--json")
-    assert status == 0
-    planned = [(cell["name"], cell["calls"]["most"]) for cell in json.loads(out)["cells"]]
+    planned = [(cell["name"], cell["calls"]["most"]) for cell in ragbed.json("run", path, "--dry-run")["cells"]]
     ragbed("run", path)
     cells = json.loads((town.run / "summary.json").read_text())["cells"]
     made = [cell["usage"]["calls"] for cell in cells]

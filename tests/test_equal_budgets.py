@@ -25,14 +25,8 @@ def run(ragbed, serve, town):
     return town.run
 
 
-def found(ragbed, run, *options):
-    status, out, _ = ragbed("budgets", run, "--json", *options)
-    assert status == 0
-    return json.loads(out)
-
-
 def test_an_answer_that_took_more_than_the_budget_counts_as_ended_by_it(ragbed, run):
-    made = found(ragbed, run, "--at", "99,100,299,300", "--metric", "correct")
+    made = ragbed.json("budgets", run, "--at", "99,100,299,300", "--metric", "correct")
     assert [(row["label"], row["used"]) for row in made["rows"]] == [("direct", 100), ("chain_of_thought", 300)]
     shares = {row["label"]: [point["share"] for point in row["at"]] for row in made["rows"]}
     assert shares == {"direct": [0, 1, 1, 1], "chain_of_thought": [0, 0, 0, 1]}
@@ -42,13 +36,13 @@ def test_an_answer_that_took_more_than_the_budget_counts_as_ended_by_it(ragbed, 
 
 
 def test_by_default_the_budgets_are_those_that_shares_of_the_records_keep(ragbed, run):
-    assert found(ragbed, run)["budgets"] == [100, 300]
-    assert found(ragbed, run, "--unit", "calls")["budgets"] == [1]
-    assert found(ragbed, run, "--unit", "searches")["budgets"] == [1]
+    assert ragbed.json("budgets", run)["budgets"] == [100, 300]
+    assert ragbed.json("budgets", run, "--unit", "calls")["budgets"] == [1]
+    assert ragbed.json("budgets", run, "--unit", "searches")["budgets"] == [1]
 
 
 def test_cells_are_tested_at_every_budget_and_p_is_corrected_over_all(ragbed, run):
-    tests = found(ragbed, run, "--at", "100,300", "--metric", "correct")["tests"]
+    tests = ragbed.json("budgets", run, "--at", "100,300", "--metric", "correct")["tests"]
     assert [(one["budget"], one["first"], one["second"], one["n"]) for one in tests] == [
         (100, "direct", "chain_of_thought", 5), (300, "direct", "chain_of_thought", 5)]
     assert [round(one["difference"], 6) for one in tests] == [-0.6, 0.4]
@@ -75,16 +69,16 @@ def test_limits_end_exactly_what_the_same_budget_ends(ragbed, serve, town):
         assert ragbed("run", path)[0] == int(tokens < 100)  # 1 where the run has no answer at all
         cells = json.loads((town.run.parent / f"of{tokens}" / "summary.json").read_text())["cells"]
         shares = [1 - cell["outcomes"].get("budget", 0) / cell["n"] for cell in cells]
-        rows = found(ragbed, town.run.parent / "free", "--at", str(tokens))["rows"]
+        rows = ragbed.json("budgets", town.run.parent / "free", "--at", str(tokens))["rows"]
         assert shares == [row["at"][0]["share"] for row in rows] == [float(tokens >= 100), float(tokens >= 200)]
 
 
 def test_seconds_of_records_that_a_journal_answered_are_told_of(ragbed, town, run):
     note = "A journal answered calls of 12 of 12 records: their seconds are not what a model would take"
-    assert not any(one.startswith("A journal") for one in found(ragbed, run, "--unit", "seconds")["notes"])
+    assert not any(one.startswith("A journal") for one in ragbed.json("budgets", run, "--unit", "seconds")["notes"])
     assert ragbed("run", town.folder / "town.yaml", "--journal", "replay")[0] == 0
-    assert any(one.startswith(note) for one in found(ragbed, run, "--unit", "seconds")["notes"])
-    assert not any(one.startswith("A journal") for one in found(ragbed, run)["notes"])
+    assert any(one.startswith(note) for one in ragbed.json("budgets", run, "--unit", "seconds")["notes"])
+    assert not any(one.startswith("A journal") for one in ragbed.json("budgets", run)["notes"])
 
 
 def test_options_that_do_not_fit_are_one_line(ragbed, run):
@@ -108,7 +102,7 @@ def test_a_record_that_was_cut_short_is_within_no_budget_and_said_to_be(ragbed, 
     path = town.config(server.url, reasoning=["chain_of_thought", "sufficient"], conditions="given",
                        limits={"tokens": 150})
     assert ragbed("run", path)[0] == 0
-    made = found(ragbed, town.run, "--at", "100,100000")
+    made = ragbed.json("budgets", town.run, "--at", "100,100000")
     assert [[point["share"] for point in row["at"]] for row in made["rows"]] == [[5 / 6, 5 / 6], [0, 0]]
     assert made["notes"][0].startswith("7 of 12 records were ended by a limit of the run, a timeout or an error")
-    assert found(ragbed, town.run)["budgets"] == [100]
+    assert ragbed.json("budgets", town.run)["budgets"] == [100]

@@ -2,9 +2,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from stored import cell
+from stored import result as stored_result
 
 from agents import OUTCOMES
-from experiments import ANSWERS, RANKED, Cell, Gold, Question, Result, Scheme, StoredPassage, Verdict
+from experiments import ANSWERS, RANKED, Gold, Question, Scheme, StoredPassage, Verdict
 from experiments.analysis.cases import causes_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
 from experiments.analysis.error_analysis import figures_of
@@ -19,20 +21,14 @@ def cause(**changes):
     return cause_of(Case(**{**CASE, **changes})).name
 
 
-def test_what_is_right():
-    assert cause(score=1.0) == "right"
-    assert cause(score=1.0, found=1) == "right"
-    assert cause(score=1.0, gold=None, found=0, cited_gold=False) == "right"
-    assert cause(score=1.0, answerable=False, outcome="refused", refused=True, found=0, cited_gold=False) == "right"
-    assert cause(score=1.0, closed_book=True, found=0, cites=False) == "right"
-    assert cause(score=1.0, cites=False, cited_gold=False) == "right"
-
-
-def test_what_is_right_for_a_wrong_reason():
+def test_what_is_right_and_what_is_for_a_wrong_reason():
+    for seen in ({}, {"found": 1}, {"gold": None, "found": 0, "cited_gold": False},
+                 {"answerable": False, "outcome": "refused", "refused": True, "found": 0, "cited_gold": False},
+                 {"closed_book": True, "found": 0, "cites": False}, {"cites": False, "cited_gold": False}):
+        assert cause(score=1.0, **seen) == "right"
     assert cause(score=1.0, cited_gold=False) == "citation_only"
-    assert cause(score=1.0, found=0, cited_gold=False, known=True) == "memory"
-    assert cause(score=1.0, found=0, cited_gold=False, known=False) == "unsupported"
-    assert cause(score=1.0, found=0, cited_gold=False, known=None) == "unsupported"
+    for known, name in ((True, "memory"), (False, "unsupported"), (None, "unsupported")):
+        assert cause(score=1.0, found=0, cited_gold=False, known=known) == name
 
 
 @pytest.mark.parametrize("outcome", ["too_long", "budget", "timeout", "error"])
@@ -99,17 +95,8 @@ def test_every_case_has_exactly_one_cause_and_right_answers_never_one_of_a_failu
         assert case.outcome in ("too_long", "budget", "timeout", "error")
 
 
-def cell(condition="given", **changes):
-    return Cell(**{"model": "m", "retrieval": None, "retriever": None, "reasoning": "direct", "rules": "grounded",
-                   "condition": condition, "perturbation": None, "show": "question", "format": None, "benchmark": "b",
-                   "repeat": 0, "seed": None, **changes})
-
-
 def result(of, question="q", **changes):
-    return Result(**{"cell": of.id, "question": question, "answerable": True, "outcome": "answered", "text": "x",
-                     "refused": False, "refused_as_published": False, "cited": (), "invalid_citations": (),
-                     "tagged": True, "notes": (), "evidence": (), "gold_total": 1, "gold_in_view": True,
-                     "verdict": None, "scores": {}, "usage": {}, "trace": (), **changes})
+    return stored_result(of.id, question, **{"gold_total": 1, "gold_in_view": True, **changes})
 
 
 def passage(number, *holds, gold="chunk"):

@@ -17,9 +17,7 @@ MEASURES = {nDCG @ 10: "ndcg@10", R @ 10: "recall@10", R @ 100: "recall@100", RR
 def evaluate(ragbed, tmp_path):
     """The JSON of an evaluation, in a folder of the test's own."""
     def run(*words):
-        status, out, err = ragbed("evaluate-retrieval", *words, "--out", tmp_path / "runs", "--json")
-        assert status == 0, err
-        return json.loads(out)
+        return ragbed.json("evaluate-retrieval", *words, "--out", tmp_path / "runs")
     return run
 
 

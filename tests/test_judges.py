@@ -49,8 +49,7 @@ def test_a_grade_is_read_strictly(reply, expected):
     ("7 8", None), ("٧", None), ("Grade: 7/5", None), ("Grade:", None), ("", None), ("7\n8", None),
 ])
 def test_points_are_read_strictly_and_never_clipped(reply, expected):
-    assert read_points(reply) == expected
-    assert said("points", reply).points == expected
+    assert read_points(reply) == said("points", reply).points == expected
 
 
 @pytest.mark.parametrize(("reply", "expected"), [
@@ -62,8 +61,7 @@ def test_points_are_read_strictly_and_never_clipped(reply, expected):
     ("Held: [[0], [1]]", None), ("Held: [0, 1", None), ("Held: [0,]", None), ("包含：零和二", None), ("", None),
 ])
 def test_steps_are_read_strictly_and_never_clipped(reply, expected):
-    assert read_steps(reply, 3) == expected
-    assert said("steps", reply).steps == expected
+    assert read_steps(reply, 3) == said("steps", reply).steps == expected
 
 
 @given(st.text(max_size=80), st.integers(1, 5))

@@ -3,11 +3,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from judged import STORY, SUM, graded
+from stored import result as stored_result
 
-from experiments import Question, Result, Scheme, Step, StoredStep, score
+from experiments import Question, Scheme, Step, StoredStep, score
 from experiments.judges import Graded, Judged, Lexical, ModelJudge, ask_judge, graded_of
 from experiments.metrics import scored_of, scored_result, text_as_published
-from strategies import Usage, read_answer
+from strategies import read_answer
 
 QUESTION = Question("q", "Who did it?", ("B", "Otto"), True, options=(("A", "Ida"), ("B", "Otto")),
                     steps=(Step("Oil on his sleeve.", 0.1), Step("So he held it.")))
@@ -22,10 +24,8 @@ def scheme(rubric):
 
 
 def result(outcome="answered", answerable=True, trace=TRACE, text="B [1]"):
-    return Result(
-        cell="c", question="q", answerable=answerable, outcome=outcome, text=text, refused=outcome == "refused",
-        refused_as_published=False, cited=(), invalid_citations=(), tagged=True, notes=(), evidence=(), gold_total=0,
-        gold_in_view=None, verdict=None, scores={}, usage=Usage(), trace=trace)
+    return stored_result("c", answerable=answerable, outcome=outcome, text=text, refused=outcome == "refused",
+                         trace=trace)
 
 
 @pytest.mark.parametrize("rubric", ["grades", "points"])
@@ -133,8 +133,7 @@ async def test_where_none_is_due_nobody_is_asked():
     assert await ask_judge(ModelJudge(model="m"), None, None, lambda: 0.0) == Judged()
 
 
-MATERIAL = {"grades": Graded("grades", "Who?", ("a",), "b"), "points": Graded("points", "How many?", ("7",), "8"),
-            "steps": Graded("steps", "Who did it?", ("B",), "B", "He limps.", ("He limped.", "So it was he."))}
+MATERIAL = {"grades": graded("Who?", ("a",), "b"), "points": SUM, "steps": STORY}
 
 
 def shown(graded):

@@ -137,15 +137,9 @@ def test_settings_read_back_what_they_resolve_to():
     assert check_settings(yaml.safe_load(of().resolved()), "x") == of()
 
 
-def run(ragbed, config, *options):
-    status, out, err = ragbed("run", config, "--json", *options)
-    assert status == 0, err
-    return json.loads(out)
-
-
 def test_only_what_is_left_is_asked_and_only_its_models_are_opened(serve, town, ragbed):
     server, other = serve(town.reply), serve(town.reply)
-    made = run(ragbed, town.config(
+    made = ragbed.json("run", town.config(
         server.url, models=[f"{server.url}#m", "gguf:/nowhere/at-all.gguf"], conditions=["given", "closed-book"],
         reasoning=["direct", "plan_and_solve"],
         exclude=[{"models": "gguf:/nowhere/at-all.gguf"}, {"conditions": "closed-book", "reasoning": "plan_and_solve"}],
@@ -169,7 +163,7 @@ def evidence(server):
 def test_each_seed_of_a_perturbation_is_a_cell_and_what_draws_nothing_is_one(serve, town, ragbed):
     town.write([town.row(number) for number in range(6)])
     many = serve(town.reply)
-    made = run(ragbed, town.config(many.url, perturbations=["none", "drop_gold", "shuffle"], seed=[1, 2]))
+    made = ragbed.json("run", town.config(many.url, perturbations=["none", "drop_gold", "shuffle"], seed=[1, 2]))
     assert [(cell["perturbation"], cell["seed"]) for cell in made["cells"]] == [
         (None, None), ("drop_gold", None), ("shuffle", 1), ("shuffle", 2)]
     assert labels(made["cells"]) == ["no perturbation", "drop_gold", "shuffle · seed 1", "shuffle · seed 2"]
@@ -177,18 +171,18 @@ def test_each_seed_of_a_perturbation_is_a_cell_and_what_draws_nothing_is_one(ser
     sent = []
     for seed in (1, 2):
         one = serve(town.reply)
-        run(ragbed, town.config(one.url, perturbations="shuffle", seed=seed, name=f"seed-{seed}"))
+        ragbed.json("run", town.config(one.url, perturbations="shuffle", seed=seed, name=f"seed-{seed}"))
         sent += evidence(one)
     plain = serve(town.reply)
-    run(ragbed, town.config(plain.url, perturbations=["none", "drop_gold"], name="plain"))
+    ragbed.json("run", town.config(plain.url, perturbations=["none", "drop_gold"], name="plain"))
     assert evidence(many) == sorted(set(sent) | set(evidence(plain)))  # what two seeds show alike is asked once
     assert len(set(sent)) > 6
 
 
 def test_every_command_reads_a_run_of_several_seeds(serve, town, ragbed):
     server = serve(town.reply)
-    run(ragbed, town.config(server.url, perturbations=["none", "shuffle"], seed=[1, 2]))
-    run(ragbed, town.config(server.url, perturbations=["none", "shuffle"], seed=3, name="other"))
+    ragbed.json("run", town.config(server.url, perturbations=["none", "shuffle"], seed=[1, 2]))
+    ragbed.json("run", town.config(server.url, perturbations=["none", "shuffle"], seed=3, name="other"))
     other = town.run.parent / "other"
     for command in (["verify", town.run], ["report", town.run], ["rescore", town.run], ["show", town.run, "#2"],
                     ["show", town.run, "#2", "--cell", "shuffle · seed 2"], ["compare", town.run],
@@ -199,7 +193,7 @@ def test_every_command_reads_a_run_of_several_seeds(serve, town, ragbed):
 
 def test_seeds_that_change_nothing_are_said_to(serve, town, ragbed):
     server = serve(town.reply)
-    made = run(ragbed, town.config(server.url, seed=[1, 2, 3]))
+    made = ragbed.json("run", town.config(server.url, seed=[1, 2, 3]))
     assert [cell["seed"] for cell in made["cells"]] == [None]
     assert any("The seeds change nothing" in note for note in made["notes"])
 
@@ -220,7 +214,7 @@ def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(
     own = town.folder / "lots.py"
     own.write_text(LOTS)
     server = serve(town.reply)
-    made = run(ragbed, town.config(server.url, reasoning=["direct", f"{own}:recipe"], seed=[1, 2]))
+    made = ragbed.json("run", town.config(server.url, reasoning=["direct", f"{own}:recipe"], seed=[1, 2]))
     assert [(cell["reasoning"], cell["seed"]) for cell in made["cells"]] == [
         ("direct", None), ("lots", 1), ("lots", 2)]
     assert len({body["messages"][-1]["content"] for body, _ in server.requests}) == 18
@@ -242,7 +236,7 @@ def test_a_plan_counts_the_pairs_that_the_run_will_compare(serve, town, ragbed):
     config = town.config(server.url, conditions=["given", "closed-book"], reasoning=["direct", "plan_and_solve"],
                          perturbations=["none", "shuffle"], seed=[1, 2])
     plan = json.loads(ragbed("run", config, "--dry-run", "--json")[1])
-    made = run(ragbed, config)
+    made = ragbed.json("run", config)
     summary = json.loads((town.run / "summary.json").read_text())
     assert len(made["cells"]) == len(plan["cells"]) == 8  # per strategy: plain, two seeds of shuffle, closed-book
     assert plan["detectable"]["pairs"] == len(summary["comparisons"]["pairs"])

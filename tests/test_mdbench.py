@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from loaded import loaded
 
 from documents import BenchmarkError
 from experiments.benchmarks import Mdbench
@@ -17,11 +18,7 @@ ROW = {
 
 @pytest.fixture
 def load(tmp_path):
-    def load(*rows, **settings):
-        path = tmp_path / "mdbench_dataset.json"
-        path.write_text(json.dumps(rows))
-        return Mdbench(path=str(path), **settings).load().questions
-    return load
+    return lambda *rows, **settings: loaded(Mdbench, tmp_path / "mdbench_dataset.json", *rows, **settings).questions
 
 
 def test_documents_are_cut_at_their_headings_and_dictionaries_give_their_text(load):

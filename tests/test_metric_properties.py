@@ -1,7 +1,8 @@
 """What holds of every metric, whatever the answer: bounds, names, and what must make no difference."""
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from factored import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,15 +30,8 @@ SCORINGS = st.sampled_from(["corrected", "as-published"])
 ALL = tuple(GROUPS)
 
 
-@dataclass
-class Row:
-    answerable: bool
-    scores: dict
-    outcome: str = "answered"
-
-
 def rows_of(items, scoring, groups=ALL):
-    return [Row(item.answerable, score(item, scoring, groups), item.outcome) for item in items]
+    return [Row(score(item, scoring, groups), item.answerable, item.outcome) for item in items]
 
 
 @given(ITEMS, SCORINGS, st.sampled_from(ALL))

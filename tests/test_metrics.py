@@ -13,12 +13,9 @@ def both(name, **material):
     return score(item, "as-published")[name], score(item, "corrected")[name]
 
 
-@pytest.mark.parametrize(("grade", "points"), [("Correct", 1.0), ("Partially Correct", 0.5), ("Wrong", 0.0)])
-def test_unified_gives_points_by_grade(grade, points):
-    assert both("unified", grade=grade) == (points, points)
-
-
-def test_unified_charges_a_needless_refusal_and_rewards_a_rightful_one():
+def test_unified_gives_points_by_grade_charges_a_needless_refusal_and_rewards_a_rightful_one():
+    for grade, points in (("Correct", 1.0), ("Partially Correct", 0.5), ("Wrong", 0.0)):
+        assert both("unified", grade=grade) == (points, points)
     refused = {"outcome": "refused", "text": REFUSAL, "refused": True, "grade": "Wrong"}
     assert both("unified", **refused) == (-1.0, -1.0)
     assert both("unified", answerable=False, **refused) == (1.0, 1.0)
@@ -46,53 +43,46 @@ def test_published_minus_one_needs_the_word_and_a_wrong_grade():
 
 def test_published_scoring_drops_empty_answers_and_corrected_counts_them():
     for outcome in ("malformed", "too_long", "budget", "timeout", "error"):
-        assert both("unified", outcome=outcome, text="") == (None, 0.0)
-        assert both("correct", outcome=outcome, text="") == (None, 0.0)
-        assert both("wrong", outcome=outcome, text="") == (None, 0.0)
+        for name in ("unified", "correct", "wrong"):
+            assert both(name, outcome=outcome, text="") == (None, 0.0)
         assert both("unified", outcome=outcome, text="", answerable=False) == (None, 0.0)
         assert both("citation_recall", outcome=outcome, text="", gold_total=1) == (None, 0.0)
 
 
-def test_an_unread_verdict_has_two_published_denominators_and_one_corrected():
-    assert both("unified", grade=None) == (0.0, 0.0)
-    assert both("correct", grade=None) == (None, 0.0)
-    assert both("unjudged", grade=None) == (1.0, 1.0)
-    assert both("unjudged", grade="Wrong") == (0.0, 0.0)
+REFUSED_WRONG = {"outcome": "refused", "text": REFUSAL, "refused": True, "grade": "Wrong"}
 
 
-def test_a_refusal_that_is_wrong_is_counted_in_both_scorings():
-    refused = {"outcome": "refused", "text": REFUSAL, "refused": True, "grade": "Wrong"}
-    assert both("wrong", **refused) == (1.0, 1.0)
-    assert both("unjudged", **refused) == (0.0, 0.0)
-    assert both("refused_answerable", **refused) == (1.0, 1.0)
+@pytest.mark.parametrize(("name", "answer", "expected"), [
+    # A verdict that was not read has two published denominators and one corrected.
+    ("unified", {"grade": None}, (0.0, 0.0)), ("correct", {"grade": None}, (None, 0.0)),
+    ("unjudged", {"grade": None}, (1.0, 1.0)), ("unjudged", {"grade": "Wrong"}, (0.0, 0.0)),
+    # A refusal that is wrong is counted in both scorings.
+    ("wrong", REFUSED_WRONG, (1.0, 1.0)), ("unjudged", REFUSED_WRONG, (0.0, 0.0)),
+    ("refused_answerable", REFUSED_WRONG, (1.0, 1.0))])
+def test_what_was_not_judged_and_what_was_wrongly_refused(name, answer, expected):
+    assert both(name, **answer) == expected
 
 
-def test_only_single_brackets_are_published_citations():
-    listed = {"text": "x [1, 3]", "cited": (1, 3), "hits": GOLD_1_AND_3, "gold_total": 2}
-    assert both("citation_precision", **listed) == (0.0, 1.0)
-    assert both("citation_recall", **listed) == (0.0, 1.0)
-
-
-def test_numbers_never_shown_lower_published_precision_and_are_counted_apart_in_corrected():
-    year = {"text": "x [1] in [2019]", "cited": (1,), "invalid": (2019,), "hits": GOLD_1_AND_3, "gold_total": 2}
-    assert both("citation_precision", **year) == (0.5, 1.0)
-    assert both("citation_recall", **year) == (0.5, 0.5)
-    assert both("invalid_citations", **year) == (None, 1.0)
-
-
-def test_repeated_gold_labels_lower_published_recall():
-    repeated = {"text": "x [1][3]", "cited": (1, 3), "hits": GOLD_1_AND_3, "gold_total": 2, "gold_repeats": 2}
-    assert both("citation_recall", **repeated) == (0.5, 1.0)
+@pytest.mark.parametrize(("changes", "precision", "recall"), [
+    ({"text": "x [1][2]", "cited": (1, 2)}, (0.5, 0.5), (0.5, 0.5)),
+    # Only single brackets are published citations.
+    ({"text": "x [1, 3]", "cited": (1, 3)}, (0.0, 1.0), (0.0, 1.0)),
+    # Numbers never shown lower published precision.
+    ({"text": "x [1] in [2019]", "cited": (1,), "invalid": (2019,)}, (0.5, 1.0), (0.5, 0.5)),
+    # Repeated gold labels lower published recall.
+    ({"text": "x [1][3]", "cited": (1, 3), "gold_repeats": 2}, (1.0, 1.0), (0.5, 1.0)),
+    # Two chunks of one gold page are both precise, and recall it once.
+    ({"text": "x [1][2]", "cited": (1, 2), "hits": {1: frozenset({0}), 2: frozenset({0})}, "gold_total": 1},
+     (1.0, 1.0), (1.0, 1.0))])
+def test_citations_by_hand(changes, precision, recall):
+    item = {"hits": GOLD_1_AND_3, "gold_total": 2, **changes}
+    assert both("citation_precision", **item) == precision
+    assert both("citation_recall", **item) == recall
+    assert both("invalid_citations", **item) == (None, float("invalid" in changes))
 
 
 def test_a_question_without_gold_labels_has_no_corrected_citation_score():
     assert both("citation_recall", text="x [1]", cited=(1,), hits={1: frozenset()}) == (0.0, None)
-
-
-def test_citations_by_hand():
-    item = {"text": "x [1][2]", "cited": (1, 2), "hits": GOLD_1_AND_3, "gold_total": 2}
-    assert both("citation_precision", **item) == (0.5, 0.5)
-    assert both("citation_recall", **item) == (0.5, 0.5)
 
 
 def test_recall_in_view_forgives_gold_that_was_not_shown():
@@ -100,12 +90,6 @@ def test_recall_in_view_forgives_gold_that_was_not_shown():
     assert both("citation_recall", **item)[1] == 0.25
     assert both("citation_recall_in_view", **item)[1] == 1.0
     assert both("citation_recall_in_view", **item | {"hits": {1: frozenset()}})[1] is None
-
-
-def test_two_chunks_of_one_gold_page_are_both_precise_and_recall_it_once():
-    item = {"text": "x [1][2]", "cited": (1, 2), "hits": {1: frozenset({0}), 2: frozenset({0})}, "gold_total": 1}
-    assert both("citation_precision", **item)[1] == 1.0
-    assert both("citation_recall", **item)[1] == 1.0
 
 
 @pytest.mark.parametrize("rules", ["reading", "choice", "closed-book"])

@@ -1,9 +1,8 @@
 """The MRCEval loader: options, sub-tasks by any of their names, and contexts that are missing or shared."""
-import json
-
 import pyarrow
 import pyarrow.parquet
 import pytest
+from loaded import loaded
 
 from documents import BenchmarkError
 from experiments.benchmarks import Mrceval
@@ -16,12 +15,7 @@ ROW = {"context": "The ferry carried 40 people on Monday and twice as many on Tu
 
 @pytest.fixture
 def load(tmp_path):
-    def load(*rows, file="MRCEval.jsonl"):
-        path = tmp_path / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return Mrceval(path=str(path)).load().questions
-    return load
+    return lambda *rows: loaded(Mrceval, tmp_path / "MRCEval.jsonl", *rows).questions
 
 
 def test_a_row_becomes_a_question_over_its_context(load):

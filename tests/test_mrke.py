@@ -1,7 +1,6 @@
 """The MRKE loader: passages in three forms, names of fields, hops and types, and originals paired with their edits."""
-import json
-
 import pytest
+from loaded import loaded
 
 from documents import BenchmarkError
 from experiments.benchmarks import Mrke
@@ -16,11 +15,7 @@ OLD = {"context": ["The Asters founded Boral.", "Boral is based in Selk."], "ans
 
 @pytest.fixture
 def load(tmp_path):
-    def load(*rows, **settings):
-        path = tmp_path / "mrke.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return Mrke(path=str(path), **settings).load().questions
-    return load
+    return lambda *rows, **settings: loaded(Mrke, tmp_path / "mrke.jsonl", *rows, **settings).questions
 
 
 def both(load, *rows):

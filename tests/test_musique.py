@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+from loaded import loaded
 
 from documents import BenchmarkError
 from experiments.benchmarks import Musique
@@ -12,11 +13,6 @@ DATA = Path(__file__).parent / "data" / "musique"
 
 def published():
     return [json.loads(line) for line in (DATA / "musique_ans_v1.0_dev.jsonl").read_text().splitlines()]
-
-
-def load(path, *rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Musique(path=str(path)).load().questions
 
 
 def test_the_chain_keeps_its_placeholders_and_has_an_answer_for_each_step():
@@ -39,7 +35,8 @@ def test_supporting_paragraphs_are_gold_in_the_published_order():
 def test_the_unanswerable_twin_of_musique_full_is_another_question_without_a_chain(tmp_path):
     row = published()[0]
     kept = [paragraph for paragraph in row["paragraphs"] if not paragraph["is_supporting"]]
-    pair = load(tmp_path / "full.jsonl", row, {**row, "answerable": False, "paragraphs": kept})
+    pair = loaded(Musique, tmp_path / "full.jsonl", row,
+                  {**row, "answerable": False, "paragraphs": kept}).questions
     assert [question.answerable for question in pair] == [True, False]
     assert pair[1].id == f"{pair[0].id}-unanswerable"
     assert (pair[1].gold, pair[1].sub_questions, pair[1].sub_answers) == ((), (), ())
@@ -51,4 +48,4 @@ def test_the_unanswerable_twin_of_musique_full_is_another_question_without_a_cha
 ])
 def test_a_record_that_does_not_fit_says_where(tmp_path, changes, complaint):
     with pytest.raises(BenchmarkError, match=complaint):
-        load(tmp_path / "dev.jsonl", {**published()[0], **changes})
+        loaded(Musique, tmp_path / "dev.jsonl", {**published()[0], **changes})

@@ -149,9 +149,7 @@ def reply(body):
 def test_what_is_scored_follows_from_what_the_lines_hold(ragbed, serve, town, questions, columns, figures):
     config = town.config(serve(reply).url, benchmark=town.own(*questions), conditions="closed-book",
                          reasoning="chain_of_thought")
-    status, out, err = ragbed("run", config, "--json")
-    assert status == 0, err
-    run = json.loads(out)
+    run = ragbed.json("run", config)
     assert run["columns"] == list(columns)
     (cell,) = run["cells"]
     assert {name: cell["metrics"][name]["mean"] for name in figures} == pytest.approx(figures)

@@ -269,9 +269,7 @@ def test_a_saved_question_goes_on_with_a_file_that_the_user_names_alone(mine, se
     code = ["--reasoning", "{kind: mine.py:recipe, times: 2}"]
     assert ragbed("ask", "How many people live in town 2?", *common, *code, "--save", kept, "--stop-after", "1")[0] == 0
     ragbed.refuses("resume", kept, *common, says=["reasoning was", "mine.py:recipe", 'and is "chain_of_thought"'])
-    status, out, err = ragbed("resume", kept, *common, *code, "--json")
-    assert status == 0, err
-    assert json.loads(out)["answer"] == "222 people [1]"
+    assert ragbed.json("resume", kept, *common, *code)["answer"] == "222 people [1]"
 
 
 def test_a_strategy_within_itself_is_one_line():

@@ -118,9 +118,7 @@ def test_threads_that_search_at_once_open_one_retriever_and_lose_none(pool, monk
 def test_a_question_searches_its_own_chunks_or_those_of_all(ragbed, serve, town):
     server = serve(lambda _: "<Answer>Oslo [1]</Answer>")
     path = town.config(server.url, **hotpot(town, retriever=[{"k": 4}, {"k": 4, "over": "all", "name": "all@4"}]))
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    cells = {cell["retriever"]: cell for cell in json.loads(out)["cells"]}
+    cells = {cell["retriever"]: cell for cell in ragbed.json("run", path)["cells"]}
     assert {name: (cell["format"], cell["retrieval"]) for name, cell in cells.items()} == {
         "dense@4": (None, "once"), "all@4": (None, "once")}
     own = {question.id: {chunk.id for chunk in question.own}
@@ -140,9 +138,7 @@ def test_questions_without_chunks_search_the_shared_ones(ragbed, serve, town):
     path = town.config(serve(lambda _: "<Answer>So it is [1]</Answer>").url,
                        benchmark={"kind": "beir", "path": str(DATA / "beir")}, conditions=["retrieved", "gold"],
                        retriever={"k": 2})
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    cells = {cell["id"]: cell["condition"] for cell in json.loads(out)["cells"]}
+    cells = {cell["id"]: cell["condition"] for cell in ragbed.json("run", path)["cells"]}
     shown = {}
     for record in town.records():
         result = record["result"]
@@ -157,9 +153,7 @@ def test_what_was_found_is_perturbed(ragbed, serve, town):
     names = ["none", "drop_gold", "negatives@3", "gold_at@4"]
     path = town.config(serve(lambda _: "<Answer>Oslo [1]</Answer>").url,
                        **hotpot(town, perturbations=names, retriever={"k": 5}))
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    cells = {cell["id"]: cell["perturbation"] or "none" for cell in json.loads(out)["cells"]}
+    cells = {cell["id"]: cell["perturbation"] or "none" for cell in ragbed.json("run", path)["cells"]}
     by = {}
     for record in town.records():
         result = record["result"]

@@ -2,51 +2,38 @@
 import re
 
 import pytest
+from stored import result
 
 from documents import SettingsError
-from experiments import BENCHMARKS, METRICS, Question, Result, aggregate
+from experiments import METRICS, Question, aggregate
 from experiments.analysis.published import own_figures, published, published_names
-from strategies import Usage
-
-ROWS = {"beir_scifact": 2, "crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 28, "mdbench_1": 7,
-        "mdbench_2": 5, "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 4, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5,
-        "mrke_7": 5, "mrke_8": 5}
-
 
 CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "given", "perturbation": None,
         "show": "question", "exemplars": 0}
-# What of a run stands beside each table, and what of another that measures something else.
+# The rows of each table, what of a run stands beside it, and what of another that measures something else.
 CHAINS, SHOWN = {"reasoning": "chain_of_thought"}, {"show": "sub_questions"}
-BESIDE = {
-    "beir_scifact": ({"condition": "retrieved"}, {"condition": "given"}),
-    "crest_3": (CHAINS, {"reasoning": "direct"}), "crest_4": (CHAINS, {"condition": "retrieved"}),
-    "crest_5": (CHAINS, {"perturbation": "drop_gold"}), "crest_6": ({"reasoning": "least_to_most"}, {"exemplars": 1}),
-    "mrceval_2": ({}, {"condition": "closed-book"}), "mdbench_1": ({}, {"perturbation": "shuffle"}),
-    "mdbench_2": ({}, {"condition": "closed-book"}), "mdbench_3": ({}, {"exemplars": 1}),
-    "detectiveqa_6": ({"condition": "full"}, {"condition": "gold"}),
-    "detectiveqa_8": ({"condition": "full"}, {"perturbation": "shuffle"}),
-    "mrke_3": (SHOWN, {"show": "question"}), "mrke_4": ({}, {"show": "sub_questions"}),
-    "mrke_5": (SHOWN, {"condition": "closed-book"}), "mrke_7": ({}, {"condition": "closed-book"}),
-    "mrke_8": ({}, {"perturbation": "drop_gold"})}
+TABLES = {
+    "beir_scifact": (2, {"condition": "retrieved"}, {"condition": "given"}),
+    "crest_3": (10, CHAINS, {"reasoning": "direct"}), "crest_4": (10, CHAINS, {"condition": "retrieved"}),
+    "crest_5": (5, CHAINS, {"perturbation": "drop_gold"}),
+    "crest_6": (20, {"reasoning": "least_to_most"}, {"exemplars": 1}),
+    "mrceval_2": (28, {}, {"condition": "closed-book"}), "mdbench_1": (7, {}, {"perturbation": "shuffle"}),
+    "mdbench_2": (5, {}, {"condition": "closed-book"}), "mdbench_3": (2, {}, {"exemplars": 1}),
+    "detectiveqa_6": (10, {"condition": "full"}, {"condition": "gold"}),
+    "detectiveqa_8": (4, {"condition": "full"}, {"perturbation": "shuffle"}),
+    "mrke_3": (5, SHOWN, {"show": "question"}), "mrke_4": (5, {}, {"show": "sub_questions"}),
+    "mrke_5": (5, SHOWN, {"condition": "closed-book"}), "mrke_7": (5, {}, {"condition": "closed-book"}),
+    "mrke_8": (5, {}, {"perturbation": "drop_gold"})}
 
 
 def number(text):
     return float(text.removesuffix("%"))
 
 
-def row(table, model, method=None):
-    found = [one for one in published(table).rows if one.model == model and method in (None, one.method)]
-    assert len(found) == 1
-    return found[0]
-
-
-def values(table, model, method=None):
-    return [number(value) for value in row(table, model, method).values]
-
-
 def test_there_is_every_table_with_all_its_rows():
-    assert {name: len(published(name).rows) for name in published_names()} == ROWS
-    for name in ROWS:
+    assert {name: len(published(name).rows) for name in published_names()} == {
+        name: rows for name, (rows, *_) in TABLES.items()}
+    for name in TABLES:
         table = published(name)
         assert (table.name, bool(table.n and table.layout and table.caption)) == (name, True)
         assert all(re.fullmatch(r"-?\+?\d+(\.\d+)?%?", value) for one in table.rows for value in one.values)
@@ -78,7 +65,8 @@ def test_there_is_every_table_with_all_its_rows():
     ("mrke_8", "GPT-4", None, "sub-question 4: F1", "56.3")])
 def test_values_are_as_printed(table, model, method, column, printed):
     place = [one.name for one in published(table).columns].index(column)
-    assert row(table, model, method).values[place] == printed
+    assert [one.values[place] for one in published(table).rows
+            if one.model == model and method in (None, one.method)] == [printed]
 
 
 def test_crests_rates_sum_to_all_and_citation_f1_is_the_harmonic_mean():
@@ -92,16 +80,8 @@ def test_crests_rates_sum_to_all_and_citation_f1_is_the_harmonic_mean():
             assert 2 * precision * recall / (precision + recall) == pytest.approx(f1, abs=0.011)
 
 
-def test_every_benchmark_names_tables_and_views_that_exist():
-    from experiments.analysis.catalogue import view_named
-
-    for kind in BENCHMARKS.values():
-        assert [name for name in kind.scheme.published if name not in ROWS] == []
-        assert all(view_named(name) for name in kind.scheme.views)
-
-
 def test_columns_name_metrics_that_exist():
-    known = {column.metric for name in ROWS for column in published(name).columns} - {None}
+    known = {column.metric for name in TABLES for column in published(name).columns} - {None}
     assert {name.partition("@")[0] for name in known} <= METRICS.keys()
 
 
@@ -115,21 +95,14 @@ def question(id, **tags):
                     tags={name: (value,) if isinstance(value, str) else value for name, value in tags.items()})
 
 
-def result(id, scores):
-    return Result(
-        cell="a", question=id, answerable=True, outcome="answered", text="A", refused=False,
-        refused_as_published=False, cited=(), invalid_citations=(), tagged=True, notes=(), evidence=(), gold_total=0,
-        gold_in_view=None, verdict=None, scores=scores, usage=Usage(), trace=())
-
-
-@pytest.mark.parametrize("table", ROWS)
+@pytest.mark.parametrize("table", TABLES)
 def test_own_figures_stand_only_beside_what_measures_the_same(table):
-    right, wrong = BESIDE[table]
+    _, right, wrong = TABLES[table]
     every = question("q", language=("en", "ko"), difficulty_type=("SimpleQA", "ComplexQA"), hops=("2", "3", "4"),
                      version=("edited", "original"), task="Context", subtask="entity")
     scores = {name: 1.0 for name in METRICS if name != "sub_em"} | {f"sub_em@{hop}": 1.0 for hop in (1, 2)}
     scores |= {"sub_f1@1": 1.0, "lucky": 0.0, "ndcg@10": 1.0}
-    results = [result("q", scores)]
+    results = [result("a", "q", scores)]
     cell = CELL | right | {"metrics": aggregate(results, "as-published", 0)}
     def figures(changes):
         return own_figures(published(table), cell | changes, results, {"q": every}, "as-published", 0)
@@ -140,7 +113,7 @@ def test_own_figures_stand_only_beside_what_measures_the_same(table):
 def test_a_runs_own_figures_are_over_the_questions_and_cells_of_the_column():
     questions = {name: question(name, subtask=task, task="Context")
                  for name, task in (("q1", "entity"), ("q2", "entity"), ("q3", "event"))}
-    results = [result(name, {"accuracy": score}) for name, score in (("q1", 1.0), ("q2", 0.0), ("q3", 1.0))]
+    results = [result("a", name, {"accuracy": score}) for name, score in (("q1", 1.0), ("q2", 0.0), ("q3", 1.0))]
     cell = CELL | {"rules": "choice", "metrics": aggregate(results, "corrected", 0)}
     found = own_figures(published("mrceval_2"), cell, results, questions, "corrected", 0)
     assert [found[at]["mean"] if found[at] else None for at in (0, 1, 2, 13, 14, 16)] == [

@@ -1,5 +1,4 @@
 """`ragbed rescore` reads the replies of a finished run anew, and judges what is read otherwise."""
-import json
 
 import pytest
 
@@ -22,25 +21,20 @@ def alter(run, statement, *values):
     folder.close()
 
 
-def again(ragbed, run, *args):
-    status, out, _ = ragbed("rescore", run, "--json", *args)
-    assert status == 0
-    return json.loads(out)
-
-
 def test_replies_are_read_as_they_were_where_reading_has_not_changed(finished, ragbed):
-    assert again(ragbed, finished)["read"] == {"same": 12, "otherwise": 0, "not_again": 0}
-    assert again(ragbed, finished)["changed"] == []
+    assert ragbed.json("rescore", finished)["read"] == {"same": 12, "otherwise": 0, "not_again": 0}
+    assert ragbed.json("rescore", finished)["changed"] == []
 
 
 def test_an_answer_that_an_earlier_reading_had_wrong_is_read_judged_and_scored_anew(finished, ragbed):
     questions = RunFolder.existing(finished).questions()
     right = next(id for id, question in questions.items() if "in town 5" in question.text)
-    before = {cell["reasoning"]: cell["metrics"]["correct"]["mean"] for cell in again(ragbed, finished)["cells"]}
+    cells = ragbed.json("rescore", finished)["cells"]
+    before = {cell["reasoning"]: cell["metrics"]["correct"]["mean"] for cell in cells}
     alter(finished, STORED, "the reply with all its tags", right)
     alter(finished, "UPDATE records SET result = json_set(result, '$.verdict.grade', 'Wrong') WHERE question = ?",
           right)
-    found = again(ragbed, finished)
+    found = ragbed.json("rescore", finished)
     assert found["read"] == {"same": 10, "otherwise": 2, "not_again": 0}
     assert {cell["reasoning"]: cell["metrics"]["correct"]["mean"] for cell in found["cells"]} == before
 
@@ -58,13 +52,13 @@ def test_a_strategy_that_asks_otherwise_now_leaves_its_answers_as_they_were(fini
 def test_another_judge_is_asked_of_every_answer_and_the_run_stays_as_it_is(finished, serve, ragbed, town):
     judge = serve(lambda body: "Grade: Wrong")
     before = town.hashes(), (finished / "summary.json").read_bytes()
-    found = again(ragbed, finished, "--judge", f"{judge.url}#stern")
+    found = ragbed.json("rescore", finished, "--judge", f"{judge.url}#stern")
     assert found["judge"].endswith("#stern")
     assert {cell["metrics"]["correct"]["mean"] for cell in found["cells"]} == {0.0}
     assert judge.requests
     assert (town.hashes(), (finished / "summary.json").read_bytes()) == before
     asked = len(judge.requests)
-    again(ragbed, finished, "--judge", f"{judge.url}#stern")
+    ragbed.json("rescore", finished, "--judge", f"{judge.url}#stern")
     assert len(judge.requests) == asked
 
 
@@ -77,9 +71,9 @@ def test_where_a_model_judged_an_answer_read_otherwise_is_unjudged_until_it_is_a
     status, _, err = ragbed("rescore", town.run)
     assert status == 0
     assert "1 of 6 replies are read otherwise than in the run" in err
-    found = again(ragbed, town.run)
-    assert found["cells"][0]["metrics"]["unjudged"]["mean"] > 0
-    assert again(ragbed, town.run, "--judge", f"{judge.url}#kind")["cells"][0]["metrics"]["unjudged"]["mean"] == 0
+    before, after = (ragbed.json("rescore", town.run, *options)["cells"][0]["metrics"]["unjudged"]["mean"]
+                     for options in ((), ("--judge", f"{judge.url}#kind")))
+    assert before > after == 0
 
 
 def test_a_judge_that_cannot_be_reached_is_said_and_ends_with_status_1(finished, serve, ragbed):

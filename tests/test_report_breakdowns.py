@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 from report_runs import Page
+from stored import result
 
 from experiments import Question, Record, ReportInput, Result, Step, StoredSub, Timing, Verdict, aggregate, write_report
 from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.published import paper_views
 from experiments.metrics import share_of
 from experiments.report.cells import Figure, table
-from strategies import Usage
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e'
 SHOWN = HOSTILE.replace("\u202e", "⟨U+202E⟩")
@@ -28,12 +28,8 @@ def cell(name: str, metrics: dict[str, float], **fields: Any) -> dict[str, Any]:
 
 
 def record(cell: str, question: str, scores: dict[str, float | None], **fields: Any) -> Record:
-    result = Result(**{
-        "cell": cell, "question": question, "answerable": True, "outcome": "answered", "text": "B", "refused": False,
-        "refused_as_published": False, "cited": (), "invalid_citations": (), "tagged": True, "notes": (),
-        "evidence": (), "gold_total": 0, "gold_in_view": None, "verdict": None, "scores": scores, "usage": Usage(),
-        "trace": (), **fields})
-    return Record(result=result, timing=Timing(seconds=1, attempts=1, replayed=0, paid=None, finished=""))
+    return Record(result=result(cell, question, scores, text="B", **fields),
+                  timing=Timing(seconds=1, attempts=1, replayed=0, paid=None, finished=""))
 
 
 def written(folder: Path, summary: dict[str, Any], records: list[Record], *questions: Question) -> Path:

@@ -15,9 +15,11 @@ def test_hostile_names_make_no_element_in_any_chart(report):
     assert all(not name.startswith("on") and name != "style" for tag in report.find_all() for name in tag.attrs)
 
 
-def test_every_link_leads_into_the_page(report):
+def test_every_link_leads_into_the_page_and_the_sections_are_linked_in_order(report):
     targets = [link["href"] for link in report.select("a[href]")]
     assert all(target.startswith("#questions?") or report.select_one(target) for target in targets)
+    assert [words(link) for link in report.select("nav[aria-label=Sections] a")] == [
+        "Summary", "Cost and quality", "Factors", "Causes", "Refusals", "All figures", "Comparisons", "Questions"]
 
 
 def test_a_summary_of_less_has_fewer_sections(tmp_path):
@@ -40,7 +42,6 @@ def test_points_have_intervals_words_and_a_row_of_the_table(report):
 def test_the_front_is_drawn_and_named_in_legend_and_table(report):
     spots = report.select("#plot a.spot")
     assert [bool(spot.select(".on-front")) for spot in spots] == [True, True, False, False, False, False]
-    assert ["faded" in spot["class"] for spot in spots] == [False, False, True, True, True, True]
     assert len(report.select("#plot line.front")) == 2 * 2
     assert "Faded cells do not compete" in words(report.select_one("#plot figcaption"))
     assert [item.a["href"] for item in report.select("#plot .points li") if "on the front" in words(item)] == [
@@ -130,8 +131,6 @@ def test_refusals_are_drawn_with_both_intervals(report):
     assert len(report.select_one("#refusals .behind").select("line.whisker")) == 2
     assert words(report.select("#refusals tbody tr")[0]) == (
         "1 direct · retrieved 0.80 [0.67, 0.89] n 50 0.25 [0.14, 0.40] n 40")
-    assert [words(line) for line in report.select("#refusals p.keys")] == [
-        f"reasoning direct {HOSTILE}", "condition retrieved gold closed-book"]
 
 
 def test_effects_have_means_intervals_and_tests(report):
@@ -191,29 +190,20 @@ def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
     assert words(made.select_one('#comparisons [data-label="verdict"]')) == said
 
 
-def test_the_sections_are_linked_in_order(report):
-    links = report.select("nav[aria-label=Sections] a")
-    assert [words(link) for link in links] == [
-        "Summary", "Cost and quality", "Factors", "Causes", "Refusals", "All figures", "Comparisons",
-        "Questions"]
-    assert all(report.select_one(link["href"]) for link in links)
-
-
-def test_a_run_without_cells_gives_a_page(tmp_path):
-    made = page(tmp_path, {"cells": []})
-    assert words(made.select_one(".headline")) == "The run has no cells."
+@pytest.mark.parametrize(("cells", "said"), [
+    ([], "The run has no cells."),
+    ([CELLS[0] | {"metrics": {"em": {"mean": None, "n": 0}}}], "No exact match could be computed.")])
+def test_where_no_cell_has_a_figure_nothing_is_plotted(tmp_path, cells, said):
+    made = page(tmp_path, {"columns": ["em"], "cells": cells})
+    assert words(made.select_one(".headline")) == said
     assert "nothing to plot" in words(made.select_one("#plot"))
-
-
-def test_cells_without_any_figure_are_not_plotted(tmp_path):
-    made = page(tmp_path, {"columns": ["em"], "cells": [CELLS[0] | {"metrics": {"em": {"mean": None, "n": 0}}}]})
-    assert words(made.select_one(".headline")) == "No exact match could be computed."
     assert made.select_one("#plot svg") is None
 
 
 def test_colours_and_shapes_stand_for_the_two_factors(report):
-    keys = [words(line) for line in report.select("#plot p.keys")]
-    assert keys == [f"reasoning direct {HOSTILE}", "condition retrieved gold closed-book"]
+    for chart in ("#plot", "#refusals"):
+        assert [words(line) for line in report.select(f"{chart} p.keys")] == [
+            f"reasoning direct {HOSTILE}", "condition retrieved gold closed-book"]
     assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] + [
         ["spot", "c1", "faded"], ["spot", "c2", "faded"]] * 2
 

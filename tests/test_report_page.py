@@ -131,8 +131,7 @@ def test_without_room_prompts_go_first_then_traces_then_passages_and_the_page_sa
 
 
 def test_a_run_without_cells_or_questions_still_gives_a_page(tmp_path):
-    page = Page(Run().write(tmp_path))
-    assert "The run has no questions." in page.soup.text
+    assert "The run has no questions." in Page(Run().write(tmp_path)).soup.text
 
 
 def test_the_same_run_gives_the_same_bytes_and_leaves_no_other_file(run, tmp_path):

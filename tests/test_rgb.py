@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+from loaded import loaded
 
 from documents import BenchmarkError
 from experiments.benchmarks import Rgb
@@ -21,8 +22,7 @@ def integrating(tmp_path, **settings):
     row = {"id": 0, "query": "Who won in 2021 and in 2022?", "answer": [["Prell", "Ana Prell"], "Lund"],
            "positive": [["Prell won in 2021.", "2021 was Prell's."], ["Lund won in 2022.", "Lund, 2022."]],
            "negative": [f"No. {number}" for number in range(9)]}
-    (tmp_path / "en_int.json").write_text(json.dumps(row) + "\n")
-    return Rgb(path=str(tmp_path / "en_int.json"), **settings).load().questions[0]
+    return loaded(Rgb, tmp_path / "en_int.jsonl", row, **settings).questions[0]
 
 
 def test_noise_is_a_share_of_the_passages_and_the_rest_hold_the_answer():
@@ -84,12 +84,10 @@ def test_no_part_of_an_answer_goes_without_its_passage(tmp_path):
 
 
 @pytest.mark.parametrize(("changes", "test", "complaint"), [
-    ({"answer": 5}, "noise", "line 1, field answer: expected a text, or a list of texts or lists of texts, found 5"),
-    ({"answer": []}, "noise", "field answer: expected a text"),
+    ({"answer": []}, "noise", "line 1, field answer: expected a text, or a list of texts or lists of texts, found"),
     ({"positive": [["a"], "b"]}, "noise", "field positive: expected texts, or a list of them for each part"),
     ({"positive_wrong": None}, "counterfactual", "field positive_wrong: expected a list of texts, found nothing"),
 ])
 def test_a_record_that_does_not_fit_says_where(tmp_path, changes, test, complaint):
-    (tmp_path / "en.json").write_text(json.dumps({**ROWS[0], **changes}) + "\n")
     with pytest.raises(BenchmarkError, match=complaint):
-        Rgb(path=str(tmp_path / "en.json"), test=test).load()
+        loaded(Rgb, tmp_path / "en.jsonl", {**ROWS[0], **changes}, test=test)

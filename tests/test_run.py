@@ -80,11 +80,9 @@ def test_other_settings_or_questions_are_refused_and_fresh_begins_anew(serve, to
 
 def test_closed_book_sends_no_document_and_identical_cells_run_once(serve, town, ragbed):
     server = serve(town.reply)
-    status, out, _ = ragbed("run", town.config(
+    run = ragbed.json("run", town.config(
         server.url, conditions="closed-book", retrieval=["none", "once"], rules=["grounded", "open"],
-        formats=["plain", "html"]), "--json")
-    assert status == 0
-    run = json.loads(out)
+        formats=["plain", "html"]))
     (cell,) = run["cells"]
     assert {cell[name] for name in ("retrieval", "retriever", "format")} == {None}
     assert cell["rules"] == "closed-book"
@@ -153,9 +151,7 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
         ragbed.refuses("report", town.run, says=["summary.json", "the same `ragbed run` command"])
     ragbed.refuses("report", town.folder, says=["holds no run"])
     assert ragbed("run", path)[0] == 0
-    status, out, _ = ragbed("report", town.run, "--json")
-    assert status == 0
-    assert json.loads(out) == {"run": str(town.run), "report": str(town.run / "report.html")}
+    assert ragbed.json("report", town.run) == {"run": str(town.run), "report": str(town.run / "report.html")}
     (town.run / "report.html").unlink()
     (town.run / "report.html").mkdir()
     ragbed.refuses("report", town.run, says=["report.html: cannot write"])

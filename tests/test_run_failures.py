@@ -37,9 +37,7 @@ def test_every_trouble_that_a_server_can_make_is_counted_and_named(serve, town, 
     own = town.own(*({"id": name, "question": f"About {name}?", "answer": "x"} for name in TROUBLE))
     path = town.config(server.url, benchmark=own, conditions="closed-book", concurrency=16,
                        calls={"calls": {"attempts": 2, "seconds": 3}})
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    (cell,) = json.loads(out)["cells"]
+    (cell,) = ragbed.json("run", path)["cells"]
     assert cell["n"] == len(TROUBLE)
     assert {name: n for name, n in cell["outcomes"].items() if n} == {
         "error": 6, "malformed": 1, "timeout": 1, "too_long": 1}

@@ -113,9 +113,7 @@ def test_a_run_its_judge_and_its_plan_are_priced_alike(serve, town, ragbed):
     prices = {f"{server.url}#m": {"prompt": 1000, "completion": 10_000},
               f"{server.url}#judge": {"prompt": 1, "cached": 0, "completion": 2}}
     path = town.config(server.url, judge=f"{server.url}#judge", calls={"prices": prices, "calls": {"attempts": 1}})
-    status, out, _ = ragbed("run", path, "--dry-run", "--json")
-    assert status == 0
-    plan = json.loads(out)
+    plan = ragbed.json("run", path, "--dry-run")
     use = plan["total"]
     assert use["price"]["least"] == pytest.approx(use["prompt_tokens"]["least"] * 0.001, rel=0.05)
     assert plan["judge"]["price"] == pytest.approx(

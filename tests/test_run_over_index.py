@@ -174,9 +174,7 @@ def test_no_retrieval_needs_no_index_and_rules_that_allow_for_it(ragbed, serve, 
     for rules in ("grounded", "reading"):
         ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", rules=rules, **asking),
                        says=["retrieval: none", f"the rules {rules}", "closed-book"])
-    status, out, _ = ragbed("run", town.config(serve(lambda _: "Norway").url, rules="open", **asking), "--json")
-    assert status == 0
-    (cell,) = json.loads(out)["cells"]
+    (cell,) = ragbed.json("run", town.config(serve(lambda _: "Norway").url, rules="open", **asking))["cells"]
     assert [cell[name] for name in ("retrieval", "retriever", "format")] == ["none", None, None]
 
 
@@ -189,9 +187,7 @@ def test_gold_from_an_index_is_another_cell_for_each_format_and_index(ragbed, se
     server = serve(lambda _: "<Answer>Norway [1]</Answer>")
     path = town.config(server.url, benchmark=own, conditions="gold", formats=["plain", "html"],
                        retriever=[{"k": 1}, {"k": 2}])
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    assert [(cell["format"], cell["retriever"]) for cell in json.loads(out)["cells"]] == [
+    assert [(cell["format"], cell["retriever"]) for cell in ragbed.json("run", path)["cells"]] == [
         ("plain", "dense@1"), ("html", "dense@1")]
     prompts = [body["messages"][1]["content"] for body, _ in server.requests]
     assert sorted("<h1>" in prompt for prompt in prompts) == [False, True]

@@ -8,12 +8,6 @@ DATA = Path(__file__).parent / "data"
 BOTH = ("town-crest", "town-musique")
 
 
-def run(ragbed, config, *options):
-    status, out, err = ragbed("run", config, "--json", *options)
-    assert status == 0, err
-    return json.loads(out)
-
-
 def two(town, url, **fields):
     """A file that names the town and a few questions of MuSiQue."""
     musique = {"kind": "musique", "path": str(DATA / "musique" / "musique_ans_v1.0_dev.jsonl")}
@@ -22,7 +16,7 @@ def two(town, url, **fields):
 
 def test_one_file_names_several_benchmarks_each_a_run_of_its_own_as_its_paper_has_it(serve, town, ragbed):
     server = serve(town.reply)
-    first, second = run(ragbed, two(town, server.url))
+    first, second = ragbed.json("run", two(town, server.url))
     assert [made["run"] for made in (first, second)] == [str(town.run.parent / name) for name in BOTH]
     assert [cell["benchmark"] for made in (first, second) for cell in made["cells"]] == ["crest", "musique"]
     resolved = [yaml.safe_load((town.run.parent / name / "config.yaml").read_text()) for name in BOTH]
@@ -46,7 +40,7 @@ def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(se
     ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "given"}),
                    says=["exclude.0.benchmark: mdbench is none of the file's; there are: crest, musique"])
     other = serve(town.reply)
-    run(ragbed, town.config(other.url, benchmark={**crest, "limit": 1}, name="town-crest-2"))
+    ragbed.json("run", town.config(other.url, benchmark={**crest, "limit": 1}, name="town-crest-2"))
     ragbed.refuses("run", town.config(server.url, benchmark=[crest, crest]),
                    says=["town-crest-2", "other settings", "none of the runs was begun"])
     assert server.requests == []
@@ -57,7 +51,7 @@ def test_benchmarks_of_one_kind_that_change_places_do_not_get_each_others_runs(s
     server = serve(town.reply)
     crest = {"kind": "crest", "path": str(town.crest)}
     parts = [{**crest, "limit": 2}, {**crest, "limit": 1}]
-    run(ragbed, town.config(server.url, benchmark=parts))
+    ragbed.json("run", town.config(server.url, benchmark=parts))
     asked = len(server.requests)
     ragbed.refuses("run", town.config(server.url, benchmark=parts[::-1]),
                    says=["town-crest", "other settings", "none of the runs was begun"])
@@ -66,7 +60,7 @@ def test_benchmarks_of_one_kind_that_change_places_do_not_get_each_others_runs(s
 
 def test_an_entry_may_be_for_one_of_the_benchmarks(serve, town, ragbed):
     server = serve(town.reply)
-    first, second = run(ragbed, two(
+    first, second = ragbed.json("run", two(
         town, server.url, conditions=["given", "closed-book"],
         exclude={"benchmark": "crest", "condition": "closed-book"},
         include={"benchmark": "musique", "condition": "gold"}), "--limit", "2")
@@ -88,11 +82,9 @@ def test_one_run_that_stops_does_not_keep_the_next_from_its_turn(serve, town, ra
 
 def test_a_plan_of_several_benchmarks_is_that_of_each_and_their_sum(serve, town, ragbed):
     config = two(town, "openai:gpt-4o-mini", models="openai:gpt-4o-mini", judge="openai:gpt-4o")
-    status, out, _ = ragbed("run", config, "--dry-run", "--json")
-    assert status == 0
-    plans = json.loads(out)
+    plans = ragbed.json("run", config, "--dry-run")
     calls = [plan["total"]["calls"]["most"] for plan in plans]
-    status, out, _ = ragbed("run", config, "--dry-run")
+    _, out, _ = ragbed("run", config, "--dry-run")
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "2 runs" in lines
     assert any(line.startswith(f"all {sum(calls)} ") for line in lines)

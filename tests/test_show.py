@@ -137,4 +137,3 @@ def test_hostile_answers_do_nothing_to_the_terminal(serve, town, ragbed):
 def test_what_is_not_there_is_refused_in_one_line(finished, ragbed, tmp_path):
     ragbed.refuses("show", tmp_path / "none", "#1", says=["holds no run"])
     ragbed.refuses("show", finished, "town", says=["no question 'town' among the 6", "1 to 6"])
-    ragbed.refuses("show", finished, "#1", "--cell", "plan", says=["no cell 'plan'", "direct, least_to_most"])

@@ -1,12 +1,7 @@
 """Which cells of a run tell the causes of another: those that differ in what was shown alone."""
-from experiments import Cell
+from stored import cell
+
 from experiments.analysis.cases import siblings_of
-
-
-def cell(condition="given", **changes):
-    return Cell(**{"model": "m", "retrieval": None, "retriever": None, "reasoning": "direct", "rules": "grounded",
-                   "condition": condition, "perturbation": None, "show": "question", "format": None, "benchmark": "b",
-                   "repeat": 0, "seed": None, **changes})
 
 
 def related(cells, one):

@@ -1,9 +1,9 @@
 """Simulated scores whose truth is known: intervals cover, tests err, and plans find as often as they say."""
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 import pytest
+from factored import Row
 
 from experiments.statistics import (
     bootstrap,
@@ -20,13 +20,6 @@ from experiments.statistics import (
 pytestmark = pytest.mark.slow
 
 TIMES = 400  # the standard error of a share of 0.95 is 0.011
-
-
-@dataclass
-class Row:
-    scores: dict
-    answerable: bool
-    outcome: str = "answered"
 
 
 def pairs(metric, first, second, answerable=None, clusters=None):

@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+from loaded import loaded
 
 from documents import BenchmarkError
 from experiments.benchmarks import HotpotQa, MoreHopQa, TwoWiki
@@ -18,10 +19,7 @@ COLUMNS = {**ROW, "context": {"title": ["Esk", "Lund"], "sentences": [ROW["conte
 
 @pytest.fixture
 def one(tmp_path):
-    def load(row, kind=HotpotQa, **settings):
-        (tmp_path / "dev.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-        return kind(path=str(tmp_path / "dev.jsonl"), **settings).load()
-    return load
+    return lambda row, kind=HotpotQa, **settings: loaded(kind, tmp_path / "dev.jsonl", row, **settings)
 
 
 def shown(benchmark):

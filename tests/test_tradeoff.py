@@ -3,13 +3,12 @@ from dataclasses import replace
 
 import pytest
 from sklearn.metrics import auc
+from stored import cell
 
-from experiments import Cell
 from experiments.analysis.causes import Case
 from experiments.analysis.error_analysis import tradeoff_of
 
-CELL = Cell(model="m", retrieval=None, retriever=None, reasoning="direct", rules="grounded", condition="given",
-            perturbation=None, show="question", format=None, benchmark="b", repeat=0)
+CELL = cell()
 
 
 def traded(*cases, cell=CELL, grouped=()):
@@ -38,10 +37,6 @@ def test_unanswerable_questions_count_and_every_answer_to_them_is_wrong():
     assert (row["risk"]["mean"], row["risk"]["n"]) == (0.5, 2)
 
 
-def test_partially_correct_is_wrong():
-    assert traded(answered(0.5), answered(1.0))[0]["risk"]["mean"] == 0.5
-
-
 def test_failures_lower_the_coverage_and_are_no_risk():
     failed = [Case(outcome=outcome, score=0.0) for outcome in ("malformed", "too_long", "budget", "timeout", "error")]
     row, = traded(answered(1.0), *failed)
@@ -49,14 +44,14 @@ def test_failures_lower_the_coverage_and_are_no_risk():
     assert (row["risk"]["mean"], row["risk"]["n"]) == (0.0, 1)
 
 
-def test_a_reply_that_names_no_option_is_no_answer():
-    row, = traded(answered(1.0), answered(0.0, unread=True))
-    assert (row["answered"]["mean"], row["risk"]["mean"], row["risk"]["n"]) == (0.5, 0.0, 1)
-
-
-def test_what_is_not_judged_or_scored_is_answered_and_no_part_of_the_risk():
-    row, = traded(answered(0.0), answered(0.0, unjudged=True), answered(None))
-    assert (row["answered"]["mean"], row["risk"]["mean"], row["risk"]["n"]) == (1.0, 1.0, 1)
+@pytest.mark.parametrize(("cases", "coverage", "risk", "n"), [
+    ([answered(0.5), answered(1.0)], 1.0, 0.5, 2),  # partially correct is wrong
+    ([answered(1.0), answered(0.0, unread=True)], 0.5, 0.0, 1),  # a reply that names no option is no answer
+    # What is not judged or scored is answered, and no part of the risk.
+    ([answered(0.0), answered(0.0, unjudged=True), answered(None)], 1.0, 1.0, 1)])
+def test_what_counts_as_answered_and_what_as_wrong(cases, coverage, risk, n):
+    row, = traded(*cases)
+    assert (row["answered"]["mean"], row["risk"]["mean"], row["risk"]["n"]) == (coverage, risk, n)
 
 
 def test_where_all_is_refused_there_is_no_risk_to_state():

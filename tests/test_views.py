@@ -1,31 +1,29 @@
 """The breakdowns of a finished run, against figures computed by hand."""
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
+from factored import BASE
+from stored import result as stored_result
 
 from documents import SettingsError
-from experiments import Question, Result, Step, Verdict, aggregate
+from experiments import Question, Step, Verdict, aggregate
+from experiments.analysis.benchmark_views import _CONDITIONS, wins
 from experiments.analysis.catalogue import OF_BENCHMARKS, view_named, views_of
 from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.view import View
 from experiments.metrics import share_of
-from strategies import Usage
+from retrieval import Condition
 
-FACTORS = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
-           "rules": "choice", "condition": "full", "perturbation": None, "show": "question", "format": None,
-           "repeat": 0}
+FACTORS = {**BASE, "rules": "choice", "condition": "full"}
 
 
-def result(cell, question, scores, steps=None, **fields):
+def result(cell, question, scores, steps=None):
     verdict = None if steps is None else Verdict(judge="lexical", steps=None if steps == "none" else tuple(steps))
     if verdict:
         scores = {"reasoning_score": 0.0, **scores, "unjudged": float(verdict.unjudged)}
-    return Result(**{
-        "cell": cell, "question": question, "answerable": True, "outcome": "answered", "text": "x", "refused": False,
-        "refused_as_published": False, "cited": (), "invalid_citations": (), "tagged": True, "notes": (),
-        "evidence": (), "gold_total": 0, "gold_in_view": None, "verdict": verdict, "scores": scores,
-        "usage": Usage(), "trace": (), **fields})
+    return stored_result(cell, question, scores, verdict=verdict)
 
 
 def material(cells, results, questions, columns):
@@ -226,3 +224,54 @@ def test_a_cell_is_called_by_what_differs_and_closed_books_rules_go_without_sayi
     assert [label for label, _ in order_run([None, "shuffle"]).labelled()] == ["no perturbation", "shuffle"]
     twice = AnalysisInput([run.cells[0], {**run.cells[0], "id": "z"}], run.results, run.questions, run.columns)
     assert [label for label, _ in twice.labelled()] == ["direct (full)", "direct (z)"]
+
+
+def detective_run(conditions):
+    """Answers and shares of steps in four conditions; what is None was not judged."""
+    full = [(1, 0.5), (1, 0.2), (0, 0.9), (0, 0.5), (1, 0.4), (1, None)]
+    closed = [(0, 0.9), (1, 0.4), (0, 0.1), (1, 0.0), (1, 0.4), (1, 0.3)]
+    evidence = [(1, 0.9), (1, 0.9), (1, 0.9), (1, 0.9), (1, 0.9), (0, 0.9)]
+    answers = {"full": full, "given": evidence, "closed-book": closed, "gold": evidence}
+    results = [result(name, f"q{n}", {"accuracy": float(right), "reasoning_score": share or 0.0},
+                      "none" if share is None else ()) for name in conditions
+               for n, (right, share) in enumerate(answers[name])]
+    cells = {name: {"condition": name, "rules": "closed-book" if name == "closed-book" else "choice"}
+             for name in conditions}
+    return material(cells, results, [question(f"q{n}") for n in range(6)], ("accuracy", "reasoning_score"))
+
+
+def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_out():
+    view, = wins(detective_run(["closed-book", "full"]))
+    # 1.5 to 0.9 wins; 1.2 to 1.4 loses; both wrong; 0.5 to 1.0 loses; 1.4 to 1.4 ties; 1.0 to 1.3 loses
+    assert view.rows == (("full against closed-book", "answers and reasoning", "direct", 6, 1, 3, 1, 1,
+                          share_of(1, 4)),)
+    assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
+
+
+def test_a_reasoning_that_was_not_judged_counts_once_in_however_many_pairs_it_stands():
+    view, = wins(detective_run(["closed-book", "given", "full"]))
+    assert [row[0] for row in view.rows] == ["full against given", "full against closed-book",
+                                             "given against closed-book"]
+    assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
+
+
+def test_the_win_rate_knows_every_condition():
+    assert set(_CONDITIONS) == set(get_args(Condition))
+
+
+def test_gold_against_the_full_context_compares_answers_alone():
+    view, = wins(detective_run(["closed-book", "full", "gold"]))
+    assert [row[:2] for row in view.rows] == [
+        ("gold against full", "answers alone"), ("gold against closed-book", "answers and reasoning"),
+        ("full against closed-book", "answers and reasoning")]
+    assert view.rows[0][3:] == (6, 2, 1, 3, 0, share_of(2, 3))
+
+
+def test_one_condition_alone_has_no_win_rate():
+    assert wins(detective_run(["full"])) == []
+
+
+def test_only_cells_that_are_otherwise_equal_are_compared():
+    run = detective_run(["closed-book", "full"])
+    other = AnalysisInput([run.cells[0], {**run.cells[1], "model": "other"}], run.results, run.questions, run.columns)
+    assert wins(other) == []

@@ -1,0 +1,41 @@
+"""The command line as tests call it."""
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+
+class CommandLine:
+    """The command `ragbed` in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *args: object) -> tuple[int, str, str]:
+        """Exit status, stdout and stderr."""
+        from experiments.cli import main
+
+        self._monkeypatch.setattr(sys, "argv", ["ragbed", *map(str, args)])
+        self._capsys.readouterr()
+        try:
+            main()
+        except SystemExit as end:
+            return int(end.code or 0), *self._capsys.readouterr()
+        return 0, *self._capsys.readouterr()
+
+    def json(self, *args: object) -> Any:
+        """What the command says with `--json`, where it ends with status 0."""
+        status, out, err = self(*args, "--json")
+        assert status == 0, err
+        return json.loads(out)
+
+    def refuses(self, *args: object, says: Sequence[str]) -> None:
+        """The command ends with status 2 and one line on stderr, progress apart, that holds these words."""
+        status, out, err = self(*args)
+        assert (status, out) == (2, ""), err
+        *progress, line = err.splitlines()
+        assert all(told.startswith('{"stage": ') for told in progress), err
+        assert line.startswith("ragbed: ")
+        assert [word for word in says if word not in line] == [], err
