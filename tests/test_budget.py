@@ -96,10 +96,7 @@ def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, t
 
 
 def test_the_building_of_an_index_counts_among_the_seconds(serve, town, ragbed):
-    pages = town.folder / "pages"
-    pages.mkdir()
-    (pages / "oslo.txt").write_text("Oslo")
-    own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
+    own = town.own({"question": "Where?"}, pages={"oslo.txt": "Oslo"})
     server = serve(town.reply)
     path = town.config(server.url, benchmark=own, conditions="retrieved", budget={"seconds": 0.001})
     stopped(ragbed, path, says=["0.001 seconds is spent", "0 of 1 records"])
@@ -152,8 +149,8 @@ def test_pace_and_budget_are_no_part_of_what_a_run_is(serve, town, ragbed):
     (["5"], "--budget '5': expected dollars=N, tokens=N or seconds=N"),
     (["euros=5"], "--budget 'euros=5': expected dollars=N"), (["dollars="], "--budget dollars=: "),
     (["dollars=-1"], "--budget dollars=-1: Input should be greater than 0"),
-    (["tokens=many"], "--budget tokens=many: "), (["dollars=inf"], "--budget dollars=inf: "), (["seconds=30m"], "--budget seconds=30m: "),
-    (["tokens=5", "tokens=6"], "gives tokens twice")])
+    (["tokens=many"], "--budget tokens=many: "), (["dollars=inf"], "--budget dollars=inf: "),
+    (["seconds=30m"], "--budget seconds=30m: "), (["tokens=5", "tokens=6"], "gives tokens twice")])
 def test_an_amount_that_is_none_or_given_twice_is_one_line(town, ragbed, texts, says):
     options = [word for text in texts for word in ("--budget", text)]
     ragbed.refuses("run", town.config("http://127.0.0.1:9/v1"), *options, says=[says])
