@@ -76,16 +76,12 @@ def test_one_question_has_a_wide_interval():
     assert aggregate([Row(True, {"f1": 0.5})])["f1"] == {"mean": 0.5, "low": 0.0125, "high": 0.9875, "n": 1}
 
 
-def test_with_one_split_only_corrected_takes_it_and_published_halves_it():
-    rows = [Row(True, {"unified": 1.0}), Row(True, {"unified": 0.5})]
-    assert aggregate(rows)["unified"]["mean"] == 0.75
-    assert aggregate(rows, "as-published")["unified"]["mean"] == 0.375
-
-
-def test_the_unified_score_of_rules_without_a_refusal_is_that_of_the_answerable_in_any_scoring():
+@pytest.mark.parametrize(("scoring", "refusing", "mean"), [
+    ("corrected", True, 0.75), ("as-published", True, 0.375),
+    ("corrected", False, 0.75), ("as-published", False, 0.75)])
+def test_with_one_split_only_published_halves_it_where_the_rules_offer_a_refusal(scoring, refusing, mean):
     rows = [Row(True, {"unified": 1.0}), Row(True, {"unified": 0.5}), Row(False, {"unified": None})]
-    for scoring in ("corrected", "as-published"):
-        assert aggregate(rows, scoring, refusing=False)["unified"]["mean"] == 0.75
+    assert aggregate(rows, scoring, refusing=refusing)["unified"]["mean"] == mean
 
 
 def test_a_sample_without_spread_has_the_room_that_its_range_leaves():

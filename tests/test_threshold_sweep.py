@@ -17,8 +17,7 @@ def reply(body):
 
 def made(serve, town, ragbed, reasoning, **settings):
     server = serve(reply)
-    assert ragbed("run", town.config(server.url, reasoning=reasoning, **settings))[0] == 0
-    return server, json.loads((town.run / "summary.json").read_text())
+    return server, ragbed.json("run", town.config(server.url, reasoning=reasoning, **settings))
 
 
 def test_a_sweep_asks_what_one_threshold_asks(serve, town, ragbed):
@@ -35,8 +34,7 @@ def test_a_sweep_of_judged_sufficiency_judges_once_too(serve, town, ragbed):
 
     server = serve(both)
     settings = {"kind": "sufficient", "of": "direct", "iterations": 0, "threshold": [0.2, 0.5, 0.8]}
-    assert ragbed("run", town.config(server.url, reasoning=settings))[0] == 0
-    summary = json.loads((town.run / "summary.json").read_text())
+    summary = ragbed.json("run", town.config(server.url, reasoning=settings))
     assert len(server.requests) == 12
     assert [row["outcomes"]["refused"] for row in summary["cells"]] == [0, 0, 6]
 
