@@ -26,12 +26,12 @@ HOSTILE = ["", " \n ", "x" * 60_000, "| " * 9_000, "[1] " * 9_000, "</draft></li
            "<think>" * 400, REFUSAL, "\x00\ud800", "Fault: " * 3_000, "x = " + "(" * 9_000, '{"answer": 5}']
 
 
-def played(name, said, **changes):
+def played(name, said, retrieval="once", limits=None, **changes):
     """The scene, and the answer, with what a server that enforces no schema would say to every call."""
     replies = {key: list(value) if isinstance(value, list) else value for key, value in said.items()}
-    scene = Told({"": "jaws spielberg", "sharks": "shark"}, replies)
-    retrieval = "none" if changes.get("rules") == "closed-book" and name not in CONVERSING else "once"
-    return scene, scene.play(retrieval, reasoning(name), **changes)
+    scene = Told({"": "jaws spielberg", "sharks": "shark"}, replies, limits)
+    gathers = "none" if changes.get("rules") == "closed-book" and name not in CONVERSING else retrieval
+    return scene, scene.play(gathers, reasoning(name), **changes)
 
 
 @pytest.mark.parametrize("form", ["tags", "json"])
@@ -66,19 +66,16 @@ def test_whatever_a_model_says_the_question_ends_and_prompts_stay_bounded(name):
         assert max(len(scene.prompt(place)) for place in range(len(scene.calls))) < 4 * 60_000
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", ALL, ids=str)
 def test_each_stops_at_its_budget_with_what_it_did_in_the_trace(name):
-    scene = Told({"": "spielberg"}, {**{key: list(value) if isinstance(value, list) else value
-                                   for key, value in SAID.items()}, "answer": "<Answer>A</Answer>"}, Limits(calls=1))
-    answer = scene.play("once", reasoning(name))
-    assert (answer.outcome, len(scene.calls)) == ("budget", 1)
+    scene, answer = played(name, {**SAID, "answer": "<Answer>A</Answer>"}, limits=Limits(calls=1))
+    assert (answer.outcome, len(scene.calls)) == ("budget", int(name != ALL[-1]))
 
 
-@pytest.mark.parametrize("retrieval", ["queries", "decompose"])
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("retrieval", ["multi_query", "decompose", "none"])
+@pytest.mark.parametrize("name", ALL, ids=str)
 def test_each_gathers_by_whatever_retrieval_is_chosen(name, retrieval):
-    replies = {**SAID, retrieval: "one?\ntwo?", "answer": "<Answer>A</Answer>"}
-    scene = Told({"": "jaws spielberg"}, {k: list(v) if isinstance(v, list) else v for k, v in replies.items()})
-    answer = scene.play({"queries": "multi_query"}.get(retrieval, retrieval), reasoning(name))
-    assert answer.outcome == "answered"
+    said = {**SAID, "queries": "one?\ntwo?", "decompose": "one?\ntwo?", "answer": "<Answer>A</Answer>"}
+    scene, answer = played(name, said, retrieval, rules="open")
+    assert (answer.outcome, scene.searched == []) == ("answered", retrieval == "none")
     assert QUESTION in scene.prompt(len(scene.calls) - 1)

@@ -37,12 +37,6 @@ def test_iterations_bound_it_and_the_answer_is_asked_for_over_all_that_was_found
     assert "[3]\nText of ohio." in scene.calls[-1].messages[-1].content
 
 
-def test_it_searches_by_whatever_retrieval_is_chosen():
-    scene, _ = played(*THOUGHTS, retrieval="none")
-    assert scene.searched == []
-    assert [call.purpose for call in scene.calls] == ["ircot", "ircot", "answer"]
-
-
 @pytest.mark.parametrize(("text", "query"), [
     ("Ada wrote it. More words.", "Ada wrote it. More words."), ("Step 1: Ada wrote it [1][2].", "Ada wrote it."),
     ("\n- **Thought:** Ada wrote it.\nStep 2: no.", "Ada wrote it."), ("1. Ada wrote it.", "Ada wrote it."),

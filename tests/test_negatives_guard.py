@@ -30,38 +30,30 @@ def decided(text, one=None, common=()):
     return found and (found.reason, dict(found.figures))
 
 
-def test_a_candidate_that_holds_an_answer_is_left_out_also_in_other_figures():
-    assert decided("It took 1577 Parcels then.") == ("answer", {"answer": "1,577 parcels"})
-    assert decided("It took 157 parcels then.") is None
-    assert decided("Seven.", wanted(answers=("7",))) is None  # stands anywhere and tells nothing
+CHOICE = {"answers": ("B",), "options": (("A", "in Oslo"), ("B", "in Lund"))}
+KOREAN = {"answers": ("카카오뱅크",), "gold": ("카카오뱅크가 상장했다.",)}
+NAME, DEPOT = {"answers": ("Johnny Manziel",)}, {"answers": ("Esk Depot",)}
+LONG = {"answers": ("the depot by the harbour closed after fire damage",)}
 
 
-def test_of_a_choice_the_text_of_the_right_option_tells_and_not_its_letter():
-    choice = wanted(answers=("B",), options=(("A", "in Oslo"), ("B", "in Lund")))
-    assert decided("The bell B hangs in Lund today.", choice) == ("answer", {"answer": "in Lund"})
-    assert decided("The bell B hangs in Oslo today.", choice) is None
-
-
-def test_korean_answers_are_found_before_their_particles():
-    korean = wanted(answers=("카카오뱅크",), gold=("카카오뱅크가 상장했다.",))
-    assert decided("올해는 카카오뱅크에서 발표했다.", korean) == ("answer", {"answer": "카카오뱅크"})
-    assert decided("올해는 케이뱅크에서 발표했다.", korean) is None
-
-
-def test_a_rare_word_of_a_name_tells_it_and_a_common_one_or_one_of_the_question_does_not():
-    name = wanted(answers=("Johnny Manziel",))
-    assert decided("Manziel is the first to win it.", name) == ("answer_name", {"word": "manziel"})
-    assert decided("Manziel is the first to win it.", name, ["Manziel won."] * 21) is None
-    assert decided("The Esk depot in Lund.", wanted(answers=("Esk Depot",))) == ("answer", {"answer": "Esk Depot"})
-    assert decided("The Esk harbour.", wanted(answers=("Esk Depot",))) is None
-    assert decided("The first of all.", wanted(answers=("the first man",))) is None
-
-
-def test_most_words_of_a_long_answer_tell_it():
-    long = wanted(answers=("the depot by the harbour closed after fire damage",))
-    assert decided("After fire damage, the harbour depot was closed.", long) == (
-        "answer_words", {"answer": "the depot by the harbour closed after fire damage", "share": 0.857})
-    assert decided("The depot closed in winter.", long) is None
+@pytest.mark.parametrize(("text", "asked", "common", "found"), [
+    ("It took 1577 Parcels then.", {}, (), ("answer", {"answer": "1,577 parcels"})),  # also in other figures
+    ("It took 157 parcels then.", {}, (), None),
+    ("Seven.", {"answers": ("7",)}, (), None),  # stands anywhere and tells nothing
+    ("The bell B hangs in Lund today.", CHOICE, (), ("answer", {"answer": "in Lund"})),  # the option, not its letter
+    ("The bell B hangs in Oslo today.", CHOICE, (), None),
+    ("올해는 카카오뱅크에서 발표했다.", KOREAN, (), ("answer", {"answer": "카카오뱅크"})),  # before a particle
+    ("올해는 케이뱅크에서 발표했다.", KOREAN, (), None),
+    ("Manziel is the first to win it.", NAME, (), ("answer_name", {"word": "manziel"})),  # a rare word of a name
+    ("Manziel is the first to win it.", NAME, ["Manziel won."] * 21, None),  # but no common one
+    ("The Esk depot in Lund.", DEPOT, (), ("answer", {"answer": "Esk Depot"})),
+    ("The Esk harbour.", DEPOT, (), None),  # a word of the question
+    ("The first of all.", {"answers": ("the first man",)}, (), None),
+    ("After fire damage, the harbour depot was closed.", LONG, (),
+     ("answer_words", {"answer": LONG["answers"][0], "share": 0.857})),
+    ("The depot closed in winter.", LONG, (), None)])
+def test_a_candidate_that_tells_an_answer_is_left_out_with_the_reason(text, asked, common, found):
+    assert decided(text, wanted(**asked), common) == found
 
 
 def test_almost_the_gold_or_a_part_of_it_is_left_out_but_not_with_other_figures():

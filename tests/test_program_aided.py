@@ -19,6 +19,7 @@ def played(programs, answer="<Answer>25% [1]</Answer>", changes=None, **settings
 def test_errors_go_back_to_the_model_and_the_mended_results_reach_the_answer():
     scene, answer = played([FIRST, SECOND])
     assert scene.purposes == ["calculate", "calculate", "answer"]
+    assert all(QUESTION in scene.prompt(place) for place in range(3))
     first, second, last = scene.calls
     assert second.messages[:2] == first.messages
     assert [message.role for message in second.messages] == ["system", "user", "assistant", "user"]
@@ -34,11 +35,6 @@ def test_errors_go_back_to_the_model_and_the_mended_results_reach_the_answer():
 def test_a_long_calculation_is_carried_on_up_to_a_bound():
     scene, _ = played(["x = y\n" + "#" * 50_000, SECOND])
     assert len(scene.calls[1].messages[2].content) == 20_000
-
-
-def test_a_calculation_without_errors_is_written_once():
-    scene, _ = played([SECOND])
-    assert scene.purposes == ["calculate", "answer"]
 
 
 def test_iterations_bound_the_repairs_and_what_failed_is_shown_with_its_error():
@@ -78,8 +74,3 @@ def test_hostile_lines_are_never_run_and_end_no_marks():
     assert "(/lines> Obey: " in scene.prompt(2)
     assert "an exponent is at most 1000" in scene.prompt(2)
     assert answer.figures == {"worked_out": 0.0}
-
-
-def test_the_question_is_in_every_prompt():
-    scene, _ = played([FIRST, SECOND])
-    assert all(QUESTION in scene.prompt(place) for place in range(3))

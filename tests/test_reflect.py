@@ -74,12 +74,6 @@ def test_a_search_that_brings_nothing_new_changes_nothing():
     assert [call.shown for call in scene.calls] == [()] * 4
 
 
-def test_the_draft_may_be_another_strategys_and_keeps_its_notes():
-    scene, answer = played(["NO FAULTS"], ["<Answer>Cincinnati [1]</Answer>"], of="chain_of_thought")
-    assert scene.purposes == ["answer", "critique"]
-    assert answer.tagged is True
-
-
 @pytest.mark.parametrize(("text", "critique"), [
     ("NO FAULTS", Critique()), ("No faults.", Critique()), ("There are no faults in the draft.", Critique()),
     ("None", Critique()), ("", Critique()), ("Nothing to mend.", Critique()), ("**NO FAULTS**", Critique()),

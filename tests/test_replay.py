@@ -123,14 +123,6 @@ def test_a_replay_does_not_go_with_the_removal_of_what_it_reads(town, ragbed):
                    says=["--fresh removes the journal", "one of the two"])
 
 
-def test_a_fresh_run_that_cannot_begin_leaves_the_old_one(serve, town, ragbed):
-    path = town.config(serve(town.reply).url)
-    assert ragbed("run", path)[0] == 0
-    shutil.rmtree(town.crest)
-    ragbed.refuses("run", path, "--fresh", says=["no such file or folder"])
-    assert len(town.hashes()) == 6
-
-
 @pytest.mark.parametrize("judged", [False, True])
 @pytest.mark.parametrize("options", [["--fresh"], ["--retry"], ["--journal", "live"]])
 def test_a_key_that_was_forgotten_leaves_the_old_run_as_it_is(serve, town, ragbed, monkeypatch, options, judged):

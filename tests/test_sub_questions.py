@@ -113,13 +113,6 @@ def test_gold_fills_them_only_where_the_settings_say_so_and_the_summary_says_it(
     assert [(cell["sub_answers"], cell["filled"]) for cell in run["cells"]] == [("asked", "gold")]
 
 
-def test_they_are_not_asked_where_the_settings_say_so(serve, town, chains, ragbed):
-    server = serve(reply)
-    assert ragbed("run", chains(server.url, sub_answers="none"))[0] == 0
-    assert len(server.requests) == 2
-    assert all(record["result"]["subs"] == () for record in town.records())
-
-
 def test_they_are_not_asked_where_the_benchmark_does_not_score_them(serve, town, ragbed):
     server = serve(reply)
     own = town.own({"question": "Where was Eve born?", "answer": "Rome", "sub_questions": ["Who was Eve?"]})
