@@ -100,16 +100,14 @@ class Database:
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, those not yet committed included."""
-        try:
-            return self._connection.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise _refusal(self.path, error) from error
+        return list(self.rows(statement, values))
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query one at a time, for tables that are too large to be held."""
-        cursor = self._execute(statement, values)
-        while (row := self._next(cursor)) is not None:
-            yield row
+        try:
+            yield from self._connection.execute(statement, values)
+        except sqlite3.Error as error:
+            raise _refusal(self.path, error) from error
 
     def has(self, table: str) -> bool:
         """Say whether there is such a table: a file that can only be read keeps those of its own version."""
@@ -194,16 +192,9 @@ class Database:
     def _hashes(self) -> set[str]:
         return {row[0] for row in self._connection.execute("SELECT hash FROM texts")}
 
-    def _next(self, cursor: sqlite3.Cursor) -> tuple[Any, ...] | None:
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> None:
         try:
-            row: tuple[Any, ...] | None = cursor.fetchone()
-        except sqlite3.Error as error:
-            raise _refusal(self.path, error) from error
-        return row
-
-    def _execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        try:
-            return self._connection.execute(statement, values)
+            self._connection.execute(statement, values)
         except sqlite3.Error as error:
             raise _refusal(self.path, error) from error
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, dropwhile
 
 from documents.types import normalize
 from strategies.parts.reading import begins_with_nothing
@@ -151,13 +151,8 @@ def _tokens(text: str, markup: bool) -> Iterator[tuple[str, int, int]]:
 
 def _bare(tokens: Iterator[tuple[str, int, int]]) -> list[str]:
     """The folded tokens of a quote without the marks at its ends."""
-    folded = [token for token, _, _ in tokens]
-    start, end = 0, len(folded)
-    while start < end and folded[start] in _EDGES:
-        start += 1
-    while end > start and folded[end - 1] in _EDGES:
-        end -= 1
-    return folded[start:end]
+    begun = list(dropwhile(_EDGES.__contains__, (token for token, _, _ in tokens)))
+    return list(dropwhile(_EDGES.__contains__, reversed(begun)))[::-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,10 @@ def least_to_most(task: Task) -> Recipe:
     first = fill("least_to_most_solve", sub_question=parts[0])
     opening = first_message(task, evidence, first, instruction_last=True, form=form_named(task, thinks))
     talk: tuple[Message, ...] = (system_message(), opening)
+    finish = f"\n\n{template('least_to_most_finish')}" if thinks else ""
+    last = fill("least_to_most_final", question=task.question) + finish + form_of(task, thinks)
     for following in [*parts[1:], None]:
         solved: Reply = yield Generate(talk, "solve", numbers(task, evidence))
-        step = _last(task, thinks) if following is None else fill("least_to_most_next", sub_question=following)
+        step = last if following is None else fill("least_to_most_next", sub_question=following)
         talk = (*talk, said(read_answer(solved.text)[0], _LONGEST), Message("user", (step,)))
     return (yield from draft(asking(task, talk, evidence, thinks), task, thinks=thinks))
-
-
-def _last(task: Task, thinks: bool) -> str:
-    asked = fill("least_to_most_final", question=task.question)
-    return asked + (f"\n\n{template('least_to_most_finish')}" if thinks else "") + form_of(task, thinks)

@@ -16,7 +16,7 @@ from strategies.parts.conversation import said
 from strategies.parts.reading import begins_with_nothing
 from strategies.prompting import fill, fill_quoting
 from strategies.reading import read_answer
-from strategies.types import Decision, Draft, Generate, Message, Recipe, Reply, Task
+from strategies.types import Decision, Draft, Message, Recipe, Reply, Task
 
 _LONGEST = 20_000  # characters of a calculation that stay in the conversation
 
@@ -39,7 +39,8 @@ def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] =
         yield Decision("calculates", f"iteration {iteration + 1}: {worked_out}")
         if not failed:
             break
-        asked = _again(asked, reply, failed)
+        told = fill_quoting("program_aided_again", lines="\n".join(map(str, failed)))
+        asked = replace(asked, messages=(*asked.messages, said(reply.text, _LONGEST), Message("user", (told,))))
     if not lines:
         none = begins_with_nothing(read_answer(reply.text)[0])
         why = "there is nothing to calculate" if none else "no line of one could be read"
@@ -49,8 +50,3 @@ def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] =
     shown = fill_quoting("program_aided_answer", lines="\n".join(map(str, lines)))
     made: Draft = yield from draft(opening(task, shown, evidence), task)
     return replace(made, figures={"worked_out": 1 - len(failed) / len(lines)})
-
-
-def _again(asked: Generate, reply: Reply, failed: list[ProgramLine]) -> Generate:
-    told = fill_quoting("program_aided_again", lines="\n".join(map(str, failed)))
-    return replace(asked, messages=(*asked.messages, said(reply.text, _LONGEST), Message("user", (told,))))

@@ -6,7 +6,7 @@ that it rewrites.
 """
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -37,7 +37,9 @@ def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: An
     found = yield from over(task, query)
     kept, tried = (yield from _graded(query, found, threshold)), [query]
     while len(kept) < least and len(tried) < iterations:
-        rewritten = yield from _rewritten(query, tried)
+        reply: Reply = yield asking_for("corrective_rewrite", "rewrite", query=query, tried="\n".join(tried))
+        known = [*map(fold, tried)]
+        rewritten = next((line for line in listed(reply.text, query) if fold(line) not in known), None)
         if rewritten is None:
             yield Decision("stops", "no new query came")
             break
@@ -69,9 +71,3 @@ def _graded(query: str, evidence: Evidence, threshold: int) -> Generator[Asked, 
     if dropped:
         yield Decision("drops", named(dropped))
     return beyond(dropped, evidence)
-
-
-def _rewritten(query: str, tried: Sequence[str]) -> Generator[Asked, Any, str | None]:
-    reply: Reply = yield asking_for("corrective_rewrite", "rewrite", query=query, tried="\n".join(tried))
-    known = [fold(one) for one in tried]
-    return next((line for line in listed(reply.text, query) if fold(line) not in known), None)
