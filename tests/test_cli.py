@@ -110,9 +110,7 @@ def test_run_prints_the_contract(ragbed, serve, town):
 def test_list_and_index_print_json(ragbed, tmp_path):
     for what in ("strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations",
                  "metrics", "models"):
-        status, out, _ = ragbed("list", what, "--json")
-        assert status == 0
-        rows = json.loads(out)[what]
+        rows = ragbed.json("list", what)[what]
         assert all(row["name"] for row in rows)
     assert {row["name"] for row in json.loads(ragbed("list", "strategies", "--json")[1])["strategies"]} == {
         *REASONING, *RETRIEVAL}

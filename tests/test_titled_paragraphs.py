@@ -87,9 +87,7 @@ def test_a_run_skips_bad_records_where_that_is_asked_for_and_names_them_in_its_n
     server = serve(lambda _: "<Answer>Tom Lund</Answer>")
     asked = ("run", "two_wiki", tmp_path / "dev.jsonl", "--model", f"{server.url}#m", "--out", tmp_path / "runs")
     ragbed.refuses(*asked, says=["dev.jsonl, line 2, field context: expected a list of pairs"])
-    status, out, err = ragbed(*asked, "--skip-bad", "--json")
-    assert status == 0, err
-    run = json.loads(out)
+    run = ragbed.json(*asked, "--skip-bad")
     assert run["cells"][0]["n"] == 3
     assert run["notes"][0].startswith(
         "2 records do not fit and were left out (skip_bad): dev.jsonl, line 2, 4. The first: ")

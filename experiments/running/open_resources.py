@@ -190,10 +190,8 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
                        stack: contextlib.AsyncExitStack) -> None:
     settings = plan.settings
     found = [plan.finders[cell.finder].retriever for cell in plan.cells if cell.finder is not None]
-    for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of(found))]):
+    judging = [settings.judge.model] if isinstance(settings.judge, ModelJudge) else []
+    for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of(found)), *judging]):
         resources.clients[name] = await stack.enter_async_context(
             open_model(name, settings.asking, calls=calls, known=known.get(name)))
-    if isinstance(settings.judge, ModelJudge):
-        name = settings.judge.model
-        resources.judge = resources.clients.get(name) or await stack.enter_async_context(
-            open_model(name, settings.asking, calls=calls, known=known.get(name)))
+    resources.judge = resources.clients[judging[0]] if judging else None

@@ -213,9 +213,8 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
     spending.check(plan, folder.done())
     if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
         folder.reopen()
-    clients = [*work.resources.clients.values(), *filter(None, [work.resources.judge])]
     watch.begun(Begun(plan.cells, len(plan.benchmark.questions), done, spending,
-                      list({id(client): client for client in clients}.values())))
+                      list(work.resources.clients.values())))
     for text in preflight(plan, work.resources):
         watch.note(text)
     with start_up_kept(), watchdog():

@@ -7,7 +7,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -176,11 +176,8 @@ class Finished:
 def open_finished(path: Path) -> Iterator[Finished]:
     """Yield the finished run of a folder, which is closed in the end; RunError where there is no run, or as
     `Finished.of` says."""
-    folder = RunFolder.existing(path)
-    try:
+    with closing(RunFolder.existing(path)) as folder:
         yield Finished.of(folder)
-    finally:
-        folder.close()
 
 
 @contextmanager
