@@ -173,8 +173,7 @@ def test_a_dry_run_says_how_its_bounds_stand_to_the_budget(town, ragbed):
                          (most, f"is enough: the run asks for up to {most:,} tokens.")):
         err = ragbed("run", town.config(url, budget={"tokens": tokens}), "--dry-run")[2]
         assert f"The budget of {tokens:,} tokens {says}" in err
-    path = town.config(url, calls=priced(url), budget={"dollars": 0.01, "seconds": 90})
-    err = ragbed("run", path, "--dry-run")[2]
+    err = ragbed("run", town.config(url, calls=priced(url), budget={"dollars": 0.01, "seconds": 90}), "--dry-run")[2]
     assert "The budget of $0.01 will stop the run before its end: it asks for at least $" in err
     assert "The budget of 90 seconds may stop the run" in err
 

@@ -214,8 +214,7 @@ def test_whole_documents_come_out_of_the_index_where_the_questions_bring_none(ra
                     "gold_documents": ["oslo.md"]}, {"id": "b", "question": "Who?", "answerable": False},
                    pages={"oslo.md": f"# Oslo\n\n{long}", "rome.md": "# Rome\n\nRome is the capital of Italy.\n"})
     server = serve(lambda _: "<Answer>Norway [1]</Answer>")
-    path = town.config(server.url, benchmark=own, conditions=["full", "gold"])
-    assert ragbed("run", path)[0] == 0
+    assert ragbed("run", town.config(server.url, benchmark=own, conditions=["full", "gold"]))[0] == 0
     found = {(result["question"], len(result["evidence"])): result for result in results(town)}
     assert {key[0] for key in found} == {"a", "b"}
     (whole,) = found["a", 1]["evidence"]

@@ -57,10 +57,15 @@ def test_the_table_names_what_is_really_different_or_says_that_nothing_is(ragbed
     assert "At no budget are two cells really different." in out
 
 
+def judged_or_answered(body):
+    """Of 100 tokens: an answer of chain of thought, and of `sufficient` its judgement."""
+    answers = "step by step" in body["messages"][-1]["content"]
+    return {"text": "<Answer>111 people [1]</Answer>" if answers else "Sufficiency: 9",
+            "usage": {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}}
+
+
 def test_limits_end_exactly_what_the_same_budget_ends(ragbed, serve, town):
-    usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
-    server = serve(lambda body: {"text": "<Answer>111 people [1]</Answer>" if "step by step" in
-                                 body["messages"][-1]["content"] else "Sufficiency: 9", "usage": usage})
+    server = serve(judged_or_answered)
     asked = {"reasoning": ["chain_of_thought", "sufficient"], "conditions": "given"}
     free = town.config(server.url, name="free", **asked)
     assert ragbed("run", free)[0] == 0
@@ -90,15 +95,8 @@ def test_options_that_do_not_fit_are_one_line(ragbed, run):
 
 
 def test_a_record_that_was_cut_short_is_within_no_budget_and_said_to_be(ragbed, serve, town):
-    def reply(body):
-        last = body["messages"][-1]["content"]
-        if "in town 5" in last:
-            return {"status": 400, "error": {"message": "no"}}
-        usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
-        return {"text": "<Answer>111 people [1]</Answer>" if "step by step" in last else "Sufficiency: 9",
-                "usage": usage}
-
-    server = serve(reply)
+    server = serve(lambda body: {"status": 400, "error": {"message": "no"}}
+                   if "in town 5" in body["messages"][-1]["content"] else judged_or_answered(body))
     path = town.config(server.url, reasoning=["chain_of_thought", "sufficient"], conditions="given",
                        limits={"tokens": 150})
     assert ragbed("run", path)[0] == 0

@@ -109,8 +109,7 @@ def test_junit_fails_wrong_answers_and_says_why(finished, town, ragbed, tmp_path
 def test_junit_skips_what_has_no_gold_and_an_answer_that_never_came_is_an_error(serve, town, ragbed, tmp_path):
     own = town.own({"id": "open", "question": "What now?"}, {"id": "gone", "question": "Who?", "answer": "Ada"})
     server = serve(lambda body: {"status": 400, "error": {"message": "no"}} if "Who?" in str(body) else "Nothing.")
-    path = town.config(server.url, benchmark=own, conditions="closed-book")
-    assert ragbed("run", path)[0] == 0
+    assert ragbed("run", town.config(server.url, benchmark=own, conditions="closed-book"))[0] == 0
     assert ragbed("export", town.run, tmp_path / "tests.xml")[0] == 0
     root = ElementTree.parse(tmp_path / "tests.xml").getroot()
     assert {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")} == {

@@ -43,8 +43,7 @@ def test_every_question_has_exactly_one_record_in_every_cell(serve, town, ragbed
 
 def test_other_settings_or_questions_are_refused_and_fresh_begins_anew(serve, town, ragbed):
     server = serve(town.reply)
-    path = town.config(server.url)
-    assert ragbed("run", path)[0] == 0
+    assert ragbed("run", town.config(server.url))[0] == 0
     ragbed.refuses("run", town.config(server.url, seed=7), says=["seed was 0, is 7", "--fresh"])
     town.write([town.row(0, query="Another question?"), town.row(1)])
     path = town.config(server.url)

@@ -10,6 +10,7 @@ from operator import getitem
 from pathlib import Path
 
 import pytest
+from test_resuming import QUESTION, options
 
 from agents import Answer, Assistant, AssistantSettings, GenerateStep
 from agents.checkpoint import read_state, write_state
@@ -18,7 +19,6 @@ from documents import SettingsError
 from retrieval import build_index
 from strategies import ANSWERING, RETRIEVAL
 
-QUESTION = "Which country is Oslo the capital of?"
 SAYS = (
     "1. Which country is Oslo in?\n2. Which continent is Norway on?", "Search: capital of Italy",
     "Follow-up: Where is Rome?",
@@ -141,11 +141,6 @@ MISSING = object()
 @pytest.fixture
 def index(folder) -> Path:
     return folder / "index"
-
-
-def options(index: Path, server) -> tuple[object, ...]:
-    """Of `ask`, and again of `resume`."""
-    return ("--index", index, "--model", f"{server.url}#m", "--retriever", "bm25", "--reasoning", "least_to_most")
 
 
 @pytest.fixture

@@ -116,8 +116,7 @@ def test_gold_fills_them_only_where_the_settings_say_so_and_the_summary_says_it(
 def test_they_are_not_asked_where_the_benchmark_does_not_score_them(serve, town, ragbed):
     server = serve(reply)
     own = town.own({"question": "Where was Eve born?", "answer": "Rome", "sub_questions": ["Who was Eve?"]})
-    path = town.config(server.url, benchmark=own, conditions="closed-book")
-    status, out, _ = ragbed("run", path, "--json")
+    status, out, _ = ragbed("run", town.config(server.url, benchmark=own, conditions="closed-book"), "--json")
     assert (status, len(server.requests)) == (0, 1)
     assert "sub_answers" not in json.loads(out)["cells"][0]
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from uuid import uuid4
@@ -251,14 +251,9 @@ class CellBudgets:
             if (record.result.cell, record.result.question) in done:
                 self._take(record)
 
-    @asynccontextmanager
-    async def turn(self, cell: str) -> AsyncIterator[None]:
+    def turn(self, cell: str) -> AbstractAsyncContextManager[None]:
         """Held while a question of the cell is asked, where what it uses decides what the next one may use."""
-        if not self._limits:
-            yield
-            return
-        async with self._turns[cell]:
-            yield
+        return self._turns[cell] if self._limits else nullcontext()
 
     def spent(self, cell: str) -> str | None:
         """Return what of the cell's limits is used up, in words; None where something of each part is left."""
