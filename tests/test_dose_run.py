@@ -13,13 +13,14 @@ from experiments.benchmarks import HotpotQa, MinedBenchmark
 from strategies import REFUSAL
 
 
-def rgb(folder, negatives=4):
+def rgb(folder, negatives=4, **fields):
     """Six questions of RGB's shape, each with one passage that holds the answer and some that do not."""
     path = folder / "rgb.jsonl"
     path.write_text("".join(json.dumps({
         "id": number, "query": f"What is the code of town {number}?", "answer": f"code {number}{number}",
         "positive": [f"Town {number} has the code {number}{number}."],
-        "negative": [f"Shop {number}-{at} is closed." for at in range(negatives)]}) + "\n" for number in range(6)))
+        "negative": [f"Shop {number}-{at} is closed." for at in range(negatives)], **fields}) + "\n"
+        for number in range(6)))
     return {"kind": "rgb", "path": str(path), "passages": 1, "noise": 0}
 
 
@@ -61,7 +62,7 @@ def figures(curve, metric):
 
 
 def test_a_curve_that_is_known_by_hand(asked, ragbed):
-    found = json.loads(ragbed("dose", asked, "--json")[1])
+    found = ragbed.json("dose", asked)
     direct, chained = found["curves"]
     assert (direct["axis"], direct["factors"]["reasoning"], direct["factors"]["sort"]) == (
         "negatives", "direct", "any")
@@ -80,7 +81,7 @@ def test_a_curve_that_is_known_by_hand(asked, ragbed):
 
 def test_the_summary_has_it_and_verify_finds_it_in_the_records(asked, ragbed):
     summary = json.loads((asked / "summary.json").read_text())
-    found = json.loads(ragbed("dose", asked, "--json")[1])
+    found = ragbed.json("dose", asked)
     assert summary["dose"] == {name: found[name] for name in summary["dose"]}
     assert ragbed("verify", asked)[0] == 0
     summary["dose"]["curves"][0]["areas"]["correct"]["mean"] = 0.9
@@ -102,7 +103,7 @@ def test_the_terminal_shows_points_areas_changes_and_what_differs(asked, ragbed)
 
 
 def test_another_metric_is_compared_and_one_that_is_none_refused(asked, ragbed):
-    found = json.loads(ragbed("dose", asked, "--metric", "em", "--json")[1])
+    found = ragbed.json("dose", asked, "--metric", "em")
     assert (found["metric"], found["metrics"][0]) == ("em", "em")
     ragbed.refuses("dose", asked, "--metric", "accuracy", says=["accuracy is no metric of the curves", "correct, "])
     ragbed.refuses("dose", asked, "--metric", "nonsense", says=["unknown metric 'nonsense'"])
@@ -118,23 +119,19 @@ def test_doses_beyond_what_there_is_are_counted(town, serve, ragbed):
                          conditions="gold", judge="lexical", rules="grounded",
                          perturbations=["none", "negatives@2", "negatives@9"])
     assert ragbed("run", config, "--json")[0] == 0
-    found = json.loads(ragbed("dose", town.run, "--json")[1])
+    found = ragbed.json("dose", town.run)
     assert [point["fewer"] for point in found["curves"][0]["points"]] == [0, 0, 1]
 
 
 def test_what_is_searched_among_more_negatives_is_found_less_by_who_looks_shallow(town, serve, ragbed):
-    path = town.folder / "rgb.jsonl"
-    path.write_text("".join(json.dumps({
-        "id": number, "query": f"Which town is number {number}?", "answer": "Lund", "positive": ["Number of Lund."],
-        "negative": ["Nothing.", f"Which town is number {number} now?"]}) + "\n" for number in range(6)))
+    benchmark = rgb(town.folder, query="Which town is number 3?", answer="Lund", positive=["Number of Lund."],
+                    negative=["Nothing.", "Which town is number 3 now?"])
     config = town.config(
-        serve(lambda body: "<Answer>Lund [1]</Answer>").url,
-        benchmark={"kind": "rgb", "path": str(path), "passages": 1, "noise": 0},
+        serve(lambda body: "<Answer>Lund [1]</Answer>").url, benchmark=benchmark,
         conditions="retrieved", perturbations=["pool@1", "pool@2"],
         retriever=[{"kind": "bm25", "k": 1}, {"kind": "bm25", "k": 3}])
-    status, _, err = ragbed("run", config, "--json")
-    assert status == 0, err
-    found = json.loads(ragbed("dose", town.run, "--metric", "recall@5", "--json")[1])
+    ragbed.json("run", config)
+    found = ragbed.json("dose", town.run, "--metric", "recall@5")
     assert [(curve["word"], figures(curve, "recall@5"), curve["areas"]["recall@5"]["mean"])
             for curve in found["curves"]] == [("pool", [1, 0], 0.5), ("pool", [1, 1], 1)]
     assert [pair["factor"] for pair in found["comparisons"]] == ["retriever"]
@@ -159,9 +156,8 @@ def test_hardness_of_mined_negatives_is_an_axis(town, serve, ragbed):
     sorts = ("easy", "medium", "hard")
     config = town.config(serve(reply).url, benchmark={"kind": "mined", "path": str(folder)}, conditions="gold",
                          perturbations=["none", *(f"negatives@2:{sort}" for sort in sorts)])
-    status, _, err = ragbed("run", config, "--json")
-    assert status == 0, err
-    *_, over = json.loads(ragbed("dose", town.run, "--json")[1])["curves"]
+    ragbed.json("run", config)
+    *_, over = ragbed.json("dose", town.run)["curves"]
     assert (over["axis"], over["factors"]["number"], figures(over, "em")) == ("hardness", "2", [1, 1, 0])
     assert (over["plain"]["metrics"]["em"]["mean"], over["areas"]["em"]["mean"]) == (1, 0.75)
 

@@ -1,6 +1,5 @@
 """What a strategy measures on its way: kept in the record, averaged like a score, and never its own score."""
 import csv
-import json
 
 import pytest
 
@@ -61,8 +60,7 @@ def test_a_plugins_figures_are_columns_of_its_cells_alone_and_cannot_make_its_sc
     file = tmp_path / "long.py"
     file.write_text(PLUGIN)
     kind = f"{file}:recipe"
-    assert ragbed("run", town.config(serve(town.reply).url, reasoning=["direct", kind]))[0] == 0
-    direct, own = json.loads((town.run / "summary.json").read_text())["cells"]
+    direct, own = ragbed.json("run", town.config(serve(town.reply).url, reasoning=["direct", kind]))["cells"]
     assert set(own["metrics"]) - set(direct["metrics"]) == {"length", "figure_unified"}
     lengths = [len(one["result"]["text"]) for one in town.records() if one["result"]["cell"] == own["id"]]
     assert own["metrics"]["length"]["mean"] == pytest.approx(sum(lengths) / 6)

@@ -44,23 +44,23 @@ def test_a_failure_is_a_wrong_choice_and_only_a_reply_can_be_unparsed():
 
 @pytest.mark.parametrize(("grade", "accuracy", "em"), [(0, 0.0, 0.0), (8, 0.8, 0.0), (9, 0.9, 1.0), (10, 1.0, 1.0)])
 def test_points_are_over_ten_and_em_is_above_eight(grade, accuracy, em):
-    expected = {"graded_accuracy": accuracy, "graded_em": em, "unjudged": 0.0}
-    assert both("points", points=grade) == (expected, expected)
+    assert both("points", points=grade) == (pointed(accuracy, em),) * 2
+
+
+def pointed(accuracy, em, unjudged=0.0):
+    return {"graded_accuracy": accuracy, "graded_em": em, "unjudged": unjudged}
 
 
 def test_an_unreadable_grade_has_no_published_figure_and_counts_as_nothing_in_ours():
-    published, ours = both("points", points=None)
-    assert published == {"graded_accuracy": None, "graded_em": None, "unjudged": 1.0}
-    assert ours == {"graded_accuracy": 0.0, "graded_em": 0.0, "unjudged": 1.0}
+    assert both("points", points=None) == (pointed(None, None, 1.0), pointed(0.0, 0.0, 1.0))
 
 
 def test_failures_and_refusals_have_no_points_and_are_not_unjudged():
-    nothing = {"graded_accuracy": 0.0, "graded_em": 0.0, "unjudged": 0.0}
+    nothing = pointed(0.0, 0.0)
     for outcome in ("refused", "malformed", "timeout"):
         assert both("points", outcome=outcome, text="") == (nothing, nothing)
         assert both("points", outcome=outcome, text="x", points=9)[1] == nothing
-    assert both("points", outcome="refused", text=REFUSAL, points=9)[0] == {
-        "graded_accuracy": 0.9, "graded_em": 1.0, "unjudged": 0.0}
+    assert both("points", outcome="refused", text=REFUSAL, points=9)[0] == pointed(0.9, 1.0)
     assert set(corrected("points", points=9, answers=()).values()) == {None}
     assert set(corrected("points", points=9, answerable=False).values()) == {None}
 
@@ -97,31 +97,33 @@ def squad(text="", outcome="answered", answerable=True, answers=("the Normandy c
     return ours["squad_em"], ours["squad_f1"]
 
 
-def test_squads_figures_take_the_best_answer_and_no_answer_as_right_where_there_is_none():
-    assert squad("Normandy [1]") == (1.0, 1.0)
-    assert squad("in Normandy") == (0.0, 2 / 3)  # precision 1/2 and recall 1 with the second answer
-    assert squad("coast of Normandy, France") == (0.0, pytest.approx(2 * (2 / 4) * (2 / 2) / (2 / 4 + 2 / 2)))
-    assert squad("no doubt", answers=("no",)) == (0.0, 2 / 3)  # no rule for yes and no, unlike HotpotQA's
-    assert squad("Paris") == (0.0, 0.0)
-    assert squad(REFUSAL, "refused") == (0.0, 0.0)
-    assert squad(REFUSAL, "refused", answerable=False) == (1.0, 1.0)
-    assert squad("Normandy", answerable=False) == (0.0, 0.0)
+@pytest.mark.parametrize(("text", "changes", "expected"), [
+    ("Normandy [1]", {}, (1.0, 1.0)),
+    ("in Normandy", {}, (0.0, 2 / 3)),  # precision 1/2 and recall 1 with the second answer
+    ("coast of Normandy, France", {}, (0.0, pytest.approx(2 * (2 / 4) * (2 / 2) / (2 / 4 + 2 / 2)))),
+    ("no doubt", {"answers": ("no",)}, (0.0, 2 / 3)),  # no rule for yes and no, unlike HotpotQA's
+    ("Paris", {}, (0.0, 0.0)),
+    (REFUSAL, {"outcome": "refused"}, (0.0, 0.0)),
+    # No answer is right where there is none.
+    (REFUSAL, {"outcome": "refused", "answerable": False}, (1.0, 1.0)),
+    ("Normandy", {"answerable": False}, (0.0, 0.0)),
+    # What nobody could decline is left out.
+    ("Normandy", {"answers": ()}, (None, None)),
+    (REFUSAL, {"outcome": "refused", "answerable": False, "rules": "reading"}, (None, None)),
+    ("Normandy", {"rules": "reading"}, (1.0, 1.0))])
+def test_squads_figures_take_the_best_answer(text, changes, expected):
+    assert squad(text, **changes) == expected
 
 
-def test_squads_figures_count_a_failure_as_nothing_and_leave_out_what_nobody_could_decline():
-    for outcome in ("malformed", "timeout", "error"):
-        assert squad("", outcome) == squad("", outcome, answerable=False) == (0.0, 0.0)
-    assert squad("Normandy", answers=()) == (None, None)
-    assert squad(REFUSAL, "refused", answerable=False, rules="reading") == (None, None)
-    assert squad("Normandy", rules="reading") == (1.0, 1.0)
+@pytest.mark.parametrize("outcome", ["malformed", "timeout", "error"])
+def test_squads_figures_count_a_failure_as_nothing(outcome):
+    assert squad("", outcome) == squad("", outcome, answerable=False) == (0.0, 0.0)
 
 
 def test_squads_figures_are_over_all_questions():
-    items = [("answered", True, "Normandy"), ("answered", True, "in Normandy"), ("refused", False, REFUSAL),
-             ("answered", False, "Normandy")]
-    rows = [Row(score(Scored(outcome, answerable, text, answers=("Normandy",) if answerable else ()),
-                      groups=("squad",)), answerable) for outcome, answerable, text in items]
-    figures = aggregate(rows)
+    scores = [squad("Normandy"), squad("in Normandy"), squad(REFUSAL, "refused", answerable=False),
+              squad("Normandy", answerable=False)]
+    figures = aggregate([Row({"squad_em": em, "squad_f1": f1}, at < 2) for at, (em, f1) in enumerate(scores)])
     assert [(figures[name]["mean"], figures[name]["n"]) for name in ("squad_em", "squad_f1")] == [
         (0.5, 4), (pytest.approx((1 + 2 / 3 + 1) / 4), 4)]
 

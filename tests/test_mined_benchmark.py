@@ -87,14 +87,12 @@ def test_the_same_mining_writes_the_same_bytes(folder, tmp_path, ragbed):
 
 def test_a_run_over_it_is_scored_and_asked_as_its_source_and_adds_its_negatives(folder, ragbed, serve, tmp_path):
     server = serve(lambda _: "<Answer>Oslo [1]</Answer>")
-    status, out, err = ragbed(
+    summary = ragbed.json(
         "run", "mined", folder, "--model", f"{server.url}#m", "--condition", "given", "--condition", "gold",
-        "--perturbation", "none", "--perturbation", "negatives@5", "--out", tmp_path, "--json")
-    assert status == 0, err
+        "--perturbation", "none", "--perturbation", "negatives@5", "--out", tmp_path)
     assert len(server.requests) == 12
     config = (tmp_path / "mined" / "config.yaml").read_text()
     assert "rules:\n- open" in config
-    summary = json.loads(out)
     assert summary["columns"] == list(HotpotQa.scheme.columns)
     prompts = "\n".join(body["messages"][1]["content"] for body, _ in server.requests)
     for question in MinedBenchmark(path=str(folder)).load().questions:

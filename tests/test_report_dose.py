@@ -79,17 +79,13 @@ def test_the_real_differences_come_first_and_many_others_are_folded(tmp_path):
     assert words(first.select_one("tr.real")).startswith("reasoning a → f 12")
 
 
-def test_curves_that_are_too_many_for_one_chart_are_split_by_a_factor(tmp_path):
-    section = page(tmp_path, made("abcd", ("gold", "given"))).select_one("#dose")
-    assert [words(title) for title in section.select(".panel-title")] == ["exact match · gold", "exact match · given"]
-    assert [words(keys) for keys in section.select(".keys")] == ["a b c d"] * 2
-
-
-def test_levels_that_are_too_many_for_one_chart_are_split_in_order(tmp_path):
-    section = page(tmp_path, made("abcdefgh")).select_one("#dose")
-    assert [words(title) for title in section.select(".panel-title")] == [
-        "exact match · 1 to 6", "exact match · 7 to 8"]
-    assert [words(keys) for keys in section.select(".keys")] == ["a b c d e f", "g h"]
+@pytest.mark.parametrize(("strategies", "conditions", "titles", "keys"), [
+    ("abcd", ("gold", "given"), ("gold", "given"), ["a b c d"] * 2), ("abcdefgh", ("gold",), ("1 to 6", "7 to 8"), [
+        "a b c d e f", "g h"])])
+def test_too_many_curves_for_one_chart_are_split(tmp_path, strategies, conditions, titles, keys):
+    section = page(tmp_path, made(strategies, conditions)).select_one("#dose")
+    assert [words(one) for one in section.select(".panel-title")] == [f"exact match · {title}" for title in titles]
+    assert [words(one) for one in section.select(".keys")] == keys
 
 
 def test_metrics_that_are_equal_everywhere_share_a_chart(tmp_path):
