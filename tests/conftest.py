@@ -209,11 +209,14 @@ class Town:
         for name, part in (("refusal", rows[:1]), ("non_refusal", rows[1:])):
             (self.crest / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
 
-    def own(self, *questions: dict[str, Any]) -> dict[str, str]:
-        """The settings of a benchmark of one's own questions."""
-        path = self.folder / "own.jsonl"
+    def own(self, *questions: dict[str, Any], pages: dict[str, str] | None = None) -> dict[str, str]:
+        """The settings of a benchmark of one's own questions, over a corpus of these pages."""
+        path, corpus = self.folder / "own.jsonl", self.folder / "pages"
         path.write_text("".join(json.dumps(question) + "\n" for question in questions))
-        return {"kind": "jsonl", "path": str(path)}
+        for name, text in (pages or {}).items():
+            corpus.mkdir(exist_ok=True)
+            (corpus / name).write_text(text)
+        return {"kind": "jsonl", "path": str(path), **({"corpus": str(corpus)} if pages else {})}
 
     def config(self, url: str, file: str = "town", **settings: Any) -> Path:
         """A settings file."""

@@ -65,11 +65,23 @@ def test_every_method_finds_only_what_holds_a_word(method, score):
     assert found(TEXTS, "reef", method=method) == [(0, score)]
 
 
-def test_ties_go_to_the_earlier_chunk():
-    texts = ["pier", "reef", "pier", "pier", "reef", "pier"]
-    assert rows(texts, "pier") == [0, 2, 3, 5]
-    assert rows(texts, "pier", k=3) == [0, 2, 3]
-    assert rows(texts, "pier", k=1) == [0]
+GENERALS, HOUSES = ("The generals were running", "a general election"), ("Die Häuser am Hafen", "Das Haus", "Le port")
+STOPS = ("to be or not to be", "The reef")
+
+
+@pytest.mark.parametrize(("texts", "query", "settings", "expected"), [
+    (GENERALS, "run", {}, [0]), (GENERALS, "run", {"stemming": False}, []), (GENERALS, "general", {}, [1, 0]),
+    (GENERALS, "general", {"stemming": False}, [1]), (HOUSES, "Häusern", {"language": "german"}, [1, 0]),
+    (HOUSES, "die das", {"language": "german"}, []), (HOUSES, "die", {"language": "french"}, [0]),
+    (STOPS, STOPS[0], {}, []), (STOPS, STOPS[0], {"stopwords": False}, [0]),
+    (STOPS, "reef", {"stopwords": ("Reef",)}, []), (STOPS, "the reef", {"stopwords": ("reef",)}, [1])])
+def test_stems_and_stop_words_are_those_of_the_language_unless_it_is_said_otherwise(texts, query, settings, expected):
+    assert rows(texts, query, **settings) == expected
+
+
+@pytest.mark.parametrize(("k", "expected"), [(10, [0, 2, 3, 5]), (3, [0, 2, 3]), (1, [0])])
+def test_ties_go_to_the_earlier_chunk(k, expected):
+    assert rows(["pier", "reef", "pier", "pier", "reef", "pier"], "pier", k=k) == expected
 
 
 def test_only_chunks_of_the_mask_are_found_and_weigh_as_before():
@@ -88,29 +100,6 @@ def test_a_query_without_a_known_word_finds_nothing(query):
 @pytest.mark.parametrize("texts", [[], [""], ["", "...", "the"]])
 def test_chunks_without_a_word_are_searched_in_vain(texts):
     assert found(texts, "reef") == []
-
-
-def test_words_are_stemmed_unless_it_is_said_otherwise():
-    texts = ["The generals were running", "a general election"]
-    assert rows(texts, "run") == [0]
-    assert rows(texts, "run", stemming=False) == []
-    assert rows(texts, "general") == [1, 0]
-    assert rows(texts, "general", stemming=False) == [1]
-
-
-def test_a_language_brings_its_stemmer_and_its_stop_words():
-    texts = ["Die Häuser am Hafen", "Das Haus", "Le port"]
-    assert rows(texts, "Häusern", language="german") == [1, 0]
-    assert rows(texts, "die das", language="german") == []
-    assert rows(texts, "die", language="french") == [0]
-
-
-def test_stop_words_are_ones_own_or_none():
-    texts = ["to be or not to be", "The reef"]
-    assert rows(texts, "to be or not to be") == []
-    assert rows(texts, "to be or not to be", stopwords=False) == [0]
-    assert rows(texts, "reef", stopwords=("Reef",)) == []
-    assert rows(texts, "the reef", stopwords=("reef",)) == [1]
 
 
 def test_hostile_text_is_searched_like_any_other():

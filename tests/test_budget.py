@@ -96,10 +96,7 @@ def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, t
 
 
 def test_the_building_of_an_index_counts_among_the_seconds(serve, town, ragbed):
-    pages = town.folder / "pages"
-    pages.mkdir()
-    (pages / "oslo.txt").write_text("Oslo")
-    own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
+    own = town.own({"question": "Where?"}, pages={"oslo.txt": "Oslo"})
     server = serve(town.reply)
     path = town.config(server.url, benchmark=own, conditions="retrieved", budget={"seconds": 0.001})
     stopped(ragbed, path, says=["0.001 seconds is spent", "0 of 1 records"])
@@ -148,19 +145,22 @@ def test_pace_and_budget_are_no_part_of_what_a_run_is(serve, town, ragbed):
     ragbed.refuses("run", path, says=["calls.temperature was 0.0, is 1.0"])
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("5", "'5': expected dollars=N, tokens=N or seconds=N"), ("euros=5", "'euros=5': expected dollars=N"),
-    ("dollars=", "dollars=: "), ("dollars=-1", "dollars=-1: Input should be greater than 0"),
-    ("tokens=many", "tokens=many: "), ("dollars=inf", "dollars=inf: "), ("seconds=30m", "seconds=30m: ")])
-def test_an_amount_that_is_none_is_one_line(town, ragbed, text, says):
-    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1"), "--budget", text, says=[f"--budget {says}"])
+@pytest.mark.parametrize(("texts", "says"), [
+    (["5"], "--budget '5': expected dollars=N, tokens=N or seconds=N"),
+    (["euros=5"], "--budget 'euros=5': expected dollars=N"), (["dollars="], "--budget dollars=: "),
+    (["dollars=-1"], "--budget dollars=-1: Input should be greater than 0"),
+    (["tokens=many"], "--budget tokens=many: "), (["dollars=inf"], "--budget dollars=inf: "),
+    (["seconds=30m"], "--budget seconds=30m: "), (["tokens=5", "tokens=6"], "gives tokens twice")])
+def test_an_amount_that_is_none_or_given_twice_is_one_line(town, ragbed, texts, says):
+    options = [word for text in texts for word in ("--budget", text)]
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1"), *options, says=[says])
 
 
-def test_a_part_of_the_budget_given_twice_or_unknown_is_one_line(town, ragbed):
-    path = town.config("http://127.0.0.1:9/v1")
-    ragbed.refuses("run", path, "--budget", "tokens=5", "--budget", "tokens=6", says=["gives tokens twice"])
-    path = town.config("http://127.0.0.1:9/v1", budget={"euros": 5})
-    ragbed.refuses("run", path, says=["unknown setting 'budget.euros'", "dollars, tokens, seconds"])
+@pytest.mark.parametrize(("settings", "says"), [
+    ({"budget": {"euros": 5}}, ["unknown setting 'budget.euros'", "dollars, tokens, seconds"]),
+    ({"cell_limits": {"calls": 0}}, ["cell_limits.calls"]), ({"cell_limits": {"dollars": 1}}, ["dollars"])])
+def test_a_budget_or_allowance_that_is_none_is_one_line(town, ragbed, settings, says):
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", **settings), says=says)
 
 
 def test_a_dry_run_says_how_its_bounds_stand_to_the_budget(town, ragbed):
@@ -224,14 +224,6 @@ def test_a_stopped_run_goes_on_with_what_its_cells_have_left(ragbed, serve, town
     whole = [record["result"] for record in town.records()]
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert [record["result"] for record in town.records()] == whole
-
-
-def test_an_allowance_that_is_none_is_refused_in_one_line(ragbed, town):
-    path = town.config("http://127.0.0.1:9/v1", cell_limits={"calls": 0})
-    ragbed.refuses("run", path, says=["cell_limits.calls"])
-    settings = yaml.safe_load(path.read_text()) | {"cell_limits": {"dollars": 1}}
-    path.write_text(yaml.safe_dump(settings))
-    ragbed.refuses("run", path, says=["dollars"])
 
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": 0, "completion_tokens": 0}])

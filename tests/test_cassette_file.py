@@ -49,17 +49,6 @@ def test_equal_runs_make_equal_bytes_and_the_file_can_be_looked_at(town, ragbed,
     assert "6 calls, 0 searches" in ragbed("cassette", "show", file)[1]
 
 
-def test_no_key_is_in_a_cassette(serve, town, ragbed, monkeypatch):
-    monkeypatch.setenv("RAGBED_API_KEY", "sk-canary-0123456789")
-    server = serve(lambda body: {"status": 400, "error": {"message": "no sk-canary-0123456789"}}
-                   if "town 2" in str(body) else "<Answer>sk-canary-0123456789</Answer>")
-    assert ragbed("run", town.config(server.url))[0] == 0
-    assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
-    unpacked = gzip.decompress((town.folder / "c.gz").read_bytes())
-    assert b"[key]" in unpacked
-    assert b"canary" not in unpacked
-
-
 def test_a_file_that_is_cut_or_altered_anywhere_is_one_line(ragbed, file):
     whole = file.read_bytes()
     for place in (0, 1, 10, len(whole) // 2, len(whole) - 9, len(whole) - 1):

@@ -209,15 +209,12 @@ def test_questions_that_name_no_gold_are_counted_where_it_is_dropped(ragbed, ser
 
 
 def test_whole_documents_come_out_of_the_index_where_the_questions_bring_none(ragbed, serve, town):
-    pages = town.folder / "pages"
-    pages.mkdir()
     long = "\n\n".join(f"## Part {part}\n\n" + "Oslo is the capital of Norway. " * 40 for part in range(3))
-    (pages / "oslo.md").write_text(f"# Oslo\n\n{long}")
-    (pages / "rome.md").write_text("# Rome\n\nRome is the capital of Italy.\n")
     own = town.own({"id": "a", "question": "Oslo is the capital of what?", "answer": "Norway",
-                    "gold_documents": ["oslo.md"]}, {"id": "b", "question": "Who?", "answerable": False})
+                    "gold_documents": ["oslo.md"]}, {"id": "b", "question": "Who?", "answerable": False},
+                   pages={"oslo.md": f"# Oslo\n\n{long}", "rome.md": "# Rome\n\nRome is the capital of Italy.\n"})
     server = serve(lambda _: "<Answer>Norway [1]</Answer>")
-    path = town.config(server.url, benchmark=own | {"corpus": str(pages)}, conditions=["full", "gold"])
+    path = town.config(server.url, benchmark=own, conditions=["full", "gold"])
     assert ragbed("run", path)[0] == 0
     found = {(result["question"], len(result["evidence"])): result for result in results(town)}
     assert {key[0] for key in found} == {"a", "b"}

@@ -1,24 +1,15 @@
 """Retrievers that reorder what others find have the same best ones, however many are asked for."""
 import pytest
+from test_reranked import Preset
 
-from documents import Chunk
-from retrieval import Fused, Hit
+from retrieval import Fused
 from retrieval.hits import continued
 from retrieval.retrievers.fused import FusedRetriever
 from retrieval.retrievers.reranked import Reranked, RerankedRetriever
 
 
-def hits(*names):
-    return [Hit(Chunk(name, name, "plain", 0, 1, name), 10.0 - place, place + 1, "dense")
-            for place, name in enumerate(names)]
-
-
-class Preset:
-    def __init__(self, *names):
-        self.hits = hits(*names)
-
-    def search(self, queries, k):
-        return [self.hits[:k] for _ in queries]
+def preset(names):
+    return Preset(**{name: 10.0 - place for place, name in enumerate(names)})
 
 
 class Alphabet:
@@ -36,19 +27,19 @@ def names(retriever, k):
 
 
 def test_what_is_behind_follows_below_in_its_order():
-    found = continued(hits("a", "b"), hits("b", "c", "d", "e"), 4)
+    found = continued(preset("ab").hits, preset("bcde").hits, 4)
     assert [(hit.chunk.id, hit.rank, hit.score) for hit in found] == [
         ("a", 1, 10.0), ("b", 2, 9.0), ("c", 3, 8.0), ("d", 4, 7.0)]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, 9])
 def test_only_the_depth_is_reranked(k):
-    retriever = RerankedRetriever(Preset(*"abcdef"), Alphabet(), Reranked(of="dense", depth=3))
+    retriever = RerankedRetriever(preset("abcdef"), Alphabet(), Reranked(of="dense", depth=3))
     assert names(retriever, k) == "cbadef"[:k]
 
 
 @pytest.mark.parametrize("method", ["weighted", "reciprocal_rank"])
 def test_only_the_depth_is_fused_and_the_rest_follows_in_turn(method):
-    retriever = FusedRetriever((Preset(*"abxpq"), Preset(*"bayrs")), ("one", "two"), Fused(method=method, depth=2))
+    retriever = FusedRetriever((preset("abxpq"), preset("bayrs")), ("one", "two"), Fused(method=method, depth=2))
     assert names(retriever, 9) == "abxyprqs"
     assert all(names(retriever, k) == "abxyprqs"[:k] for k in range(1, 8))

@@ -129,14 +129,11 @@ def test_prompts_that_cannot_fit_are_counted_and_not_sent(plan, town):
     assert (cell["too_long"], cell["calls"]) == (1, {"least": 1, "most": 1})
 
 
-def test_what_will_be_searched_is_shown_by_chunks_of_its_size(plan, town, tmp_path):
+def test_what_will_be_searched_is_shown_by_chunks_of_its_size(plan, town):
     small, large = (plan(conditions="retrieved", retriever={"kind": "dense", "k": k})["cells"][0] for k in (1, 2))
     assert small["prompt_tokens"]["most"] < large["prompt_tokens"]["most"]
-    pages = tmp_path / "pages"
-    pages.mkdir()
-    (pages / "town.txt").write_text("Ada is the mayor. " * 500)
-    own = {**town.own({"id": "q", "question": "Who is the mayor?", "answer": "Ada"}),
-           "corpus": str(pages)}
+    own = town.own({"id": "q", "question": "Who is the mayor?", "answer": "Ada"},
+                   pages={"town.txt": "Ada is the mayor. " * 500})
     planned = plan(benchmark=own, conditions="retrieved", retriever={"kind": "dense", "k": 4})
     assert 800 < planned["cells"][0]["prompt_tokens"]["most"] < 1200  # four chunks of 800 characters, and rules
     assert any("The index is not built yet" in note for note in planned["notes"])

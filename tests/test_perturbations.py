@@ -28,7 +28,8 @@ def change(name):
 
 
 @pytest.mark.parametrize("name", ["none", "shuffle", "negatives@5", "gold_at@3", "shuffle+separators_off",
-                                  "table+negatives@2", "shuffle+drop_gold+negatives@12"])
+                                  "table+negatives@2", "shuffle+drop_gold+negatives@12", "negatives@5:hard", "pool@3",
+                                  "pool@3:bm25", "shuffle+negatives@2:same_name"])
 def test_a_name_parses_back(name):
     assert str(change(name)) == name
 
@@ -108,25 +109,15 @@ BENCHMARK = Benchmark("b", (QUESTION,), {f"doc-{name}": Document(f"doc-{name}", 
 PERTURBER = Perturber(BENCHMARK, lambda id: id)
 
 
-def after(name, chunks=(GOLD,)):
-    changed = PERTURBER.changed(Perturbation.parse(name), QUESTION, chunks, QUESTION.gold, 0)
-    return [one.id for one in changed.chunks], list(changed.notes)
-
-
-def among(name):
-    changed = PERTURBER.searched(Perturbation.parse(name), QUESTION, QUESTION.given, 0)
-    return [one.id for one in changed.chunks], list(changed.notes)
-
-
-def test_mined_negatives_come_one_of_each_miner_in_turn_whatever_their_place_among_the_chunks_given():
-    assert after("negatives@1") == (["gold", "n1"], [])
-    assert after("negatives@3") == (["gold", "n1", "n2", "n4"], [])
-    assert after("negatives@4") == (["gold", "n1", "n2", "n4", "n3"], [])
-
-
-def test_a_dose_ends_with_what_was_mined_and_a_note_says_so():
-    assert after("negatives@9") == (["gold", "n1", "n2", "n4", "n3"], ["negatives:4 of 9"])
-    assert among("pool@9") == (["gold", "n1", "n2", "n4", "n3"], ["pool:4 of 9"])
+@pytest.mark.parametrize(("name", "taken", "notes"), [
+    ("negatives@1", "n1", []), ("negatives@3", "n1 n2 n4", []), ("negatives@4", "n1 n2 n4 n3", []),
+    ("negatives@9", "n1 n2 n4 n3", ["negatives:4 of 9"]), ("negatives@2:hard", "n1 n4", []),
+    ("negatives@1:easy", "n3", []), ("negatives@2:bm25", "n2 n3", []),
+    ("negatives@4:dense", "n1 n4", ["negatives:2 of 4"]),  # dense found the others too
+    ("negatives@3:hard", "n1 n4", ["negatives:2 of 3"])])
+def test_mined_negatives_come_one_of_each_miner_in_turn_and_none_of_another_sort(name, taken, notes):
+    changed = PERTURBER.changed(Perturbation.parse(name), QUESTION, (GOLD,), QUESTION.gold, 0)
+    assert ([one.id for one in changed.chunks], list(changed.notes)) == (["gold", *taken.split()], notes)
 
 
 def test_a_question_for_which_nothing_was_mined_gets_nothing_drawn_either():
@@ -136,27 +127,9 @@ def test_a_question_for_which_nothing_was_mined_gets_nothing_drawn_either():
     assert (changed.chunks, changed.notes) == ((GOLD,), ("negatives:0 of 2",))
 
 
-def test_negatives_are_of_a_hardness_or_of_the_miner_whose_turn_took_them():
-    assert after("negatives@2:hard") == (["gold", "n1", "n4"], [])
-    assert after("negatives@1:easy") == (["gold", "n3"], [])
-    assert after("negatives@2:bm25") == (["gold", "n2", "n3"], [])
-    assert after("negatives@4:dense") == (["gold", "n1", "n4"], ["negatives:2 of 4"])  # dense found the others too
-
-
-def test_where_there_are_too_few_of_a_sort_none_of_another_fill_up_and_a_note_says_so():
-    assert after("negatives@3:hard") == (["gold", "n1", "n4"], ["negatives:2 of 3"])
-
-
-def test_what_is_searched_is_the_gold_and_as_many_negatives():
-    assert among("pool@2") == (["gold", "n1", "n2"], [])
-    assert among("pool@2:hard") == (["gold", "n1", "n4"], [])
-    assert among("pool@5:easy") == (["gold", "n3"], ["pool:1 of 5"])
-
-
-def test_without_gold_only_negatives_are_searched():
-    assert among("drop_gold+pool@2") == (["n1", "n2"], [])
-
-
-def test_names_read_back():
-    for name in ("negatives@5:hard", "pool@3", "pool@3:bm25", "shuffle+negatives@2:same_name"):
-        assert str(Perturbation.parse(name)) == name
+@pytest.mark.parametrize(("name", "found", "notes"), [
+    ("pool@2", "gold n1 n2", []), ("pool@2:hard", "gold n1 n4", []), ("pool@5:easy", "gold n3", ["pool:1 of 5"]),
+    ("pool@9", "gold n1 n2 n4 n3", ["pool:4 of 9"]), ("drop_gold+pool@2", "n1 n2", [])])
+def test_what_is_searched_is_the_gold_where_it_is_left_and_as_many_negatives(name, found, notes):
+    changed = PERTURBER.searched(Perturbation.parse(name), QUESTION, QUESTION.given, 0)
+    assert ([one.id for one in changed.chunks], list(changed.notes)) == (found.split(), notes)

@@ -123,9 +123,12 @@ def test_what_differs_is_one_line_and_where_things_are_makes_no_difference(ragbe
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"format": "ragbed question 1"}', "{" * 9999, "\x00\xff",
-                                     '{"format": "ragbed question 1", "state": {}}'])
+                                     '{"format": "ragbed question 1", "state": {}}', None, [1, 2], {}])
 def test_a_file_that_is_no_saved_question_or_was_changed_is_refused(ragbed, tmp_path, content):
-    (tmp_path / "q.json").write_text(content)
+    if isinstance(content, str):
+        (tmp_path / "q.json").write_text(content)
+    else:
+        write_state(tmp_path / "q.json", content)  # its hash fits, and it is no state
     ragbed.refuses("resume", tmp_path / "q.json", "--index", tmp_path, says=["q.json: "])
 
 

@@ -63,14 +63,10 @@ def test_an_interrupt_ends_the_building_of_an_index_at_once(town, tmp_path):
         asked.set()
         return usual(body) if go.wait(60) else (500, {}, {})
 
-    pages = town.folder / "pages"
-    pages.mkdir()
-    for number in range(40):
-        (pages / f"{number}.txt").write_text(f"Town {number}")
+    own = town.own({"question": "Where?"}, pages={f"{number}.txt": f"Town {number}" for number in range(40)})
     with serving(script) as (url, seen):
         build = {"embedder": {"kind": "server", "model": f"{url}#bge", "batch": 1, "concurrency": 1, "dimensions": 3}}
-        path = town.config(url, benchmark=town.own({"question": "Where?"}) | {"corpus": str(pages)},
-                           conditions="retrieved", retriever={"build": build})
+        path = town.config(url, benchmark=own, conditions="retrieved", retriever={"build": build})
         child = subprocess.Popen([sys.executable, "-m", "experiments.cli", "run", str(path)], stderr=subprocess.PIPE,
                                  stdout=subprocess.DEVNULL, text=True,
                                  env=os.environ | {"RAGBED_CACHE": str(tmp_path / "cache")})
@@ -91,10 +87,7 @@ def test_retrievers_over_one_corpus_share_one_index(serve, town):
     def stage(name: str, done: int, total: int | None) -> None:
         built.extend([name] if name == "write" and done else [])
 
-    pages = town.folder / "pages"
-    pages.mkdir()
-    (pages / "oslo.txt").write_text("Oslo is the capital of Norway.")
-    own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
+    own = town.own({"question": "Where?"}, pages={"oslo.txt": "Oslo is the capital of Norway."})
     settings = read_settings(town.config(serve(town.reply).url, benchmark=own, conditions="retrieved",
                                          retriever=["dense", "bm25", {"kind": "dense", "name": "wide", "k": 9}]))
     asyncio.run(run(settings, RunWatch(stage, lambda begun: None, lambda record: None)))
@@ -103,20 +96,19 @@ def test_retrievers_over_one_corpus_share_one_index(serve, town):
 
 
 def test_an_index_that_changed_since_is_not_mixed_into_an_unfinished_run(ragbed, serve, town):
-    pages = town.folder / "pages"
-    pages.mkdir()
-    (pages / "oslo.md").write_text("Oslo is the capital of Norway.")
-    own = town.own(*({"question": f"Question {number}?"} for number in range(4))) | {"corpus": str(pages)}
+    page = town.folder / "pages" / "oslo.md"
+    own = town.own(*({"question": f"Question {number}?"} for number in range(4)),
+                   pages={page.name: "Oslo is the capital of Norway."})
     server = serve(lambda _: {"status": 401} if len(server.requests) == 3 else "<Answer>Norway [1]</Answer>")
     path = town.config(server.url, benchmark=own, conditions="retrieved", concurrency=1)
     ragbed.refuses("run", path, says=["HTTP 401"])
     assert len(town.hashes()) == 2
-    (pages / "oslo.md").write_text("Oslo lies in Norway.")
+    page.write_text("Oslo lies in Norway.")
     ragbed.refuses("run", path, says=["records over the index of dense@5 in plain as it was before", "--fresh"])
-    (pages / "oslo.md").write_text("Oslo is the capital of Norway.")
+    page.write_text("Oslo is the capital of Norway.")
     assert ragbed("run", path)[0] == 0
     assert len(town.hashes()) == 4
-    (pages / "oslo.md").write_text("Oslo lies in Norway.")
+    page.write_text("Oslo lies in Norway.")
     hashes, summary = town.hashes(), (town.run / "summary.json").read_bytes()
     for options in ([], ["--retry"], ["--journal", "live"]):  # finished, and still one run
         ragbed.refuses("run", path, *options, says=["over the index of dense@5 in plain", "--fresh", "another name"])
@@ -179,11 +171,9 @@ def test_no_retrieval_needs_no_index_and_rules_that_allow_for_it(ragbed, serve, 
 
 
 def test_gold_from_an_index_is_another_cell_for_each_format_and_index(ragbed, serve, town):
-    pages = town.folder / "pages"
-    pages.mkdir()
-    (pages / "oslo.html").write_text("<h1>Oslo</h1><p>Oslo is the capital of Norway.</p>")
     own = town.own({"question": "Oslo is the capital of what?", "answer": "Norway",
-                    "gold_documents": ["oslo.html"]}) | {"corpus": str(pages)}
+                    "gold_documents": ["oslo.html"]},
+                   pages={"oslo.html": "<h1>Oslo</h1><p>Oslo is the capital of Norway.</p>"})
     server = serve(lambda _: "<Answer>Norway [1]</Answer>")
     path = town.config(server.url, benchmark=own, conditions="gold", formats=["plain", "html"],
                        retriever=[{"k": 1}, {"k": 2}])

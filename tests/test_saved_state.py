@@ -203,12 +203,6 @@ def test_a_changed_file_whose_hash_fits_is_one_line(ragbed, saved, path, value):
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("state", [None, [1, 2], "x", {}])
-def test_no_state_is_one_line(ragbed, tmp_path, state):
-    write_state(tmp_path / "q.json", state)
-    ragbed.refuses("resume", tmp_path / "q.json", "--index", tmp_path, says=["q.json: was changed"])
-
-
 def test_a_step_too_many_and_an_unknown_passage_are_named(ragbed, saved):
     state, resume, _ = saved
     state["results"].append(state["results"][0])
@@ -232,13 +226,11 @@ def test_a_question_that_a_failed_call_ended_is_tried_again(ragbed, serve, index
     assert len(server.requests) == 5
 
 
-def test_a_place_for_the_question_that_is_none_is_one_line(ragbed, saved, index, tmp_path):
-    _, (_, file, *_), _ = saved
+def test_a_place_for_the_question_that_is_none_is_one_line(ragbed, index, tmp_path):
     (tmp_path / "a.txt").write_text("my notes")
     asked = ("ask", QUESTION, "--index", index, "--save")
     ragbed.refuses(*asked, "x" * 300, says=["File name too long"])
     ragbed.refuses(*asked, tmp_path / "a.txt", says=["a.txt is there already, and keeps no question"])
-    ragbed.refuses(*asked, file, says=["is there already", f"ragbed resume {file}"])
     ragbed.refuses("resume", tmp_path, "--index", index, says=["is no file"])
     assert (tmp_path / "a.txt").read_text() == "my notes"
 
