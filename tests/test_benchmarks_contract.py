@@ -1,18 +1,24 @@
-"""What holds for every loader, on the few rows of `tests/data/<kind>`; a broken row is one line that says where."""
+"""What holds for every loader, on the few rows of `tests/data/<kind>`: a broken row is one line that says where, hidden
+copies of files are none, and a path that is none is one line."""
 import json
 import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
+from convert_detectiveqa import paragraphs_of
 from pydantic import TypeAdapter
 
 from documents import BenchmarkError, Document
+from documents.rows import read_rows
 from experiments import BENCHMARKS, Question, Step, metric_named
 from experiments.analysis.catalogue import view_named
 from experiments.analysis.published import published
 from experiments.benchmarks import OwnQuestions
+from experiments.benchmarks.base import files_below
 from experiments.metrics import GROUPS
 from experiments.runs.store import question_json
 
@@ -78,6 +84,10 @@ def settings(kind, **changes):
     return BENCHMARKS[kind](**{"path": str(DATA / kind), **changes})
 
 
+def ids(kind, path, **changes):
+    return [question.id for question in settings(kind, path=str(path), **changes).load().questions]
+
+
 @pytest.fixture(params=KINDS)
 def kind(request):
     return request.param
@@ -131,8 +141,7 @@ def test_whatever_a_scheme_names_exists(name):
 
 def test_limit_and_filter_choose_in_order(kind):
     questions = settings(kind).load().questions
-    ids = [question.id for question in questions]
-    assert [question.id for question in settings(kind, limit=1).load().questions] == ids[:1]
+    assert [question.id for question in settings(kind, limit=1).load().questions] == [questions[0].id]
     tags = {(tag, value) for question in questions for tag, values in question.tags.items() for value in values}
     for tag, value in sorted(tags):
         chosen = settings(kind, filter={tag: value}).load().questions
@@ -143,15 +152,13 @@ def test_limit_and_filter_choose_in_order(kind):
 
 
 def test_a_seed_draws_one_sample_and_seeds_draw_others(kind):
-    questions = settings(kind).load().questions
-    ids = [question.id for question in questions]
-    samples = []
-    for seed in range(30):
-        sample = [question.id for question in settings(kind, sample=len(ids) - 1, seed=seed).load().questions]
-        assert sample == [id for id in ids if id in sample]
-        assert len(sample) == len(ids) - 1
+    every, samples = ids(kind, DATA / kind), []
+    for seed in (*range(30), 3):
+        sample = ids(kind, DATA / kind, sample=len(every) - 1, seed=seed)
+        assert sample == [id for id in every if id in sample]
+        assert len(sample) == len(every) - 1
         samples.append(sample)
-    assert samples[3] == [question.id for question in settings(kind, sample=len(ids) - 1, seed=3).load().questions]
+    assert samples[3] == samples[-1]
     assert len({tuple(sample) for sample in samples}) > 1
 
 
@@ -230,3 +237,62 @@ def _broken(tmp_path, kind, field, change):
         del inside[last]
     file.write_text(json.dumps(records) if content.startswith("[") else "\n".join(map(json.dumps, records)))
     return file, records
+
+
+def test_hidden_copies_and_notes_of_other_programs_are_not_read(tmp_path, kind):
+    folder = tmp_path / "here"
+    shutil.copytree(DATA / kind, folder)
+    for file in [file for file in folder.rglob("*") if file.is_file()]:
+        for place in (folder / ".ipynb_checkpoints", file.parent / ".ipynb_checkpoints"):
+            place.mkdir(exist_ok=True)
+            shutil.copy(file, place / f"{file.stem}-checkpoint{file.suffix}")
+        file.with_name(f"._{file.name}").write_bytes(b"\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X        \xb6\xff")
+    assert ids(kind, folder) == ids(kind, DATA / kind)
+
+
+def test_a_folder_or_file_may_itself_be_hidden(tmp_path, kind):
+    folder = tmp_path / ".cache" / ".data"
+    shutil.copytree(DATA / kind, folder)
+    assert ids(kind, folder) == ids(kind, DATA / kind)
+
+
+@pytest.mark.parametrize(("path", "says"), [
+    ("a" * 5000, "'aaaa.*aa...': no path that can be read: File name too long"),
+    ("a\0b", r"'a\\x00b': no path that can be read: embedded null byte"), ("", "an empty path"), (" ", "an empty path"),
+    ("~nobody-is-called-so/x", "no path that can be read: Could not determine home directory")])
+def test_a_path_that_is_none_is_one_line(kind, path, says):
+    with pytest.raises(BenchmarkError, match=says) as refused:
+        ids(kind, path)
+    assert len(str(refused.value)) < 200
+    assert "\n" not in str(refused.value)
+
+
+def test_a_hidden_file_that_is_named_is_read(tmp_path):
+    (tmp_path / ".one.jsonl").write_text('{"a": 1}\n')
+    assert [row.fields for file in files_below(tmp_path / ".one.jsonl") for row in read_rows(file)] == [{"a": 1}]
+    with pytest.raises(BenchmarkError, match=r"no \.parquet, \.jsonl, \.json file in it"):
+        files_below(tmp_path)
+
+
+def test_pages_of_a_novel_are_read_without_hidden_ones(tmp_path):
+    for name in ("2.html", "1.html", "._1.html"):
+        (tmp_path / name).write_text(f"<p>{name}</p>")
+    assert paragraphs_of(tmp_path) == ["1.html", "2.html"]
+
+
+@pytest.mark.parametrize(("content", "says"), [
+    ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' is given twice"), ('{"a": 1, "a": 1}', "the key 'a' is given"),
+    ('{"a": ' + "[" * 100_000, "nested beyond reason"), ('{"a": "\\ud83d"}', "surrogates not allowed"),
+    ('{"a": ' + "9" * 5000 + "}", "4300 digits")])
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
+def test_json_that_cannot_be_meant_is_refused(tmp_path, name, content, says):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(BenchmarkError, match=rf"{name}(, line 1)?: .*{says}"):
+        list(read_rows(tmp_path / name))
+
+
+def test_text_of_a_parquet_file_that_is_not_utf_8_is_refused(tmp_path):
+    texts = pyarrow.array([b"fine", b"\xff\xfe"]).cast(pyarrow.string(), safe=False)
+    pyarrow.parquet.write_table(pyarrow.table({"question": texts}), tmp_path / "x.parquet")
+    with pytest.raises(BenchmarkError, match=r"x\.parquet: cannot be read as Parquet: 'utf-8' codec can't decode"):
+        list(read_rows(tmp_path / "x.parquet"))

@@ -18,9 +18,6 @@ def test_a_sweep_of_more_than_a_run_takes_is_refused_before_it_is_spread():
     with pytest.raises(SettingsError, match="its lists stand for 1,980,000 strategies, of which a run takes 1,000"):
         next(sweep("reasoning", said))
     assert len(list(sweep("reasoning", {"kind": "self_consistency", "samples": list(range(1, 101))}))) == 100
-
-
-def test_an_empty_list_says_that_it_is_one():
     with pytest.raises(SettingsError, match="self_consistency: samples: an empty list"):
         list(sweep("reasoning", {"kind": "self_consistency", "samples": []}))
 

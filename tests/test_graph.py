@@ -10,7 +10,7 @@ from agents.checkpoint import restore
 from agents.graph import recursion_limit
 from agents.playback import Playback, Runtime
 from documents import CallError, CallTimeout, Chunk, Document, IndexFolderError, RecipeMismatch
-from strategies import REFUSAL, Draft, Failure, Recipe, Reply, Search, Task, inquiry
+from strategies import REFUSAL, Draft, Recipe, Reply, Search, Task, inquiry
 from strategies.settings.choosing import reasoning, retrieval
 
 PAGES = [Document(name, f"{name}.txt", name, "", text) for name, text in
@@ -36,12 +36,6 @@ def many_at_once(task: Task) -> Recipe:
     replies = yield [inquiry(replace(task, question=f"slow {n}"), "Answer.", evidence, "solve") for n in (3, 2, 1)]
     none = yield []
     return Draft.from_reply(Reply(" ".join(reply.text for reply in replies) + f" {none} [1] [3]"))
-
-
-def sees_failure(task: Task) -> Recipe:
-    """Answers with the kind of the failure that it asked to see."""
-    seen = yield replace(inquiry(task, "Answer.", (), "answer"), see_failure=True)
-    return Draft.from_reply(Reply(f"saw {seen.kind}" if isinstance(seen, Failure) else seen.text))
 
 
 class Player:
@@ -161,11 +155,6 @@ async def test_actions_of_a_list_are_performed_at_once_and_come_back_in_order(se
     assert state["answer"]["text"] == "3 2 1 [] [1] [3]"
     assert [one["number"] for one in state["answer"]["evidence"]] == [1, 2, 3]
     assert server.busiest == 3
-
-
-async def test_a_recipe_that_wants_to_see_a_failure_is_sent_it(serve):
-    assert (await answer_of(serve([{"status": 500}]), sees_failure))["text"] == "saw http_500"
-    assert (await answer_of(serve([{"drop": True}]), sees_failure))["text"] == "saw connection"
 
 
 async def test_the_state_is_json_and_holds_neither_prompts_nor_chunk_texts(serve):

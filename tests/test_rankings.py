@@ -1,14 +1,21 @@
-"""Rankings with grades, of documents and by any cut, against hand-computed figures and against ir_measures itself."""
+"""Rankings with grades, of documents and by any cut, against hand-computed figures and against ir_measures itself; TREC
+runs, read as trec_eval reads them; and what a reader of rankings is told."""
+import gzip
 import math
+import os
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import ir_measures
 import pytest
 from ir_measures import AP, RR, P, R, nDCG
 
-from documents import Chunk, Document
-from experiments import Gold, Scored, score
+from documents import BenchmarkError, Chunk, Document, SettingsError
+from experiments import Gold, Question, Scored, check_settings, score
+from experiments.analysis.notes import on_cuts, on_unranked
+from experiments.analysis.trec import read_run, scores_of, write_run
+from experiments.benchmarks.qrels import read_qrels, read_topics
 from experiments.running.gold import match
 from strategies import Passage
 
@@ -82,3 +89,148 @@ def test_a_whole_run_has_the_figures_of_ir_measures():
              P @ 10: "precision@10", RR @ 7: "mrr@7"}
     for one in ir_measures.iter_calc(list(named), qrels, run):
         assert ours[one.query_id][named[one.measure]] == pytest.approx(one.value, abs=1e-12), one
+
+
+DATA = Path(__file__).parent / "data"
+COLUMNS = ("ndcg@10", "recall@100", "mrr")
+
+
+def test_a_column_that_looks_deeper_than_the_search_is_told():
+    assert on_cuts({"bm25@5": 5, "dense@100": 100}, COLUMNS) == [
+        "bm25@5 finds 5 for a question, so its figures for more than 5 are those for 5; set k to 100 or more."]
+
+
+def test_queries_without_a_relevant_document_are_counted():
+    questions = [Question("a", "?", (), True, gold=(Gold("d"),)), Question("b", "?", (), True)]
+    assert on_unranked(questions)[0].startswith("1 of 2 queries have no relevant document")
+    assert on_unranked(questions[:1]) == []
+
+
+def test_scores_that_are_equal_in_single_precision_are_a_tie_as_in_trec_eval(run):
+    assert read_run(run("1 Q0 a 1 20.00000002 x\n1 Q0 b 2 20.00000001 x\n")) == {"1": ["b", "a"]}
+
+
+def test_a_run_that_only_searches_finds_as_many_as_its_columns_look_at():
+    fields = {"name": "s", "benchmark": {"kind": "beir", "path": "x"}, "reasoning": "search_only",
+              "retriever": ["bm25", {"kind": "dense", "k": 7}]}
+    assert [one.name for one in check_settings(fields, "s.yaml").retriever] == ["bm25@100", "dense@7"]
+
+
+@pytest.mark.parametrize(("name", "text", "says"), [
+    ("qrels.txt", "1 0 a relevant\n2 0 c 1\n", "line 1: expected query, document and relevance"),
+    ("qrels.txt", "1 0 a 1\n1 0 a 0\n", "for the query 1 the document a stands there twice, as '1' and as '0'"),
+    ("qrels.jsonl", '{"query-id": "1", "corpus-id": "a", "score": 0.9}\n', "score"),
+])
+def test_judgements_that_are_none_or_contradict_are_one_line(tmp_path, name, text, says):
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(BenchmarkError, match=says):
+        read_qrels(file)
+
+
+def test_a_header_of_known_names_is_passed_over_and_a_judgement_may_be_repeated(tmp_path):
+    file = tmp_path / "qrels.tsv"
+    file.write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n1\ta\t1\n")
+    assert read_qrels(file) == {"1": {"a": 1}}
+
+
+def test_two_texts_of_one_query_are_one_line(tmp_path):
+    file = tmp_path / "topics.tsv"
+    file.write_text("1\tReefs?\n1\tBells?\n")
+    with pytest.raises(BenchmarkError, match="the query 1 stands there twice"):
+        read_topics([file])
+
+
+def test_a_run_that_never_searched_says_nothing_of_rankings(serve, town, ragbed):
+    mrke = {"kind": "mrke", "path": str(DATA / "mrke" / "mrke.jsonl")}  # whose questions name no gold
+    summary = ragbed.json("run", town.config(serve(town.reply).url, benchmark=mrke, conditions="closed-book"))
+    assert summary["cells"][0]["metrics"]["em"]["n"] == summary["cells"][0]["n"] > 0
+    assert [note for note in summary["notes"] if "relevant document" in note] == []
+
+
+def test_queries_that_qrels_leave_without_a_relevant_document_are_told(ragbed, tmp_path):
+    (tmp_path / "qrels.tsv").write_text("1\ta\t1\n2\tb\t1\n3\tc\t0\n")
+    (tmp_path / "mine.run").write_text("1 Q0 a 1 2.0 x\n2 Q0 c 1 2.0 x\n3 Q0 c 1 2.0 x\n")
+    status, out, err = ragbed("evaluate-retrieval", "--qrels", tmp_path / "qrels.tsv", "--run", tmp_path / "mine.run")
+    assert (status, "1 of 3 queries have no relevant document" in out + err) == (0, True)
+
+
+LINES = "1 Q0 d1 1 0.5 x\n1 Q0 d2 2 1.5e0 x\n\n2\tQ0\td9\t1\t-3\tx\r\n1 Q0 d3 1 0.5 x\n"
+
+
+@pytest.fixture
+def run(tmp_path):
+    def write(text, name="a.run"):
+        content = text if isinstance(text, bytes) else text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return tmp_path / name
+    return write
+
+
+@pytest.mark.parametrize("name", ["a.run", "a.run.gz"])
+def test_documents_stand_by_score_and_equal_ones_as_trec_eval_has_them(run, name):
+    assert read_run(run(LINES, name)) == {"1": ["d2", "d3", "d1"], "2": ["d9"]}
+
+
+@pytest.mark.parametrize("name", ["a.run", "b/a.run.gz"])
+def test_what_is_written_is_read_again_and_by_ir_measures(tmp_path, name):
+    rankings = {"1": ["d2", "d3", "d1"], "q:2": ["d9"], "3": []}
+    write_run(tmp_path / name, rankings, "bm25@100 · fixed")
+    assert read_run(tmp_path / name) == {"1": ["d2", "d3", "d1"], "q:2": ["d9"]}
+    read = list(ir_measures.read_trec_run(str(tmp_path / name)))
+    assert [one.doc_id for one in sorted(read, key=lambda one: -one.score) if one.query_id == "1"] == rankings["1"]
+    before = (tmp_path / name).read_bytes()
+    write_run(tmp_path / name, rankings, "bm25@100 · fixed")
+    assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.parametrize(("text", "complaint"), [
+    ("1 Q0 d1 1 0.5\n", "line 1: expected query, Q0, document, rank, score and tag, found '1 Q0 d1 1 0.5'"),
+    (LINES + "1 Q0 d4 1 nan x\n", "line 6: expected query"),
+    ("1 Q0 d4 1 1e999 x\n", "line 1: expected query"),
+    ("1 Q0 d4 1 0x1 x\n", "line 1: expected query"),
+    (LINES + "1 Q0 d1 9 0 x\n", "line 6: the document d1 is ranked twice for the query 1"),
+    ("\n \n", "no line in it"),
+    (b"1 Q0 \xff 1 1 x\n", "cannot be read as text in UTF-8"),
+    ("1 Q0 " + "d" * 70_000, "line 1: longer than 65,536 characters"),
+])
+def test_a_line_that_does_not_fit_is_refused_in_one(run, text, complaint):
+    with pytest.raises(BenchmarkError) as refused:
+        read_run(run(text))
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_cut_or_no_gzip_or_not_there_is_refused(run, tmp_path):
+    whole = gzip.compress("".join(f"1 Q0 d{at} {at} {-at} x\n" for at in range(999)).encode())
+    (tmp_path / "cut.gz").write_bytes(whole[:-12])
+    (tmp_path / "none.gz").write_bytes(LINES.encode())
+    for name in ("cut.gz", "none.gz", "missing.run"):
+        with pytest.raises(BenchmarkError, match=f"{name}: cannot be read: "):
+            read_run(tmp_path / name)
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(BenchmarkError, match=f"{place.name}: is no regular file"):
+            read_run(place)
+
+
+def test_a_ranking_is_scored_by_graded_documents():
+    gold = tuple(Gold(name, relevance=grade) for name, grade in (("a", 2), ("b", 1), ("c", 3)))
+    questions = [Question("1", "?", (), True, gold=gold), Question("2", "?", (), True, gold=gold)]
+    rankings = {"1": ["x", "c", "a", "y"], "7": ["a"]}
+    scores = scores_of(rankings, questions, ["ndcg@2"])
+    named = {nDCG @ 10: "ndcg@10", nDCG @ 2: "ndcg@2", RR: "mrr", AP: "map", R @ 5: "recall@5"}
+    qrels = {one.id: {item.document: item.relevance for item in gold} for one in questions}
+    listed = {"1": {name: float(-rank) for rank, name in enumerate(rankings["1"])}}
+    for one in ir_measures.iter_calc(list(named), qrels, listed):
+        assert scores[one.query_id].scores[named[one.measure]] == pytest.approx(one.value)
+    assert scores["2"].scores["ndcg@10"] == 0.0
+
+
+@pytest.mark.parametrize("gold", [Gold("a", page=2), Gold("a", format="plain", start=0, end=3)])
+def test_gold_that_is_finer_than_documents_is_refused(gold):
+    with pytest.raises(SettingsError, match="is finer than documents, and a TREC run ranks documents"):
+        scores_of({}, [Question("1", "?", (), True, gold=(gold,))])

@@ -6,7 +6,7 @@ from gathering import QUESTION, Scene, chunk, decisions
 from agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
 from agents.graph import recursion_limit
 from agents.playback import Playback, Runtime
-from strategies import Reply, Task
+from strategies import Task
 from strategies.settings.choosing import reasoning as chosen
 from strategies.settings.choosing import retrieval
 
@@ -95,13 +95,6 @@ async def test_several_calls_of_one_reply_are_searched_at_once_and_each_gets_its
     assert "Text of spielberg." in first["content"]
     assert "Text of ohio." in second["content"]
     assert "Text of spielberg." not in second["content"]
-
-
-def test_the_searches_of_one_reply_go_out_together():
-    three = reply_of(searching("director of Jaws", "sharks", "Spielberg born"))
-    scene = Scene(LIBRARY, {"react": [three, Reply("")]})
-    scene.play("once", chosen("react"))
-    assert scene.rounds == [[QUESTION], ["director of Jaws", "sharks", "Spielberg born"]]
 
 
 @pytest.mark.parametrize("arguments", [

@@ -29,15 +29,8 @@ def test_the_answer_stands_in_the_last_tags_or_is_the_reply_without_its_thinking
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    ("a [1] b [2][1]", (1, 2)),
-    ("[1, 2] and [4;5]", (1, 2, 4, 5)),
-    ("[1-3]", (1, 2, 3)),
-    ("[2–4]", (2, 3, 4)),
-    ("[3-1]", (3, 1)),
-    ("[1-9999]", (1, 9999)),
-    ("in [2019] it was", (2019,)),
-    ("[a] [] [1.5] [12345]", ()),
-])
+    ("a [1] b [2][1]", (1, 2)), ("[1, 2] and [4;5]", (1, 2, 4, 5)), ("[1-3]", (1, 2, 3)), ("[2–4]", (2, 3, 4)),
+    ("[3-1]", (3, 1)), ("[1-9999]", (1, 9999)), ("in [2019] it was", (2019,)), ("[a] [] [1.5] [12345]", ())])
 def test_citations_are_read_in_every_form(text, expected):
     assert read_citations(text) == expected
 
@@ -54,24 +47,14 @@ def test_as_published_only_the_citations_that_end_a_text_go(text, left):
     assert strip_last_citations(text) == left
 
 
-@pytest.mark.parametrize("text", [
-    REFUSAL,
-    REFUSAL.lower() + " No year is given.",
-    "I cannot answer, because the question is **unanswerable** with the documents [1]",
-    "  i CANNOT answer because the question is unanswerable with the documents",
-])
-def test_a_refusal_begins_with_the_sentence_however_it_is_written(text):
-    assert is_refusal(text)
-
-
-@pytest.mark.parametrize("text", [
-    "The riddle is unanswerable.",
-    "Paris. I cannot answer because the question is unanswerable with the documents.",
-    "I cannot answer because the question is unanswerable with the documentstore",
-    "",
-])
-def test_merely_holding_the_word_is_no_refusal(text):
-    assert not is_refusal(text)
+@pytest.mark.parametrize(("text", "refuses"), [
+    (REFUSAL, True), (REFUSAL.lower() + " No year is given.", True),
+    ("I cannot answer, because the question is **unanswerable** with the documents [1]", True),
+    ("  i CANNOT answer because the question is unanswerable with the documents", True),
+    ("The riddle is unanswerable.", False), (f"Paris. {REFUSAL}", False), ("", False),
+    ("I cannot answer because the question is unanswerable with the documentstore", False)])
+def test_a_refusal_begins_with_the_sentence_however_it_is_written(text, refuses):
+    assert is_refusal(text) is refuses
 
 
 def test_an_empty_reply_is_not_well_formed_and_a_cut_one_says_so():

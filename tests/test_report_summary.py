@@ -1,13 +1,38 @@
 """The sentences at the top of the report: they claim what the paired tests show, and no more."""
 import pytest
 from report_runs import Run
-from verdicted import cell, pair, said
 
 from experiments.report.cells import table
 from experiments.report.competition import cost_of, front
-from experiments.report.page import headlines
+from experiments.report.entrants import entrants
+from experiments.report.page import headlines, verdicts
+from experiments.report.sentences_more import on_effects
 
 GIVEN = "With the benchmark's own passages (given), "
+
+
+def cell(reasoning, mean=0.5, condition="given", tokens=1000, **fields):
+    figure = {"mean": mean, "low": None if mean is None else mean - 0.1, "high": None if mean is None else mean + 0.1,
+              "n": 100}
+    return {"id": f"{reasoning}/{condition}", "model": "m", "reasoning": reasoning, "rules": "grounded",
+            "condition": condition, "repeat": 0, "seed": None, "judge": "http://host/v1#gpt-4o", "scoring": "corrected",
+            "n": 100, "outcomes": {"answered": 100}, "metrics": {"unified": figure},
+            "usage": {"prompt_tokens": 100 * tokens, "completion_tokens": 0, "calls": 100, "price": None}, **fields}
+
+
+def pair(first, second, difference, p=0.5, factor="reasoning", **fields):
+    """Of the second cell against the first."""
+    return {"factor": factor, "first": first, "second": second, "n": 100, "clusters": 100, "unpaired": 0, "before": 0.5,
+            "after": 0.5 + difference, "difference": difference, "low": difference - 0.1, "high": difference + 0.1,
+            "gained": 9, "lost": 4, "test": "permutation", "p": p, "p_holm": p, "odds": None, "dz": 0.2,
+            "smallest": 0.15, **fields}
+
+
+def said(cells, *pairs, results=(), **more):
+    """The sentences by what they are about; without pairs the summary has no comparisons."""
+    summary = {"comparisons": {"metric": "unified", "pairs": list(pairs), "notes": []} if pairs else None, **more}
+    found = verdicts(summary, entrants(table(cells, ["unified"])), list(results))
+    return {verdict.about: " ".join(verdict.lines) for verdict in found}
 
 
 THREE = [cell("direct", 0.5), cell("draft", 0.6), cell("plan", 0.7)]
@@ -188,3 +213,49 @@ def test_refusals_name_the_cells_at_either_end():
     needless = said([refusing("direct", (0, 0), (4, 44)), refusing("draft", (0, 0), (4, 44))])["Refusals"]
     assert needless == ("Every question is answerable, so that each refusal is needless. Answerable questions are "
                         "needlessly refused by each cell in 4 of 44 cases.")
+
+
+def factor(name, p, contrasts=(), bounds=True):
+    levels = [{"level": level, "mean": mean, "low": mean - 0.1 if bounds else None,
+               "high": mean + 0.1 if bounds else None, "effect": 0.1, "effect_low": 0, "effect_high": 0.2, "n": 9}
+              for level, mean in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
+    return {"factor": name, "p": p, "p_holm": p, "levels": levels, "contrasts": list(contrasts)}
+
+
+def contrast(first, second, difference, p):
+    return {"first": first, "second": second, "difference": difference, "low": difference - 0.05,
+            "high": difference + 0.05, "p": p, "p_holm": p}
+
+
+def effects_said(*factors, interactions=(), crossed=True):
+    return " ".join(on_effects({"metric": "em", "crossed": crossed, "factors": factors,
+                                "interactions": list(interactions)}))
+
+
+def test_factors_that_matter_are_told_from_those_of_which_nothing_is_seen():
+    joint = {"factors": ["model", "reasoning"], "p": 0.01, "p_holm": 0.02, "cells": []}
+    assert effects_said(factor("model", 0.01), factor("reasoning", 0.3), interactions=[joint]) == (
+        "The model matters (p (Holm) 0.010), but how much depends on reasoning: mean exact match is 0.60 [0.50, 0.70] "
+        "for b, 0.50 [0.40, 0.60] for c and 0.40 [0.30, 0.50] for a. No effect of reasoning is seen over the mean of "
+        "the rest. How much model matters depends on reasoning (p (Holm) 0.020).")
+
+
+@pytest.mark.parametrize(("contrasts", "sentence"), [
+    ([contrast("a", "b", 0.2, 0.01), contrast("a", "c", 0.1, 0.02), contrast("b", "c", -0.1, 0.03)],
+     "Over all conditions b is higher than c by 0.10 [0.05, 0.15] (p (Holm) 0.030)."),
+    ([contrast("a", "b", 0.2, 0.01), contrast("a", "c", 0.1, 0.2), contrast("b", "c", -0.1, 0.2)],
+     "Over all conditions b is higher than a by 0.20 [0.15, 0.25] (p (Holm) 0.010); from c it cannot be told."),
+    ([contrast("a", "b", 0.2, 0.06), contrast("a", "c", 0.1, 0.04), contrast("b", "c", -0.1, 0.2)],
+     "Over all conditions c is higher than a by 0.10 [0.05, 0.15] (p (Holm) 0.040)."),
+    ([contrast("a", "b", 0.2, 0.06)], "")])
+def test_the_level_that_is_ahead_over_all_of_the_rest_is_said(contrasts, sentence):
+    assert effects_said(factor("reasoning", 0.01, contrasts, bounds=False), factor("condition", None)) == " ".join(
+        filter(None, ["The reasoning matters (p (Holm) 0.010): mean exact match is 0.60 for b, 0.50 for c and 0.40 for "
+                      "a.", sentence, "There are too few questions to test condition."]))
+
+
+def test_where_some_combinations_were_not_asked_nothing_is_said_to_be_over_all():
+    made = factor("reasoning", 0.01, [contrast("a", "b", 0.2, 0.01)]), factor("condition", None)
+    assert "b is higher than a by 0.20" in effects_said(*made, crossed=False)
+    assert "Over all" in effects_said(*made)
+    assert "Over all" not in effects_said(*made, crossed=False)

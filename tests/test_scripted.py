@@ -3,7 +3,7 @@ import pytest
 
 from agents import DecisionStep, Limits, Scripted, drive
 from agents.scripted import answering, calling, instance, never_content
-from documents import Chunk, ScriptEnded
+from documents import ScriptEnded
 from strategies import (
     REASONING,
     REFUSAL,
@@ -57,16 +57,6 @@ def test_lines_may_come_from_a_function_be_json_where_fields_are_asked_for_or_be
     assert json.play("direct", answer_format="json").cited == (1,)
     assert Scripted(lambda call: f"for {call.purpose}").play("direct").text == "for answer"
     assert Scripted([Failure("http_500", "it failed")]).play("direct").outcome == "error"
-
-
-def test_searches_may_come_from_a_function_and_those_made_together_stand_together():
-    def find(search):
-        return [Chunk(search.query, "d", "plain", 0, 9, f"About {search.query}.")]
-
-    model = Scripted({"queries": "one?\ntwo?", "answer": "Ohio"}, find)
-    model.play("direct", "Where?", {"kind": "multi_query", "queries": 2})
-    assert model.rounds == [["Where?", "one?", "two?"]]
-    assert "About Where?." in model.prompts("answer")[0]
 
 
 def test_a_question_ends_at_its_limits_and_where_a_search_fails():

@@ -37,7 +37,13 @@ def passages(*texts):
     ("서울입니다", "대한민국의 수도는 어디인가?", [SEOUL]),
     ("대한민국의 수도는 서울입니다.", "대한민국의 수도는 어디인가?", [SEOUL]),
     ("인구는 938만명입니다.", "2023년 서울의 인구는?", [SEOUL]),
-    ("The capital is Paris.", "What is the capital?", ["<table><tr><td>Capital</td><td>Paris</td></tr></table>"])])
+    ("The capital is Paris.", "What is the capital?", ["<table><tr><td>Capital</td><td>Paris</td></tr></table>"]),
+    # known not to be caught: negations, and who did what to whom
+    ("Steven Spielberg was not born in Cincinnati.", "What?", [BORN]),
+    ("No, Steven Spielberg was born in Cincinnati.", "What?",
+     ["Steven Spielberg was born anywhere but in Cincinnati."]),
+    ("Anna married Boris after Carla had left.", "What?", ["Carla married Anna after Boris had left."]),
+    ("Profits grew by 5%.", "What?", ["Losses grew by 5%; profits fell."]), ("Costs were 5,213.", "What?", [REPORT])])
 def test_what_documents_say_is_supported(sentence, question, texts):
     assert score(sentence, question, passages(*texts)).value >= 0.5
 
@@ -53,25 +59,12 @@ def test_what_documents_say_is_supported(sentence, question, texts):
     ("The margin was 7%.", "What was the margin?", [REPORT]),
     ("부산입니다", "대한민국의 수도는 어디인가?", [SEOUL]),
     ("인구는 983만 명입니다.", "2023년 서울의 인구는?", [SEOUL]),
-    ("Paris", "What is the capital?", [])])
+    ("Paris", "What is the capital?", []),
+    # known to be missed: other words for the same, and what was computed
+    ("The film-maker entered the world in Cincinnati.", "What?", [BORN]),
+    ("The difference is 343.", "What?", [REPORT])])
 def test_what_documents_do_not_say_is_not(sentence, question, texts):
     assert score(sentence, question, passages(*texts)).value < 0.5
-
-
-@pytest.mark.parametrize(("sentence", "text"), [
-    ("Steven Spielberg was not born in Cincinnati.", BORN),
-    ("No, Steven Spielberg was born in Cincinnati.", "Steven Spielberg was born anywhere but in Cincinnati."),
-    ("Anna married Boris after Carla had left.", "Carla married Anna after Boris had left."),
-    ("Profits grew by 5%.", "Losses grew by 5%; profits fell."),
-    ("Costs were 5,213.", REPORT)])
-def test_known_not_to_be_caught_negations_and_who_did_what_to_whom(sentence, text):
-    assert score(sentence, "What?", passages(text)).value >= 0.5
-
-
-@pytest.mark.parametrize(("sentence", "text"), [
-    ("The film-maker entered the world in Cincinnati.", BORN), ("The difference is 343.", REPORT)])
-def test_known_to_be_missed_other_words_for_the_same_and_what_was_computed(sentence, text):
-    assert score(sentence, "What?", passages(text)).value < 0.5
 
 
 def test_the_value_is_the_share_of_words_found_and_the_questions_words_make_up_for_short_sentences():
