@@ -67,6 +67,7 @@ new.command("strategy", cls=Command)(new_strategy)
 
 _LONGEST = 2_000  # characters of the one line, which may name what a stranger called very long
 _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
+_NO_MEMORY = ("failed to map segment", "can't start new thread", "annot allocate memory")  # as libraries say it
 
 
 def main() -> None:
@@ -93,7 +94,9 @@ def main() -> None:
         if isinstance(error, TyperException) and not error.format_message():
             sys.exit(2)  # the page of help has been shown
         _end(printable(_said(error) if isinstance(error, TyperException) else str(error)))
-    except MemoryError:
+    except (MemoryError, ImportError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(said in str(error) for said in _NO_MEMORY):
+            raise
         _end("there is not enough memory for this; give the command more, or less to do")
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
