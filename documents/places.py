@@ -20,10 +20,13 @@ def keeps_hidden() -> bool:
     return bool(os.environ.get("RAGBED_KEEP_HIDDEN"))
 
 
+_SECRETS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")  # what names of variables end in that hold one
+
+
 def child_environment(**changes: str) -> dict[str, str]:
-    """Return the environment for a process of ours that needs no key: this one's without keys and tokens, with the
+    """Return the environment for a process of ours that needs no key: this one's without secrets, with the
     folder of these packages on its path wherever it is started, and with the changes."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
+    kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRETS)}
     paths = [str(Path(__file__).resolve().parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **changes}
 

@@ -115,7 +115,7 @@ def test_a_parser_that_is_killed_is_named_and_the_next_file_is_read(tmp_path: Pa
 
 
 def test_a_parser_is_given_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RAGBED_API_KEY", "OPENAI_API_KEY", "HF_TOKEN"):
+    for name in ("RAGBED_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "MLFLOW_TRACKING_PASSWORD", "client_secret"):
         monkeypatch.setenv(name, "sk-canary-0123456789")
     (tmp_path / "page.txt").write_text("Words.")
     with closing(Worker(deadline=30, largest=1_000)) as worker:

@@ -114,7 +114,7 @@ class Spending:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Yield what goes on within is given up when the session's seconds are over."""
+        """Give up what goes on inside when the session's seconds are over."""
         loop = asyncio.get_running_loop()
         until = None if self.budget.seconds is None else loop.time() + self._begun + self.budget.seconds - \
             time.monotonic()
