@@ -68,7 +68,7 @@ def _detectable(found: Mapping[str, Any]) -> str:
             f"where {found['assumed']}: {one:.3f} between two cells")
     if found["pairs"] < 2:
         return said + "."
-    return said + (f", corrected for all {found['pairs']} pairs that differ in one factor " +
+    return said + (f"; corrected for all {found['pairs']} pairs that differ in one factor: " +
                    ("none." if every is None else f"{every:.3f}."))
 
 
