@@ -1,6 +1,7 @@
 """One question in play: its recipe, its evidence numbers, its budget and its trace."""
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -45,7 +46,6 @@ class Runtime:
 
 _LEAST = 2.0  # seconds that a strategy has to come back, though its question has none left
 _PATIENCE = 3  # times that it may take no notice
-_AT_WORK: list[tuple[str, float]] = []  # the question whose strategy runs now, and until when
 
 
 @contextmanager
@@ -62,11 +62,14 @@ def watchdog() -> Iterator[None]:
 
     def look(number: int, frame: FrameType | None) -> None:
         nonlocal ignored
-        if frame is None or not _AT_WORK or time.monotonic() < _AT_WORK[-1][1]:
+        at_work = frame
+        while at_work is not None and at_work.f_code is not Playback._at_work.__code__:
+            at_work = at_work.f_back
+        if frame is None or at_work is None or time.monotonic() < at_work.f_locals.get("until", math.inf):
             ignored = 0
             return
         said = (f"the strategy did not come back from {Path(frame.f_code.co_filename).name}:{frame.f_lineno} in time, "
-                f"at the question {_AT_WORK[-1][0]}")
+                f"at the question {at_work.f_locals['self'].task.id}")
         ignored += 1
         if ignored > _PATIENCE:
             os.write(2, f"ragbed: {said}, and cannot be stopped; the same command continues\n".encode())
@@ -269,11 +272,8 @@ class Playback:
         raise RecipeFailed(f"the strategy made {MOST_DECISIONS} decisions in a row without asking for anything")
 
     def _at_work(self, goes_on: Callable[..., Any], *given: Any) -> Any:
-        _AT_WORK.append((self.task.id, max(self.deadline, time.monotonic() + _LEAST)))
-        try:
-            return goes_on(*given)
-        finally:
-            _AT_WORK.pop()
+        until = max(self.deadline, time.monotonic() + _LEAST)  # noqa: F841  # the watchdog reads it off the stack
+        return goes_on(*given)
 
     def _account(self, action: Generate, one: CallOutcome) -> None:
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("", finish_reason="")
