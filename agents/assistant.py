@@ -92,10 +92,7 @@ class Assistant:
     @contextlib.asynccontextmanager
     async def open(cls, settings: AssistantSettings, checkpointer: Any = None) -> AsyncIterator[Assistant]:
         """Open an assistant, closed at the end; raise UserError where its index, model or strategies cannot be opened.
-
-        Args:
-            checkpointer: a LangGraph checkpointer, for states that outlive the process.
-        """
+        LangGraph's `checkpointer` keeps states that outlive the process."""
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
         strategies = await asyncio.to_thread(_chosen, settings)
         index = await asyncio.to_thread(Index.open, settings.index)

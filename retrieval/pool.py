@@ -62,12 +62,8 @@ class Pool:
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
-        """Embed every chunk, in windows that the model can read; texts embedded before come from the cache.
-
-        Raises:
-            ModelError: the embedder cannot be loaded.
-            SettingsError: the cache folder cannot be written.
-        """
+        """Embed every chunk, in windows that the model can read; texts embedded before come from the cache. Raises
+        ModelError where the embedder cannot be loaded, and SettingsError where the cache folder cannot be written."""
         if self._vectors is not None:
             return
         contents = [chunk.content for chunk in self.chunks]

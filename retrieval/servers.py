@@ -41,14 +41,9 @@ class Address:
 
 
 def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
-    """Return the address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`.
-
-    Args:
-        calls: False where none is made, so that the key may be missing.
-
-    Raises:
-        ModelError: another form, no name, a URL that holds secrets, a missing key or one that cannot be sent.
-    """
+    """Return the address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`; without `calls` the key may
+    be missing. Raises ModelError for another form, no name, a URL that holds secrets, a missing key or one that cannot
+    be sent."""
     if spec.startswith("openai:"):
         name = _named(spec.partition(":")[2])
         url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")

@@ -67,12 +67,8 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
 
 
 def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> list[View]:
-    """Return views of the main effects, of the levels against each other, and of each interaction.
-
-    Args:
-        found: as `effects` makes them.
-        judge: of the run.
-    """
+    """Return views of the main effects, of the levels against each other, and of each interaction, of what `effects`
+    made in a run with that judge."""
     if not found:
         return []
     metric = shown_name(found["metric"], judge)

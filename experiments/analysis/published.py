@@ -99,11 +99,8 @@ def published(name: str) -> PublishedTable:
 
 def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
                 questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
-    """Return what a cell of a run has for each column; None where nothing corresponds. Shares stay shares.
-
-    Args:
-        cell: a row of the run's summary.
-    """
+    """Return what a cell of a run, a row of its summary, has for each column; None where nothing corresponds. Shares
+    stay shares."""
     grouped = clusters(questions.values()).of
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []

@@ -107,11 +107,8 @@ def pairs_by_factor(variants: Sequence[Variant]) -> Iterator[tuple[str, Variant,
 
 
 def averages_of(variant: Variant, grouped: Mapping[str, str], scoring: Scoring, seed: int) -> dict[str, Estimate]:
-    """Return every metric over the questions of a variant.
-
-    Args:
-        grouped: by question, its cluster; one that is not named is by itself.
-    """
+    """Return every metric over the questions of a variant; `grouped` is by question its cluster, and one that is not
+    named is by itself."""
     return aggregate(list(variant.answers.values()), scoring, seed, refusing=variant.refusing,
                      clusters=[grouped.get(question, question) for question in variant.answers])
 

@@ -84,11 +84,8 @@ def prompts_hash() -> str:
 
 
 def stated(text: str, label: str) -> str | None:
-    """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop.
-
-    Returns:
-        None where no line begins so, or two of them say different things, case apart.
-    """
+    """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop; None
+    where no line begins so, or two of them say different things, case apart."""
     lines = re.findall(rf"^[*_`#> \t-]*{label}[*_`#> \t]*[:：][\s*_`#>]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
     found = {plain(line).lower(): plain(line) for line in lines}
     return next(iter(found.values())) if len(found) == 1 else None

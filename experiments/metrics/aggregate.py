@@ -47,11 +47,8 @@ def outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
 
 
 def sample_of(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) -> Sample:
-    """Return the rows' scores by unit, the same in whichever order the rows come.
-
-    Args:
-        clusters: of each row; without, or where no two share one, every row is a unit.
-    """
+    """Return the rows' scores by unit, the same in whichever order the rows come. Without clusters, or where no two
+    rows share one, every row is a unit."""
     import numpy as np
 
     names = names_of(rows)

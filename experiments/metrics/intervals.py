@@ -32,11 +32,8 @@ NO_INTERVAL = Interval(None, None)
 
 
 def wilson(share: float, n: float) -> Interval:
-    """Compute Wilson's score interval (1927): the shares that a test at this level would not reject.
-
-    Args:
-        n: questions, or as many independent ones as they are worth.
-    """
+    """Compute Wilson's score interval (1927) of n questions, or as many independent ones as they are worth: the shares
+    that a test at this level would not reject."""
     scale = 1 + Z**2 / n
     middle = (share + Z**2 / (2 * n)) / scale
     half = Z / scale * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))

@@ -167,11 +167,8 @@ def _figure(name: str, found: dict[tuple[str, str], float], new: Sequence[Grades
 
 @lru_cache(maxsize=256)
 def _evaluator(ideal: Grades, cuts: tuple[int, ...]) -> Evaluator:
-    """Make the evaluator of a ranking of the same gold items for each cut, 0 for none: fifty times a ranking's time.
-
-    Args:
-        ideal: the grades of all gold items.
-    """
+    """Make the evaluator of a ranking of the same gold items, by their grades, for each cut, 0 for none: fifty times a
+    ranking's time."""
     import ir_measures
     from ir_measures import AP, RR, R, nDCG
 

@@ -43,10 +43,8 @@ class Axis:
 
 
 def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float = 1.0) -> Axis:
-    """Fits the values, and means nothing beyond `least` and `most`, the bounds of the metric.
-
-    It begins at 0 unless all values are far from it.
-    """
+    """Return an axis that fits the values, which mean nothing beyond `least` and `most`, the bounds of the metric. It
+    begins at 0 unless all values are far from it."""
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     least, most = min(least, low), max(most, high)

@@ -127,11 +127,8 @@ def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resou
 
 
 def scopes_of(resources: Resources, finder: Finder, among: Collection[Among | None]) -> dict[str, Sequence[Chunk]]:
-    """Return the chunks that questions bring, by the scope that they are searched in.
-
-    Args:
-        among: the negatives that any cell searches in the place of what questions bring.
-    """
+    """Return the chunks that questions bring, by the scope that they are searched in; `among` are the negatives that
+    any cell searches in the place of what questions bring."""
     benchmark, everything = resources.benchmark, finder.retriever.over == "all"
     if everything:
         scopes = {"all": benchmark.searchable}

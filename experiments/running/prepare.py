@@ -64,14 +64,9 @@ class Session:
         return self.folder.pins() if self.folder else None
 
     def begin(self, searched: Mapping[str, str]) -> RunFolder:
-        """Remove what does not belong to the run, and write what it is.
-
-        Args:
-            searched: a hash of the content of whatever is searched, by what it is called.
-
-        Raises:
-            RunError: what was made came from an index with another content, or the folder cannot be written.
-        """
+        """Remove what does not belong to the run, and write what it is; whatever is `searched` has a hash of its
+        content, by what it is called. Raises RunError where what was made came from an index with another content, or
+        the folder cannot be written."""
         if self.folder is None:
             for name in _OWN_FILES:  # its index and anything else stays
                 remove(self.plan.settings.folder / name)

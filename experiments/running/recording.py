@@ -54,22 +54,15 @@ class Recording:
                                    None if index is None else lambda: make(index), pin("index", *key))
 
     def searched(self, key: IndexKey, how: str) -> KeptSearches[str]:
-        """Return how searches of an index are kept.
-
-        Args:
-            how: the retriever's identity.
-        """
+        """Return how searches of an index are kept, by the retriever's identity."""
         content = self.content(key)
         return KeptSearches(self.searches, pin("index", *key),
                             lambda query, k: {"of": content, "query": query, "k": k, "how": how})
 
     def pooled(self, name: str, content: Callable[[str], str], how: str) -> KeptSearches[Within]:
         """Return how searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds.
-
-        Args:
-            content: returns a hash of a scope's chunks in their order, which decides between equal ones, and of the
-                embedder.
-        """
+        `content` returns a hash of a scope's chunks in their order, which decides between equal ones, and of the
+        embedder."""
         return KeptSearches(self.searches, pin("chunks", name), lambda asked, k: {
             "of": content(asked.scope), "query": asked.query, "k": k, "how": how})
 

@@ -89,12 +89,8 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
 
 
 def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
-    """Return the judges of these names; the run's own is as its settings have it.
-
-    Raises:
-        SettingsError: two are one.
-        ModelError: one is unknown.
-    """
+    """Return the judges of these names; the run's own is as its settings have it. Raises SettingsError where two are
+    one, and ModelError where one is unknown."""
     known: dict[str, str] = {}
     for name in names:
         identity = name if name == "lexical" else resolve(name).identity
@@ -108,13 +104,9 @@ def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | 
 
 async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, judges: Sequence[Lexical | ModelJudge],
                   repeats: int, progress: Progress) -> tuple[list[Rater], Cost]:
-    """Return every judge's verdicts on every answer, through the run's journal: what was asked before costs nothing.
-
-    A repeat is part of a call's key. Repeats of the lexical judge would be equal by construction: it has one.
-
-    Raises:
-        ModelError: every call would fail.
-    """
+    """Return every judge's verdicts on every answer, through the run's journal: what was asked before costs nothing. A
+    repeat is part of a call's key. Repeats of the lexical judge would be equal by construction: it has one. Raises
+    ModelError where every call would fail."""
     raters: list[Rater] = []
     spent = Cost()
     journal = Journal(folder.database)
@@ -172,12 +164,8 @@ def guarded(cell: str) -> str:
 
 
 def raters_of(paths: Sequence[Path], material: Material) -> list[Rater]:
-    """Return a rater for each file, called by the file's name, or by its path where several have that name.
-
-    Raises:
-        SettingsError: a file is given twice.
-        BenchmarkError, RunError: as `read_labels`.
-    """
+    """Return a rater for each file, called by the file's name, or by its path where several have that name. Raises
+    SettingsError where a file is given twice, and else as `read_labels`."""
     real = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, real, strict=True) if real.count(file) > 1]:
         raise SettingsError(f"--labels {twice[-1]} is given twice, so its agreement says nothing; give it once")

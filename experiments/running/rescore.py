@@ -95,11 +95,8 @@ class Rereader:
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
 
     def read(self, result: Result, question: Question) -> Result | None:
-        """Return the result as its replies are read now; None where the strategy would have asked something else.
-
-        Args:
-            result: with its trace.
-        """
+        """Return the result, which has its trace, as its replies are read now; None where the strategy would have asked
+        something else."""
         if result.outcome == "budget" and result.cell not in self.hindered:
             return result  # whatever the replies say; and what was left of its cell's limits is not recorded
         answer = None if result.cell in self.hindered else self._answer(result, question)

@@ -109,11 +109,8 @@ def _leaves(value: Any) -> int:
 
 
 def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator[str]:
-    """Yield where two JSON values differ, each place with both sides. Numbers may differ in the last digits.
-
-    Args:
-        named, again: what the sides are called.
-    """
+    """Yield where two JSON values differ, each place with both sides, called `named` and `again`. Numbers may differ in
+    the last digits."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             yield from differences(old.get(key), new.get(key), f"{at}.{key}".lstrip("."), named, again)

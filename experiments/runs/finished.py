@@ -77,11 +77,7 @@ class _Factors(BaseModel):
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run, whose folder is open.
-
-    Attributes:
-        summary: as `summarise` made it.
-    """
+    """A finished run, whose folder is open, with the summary that `summarise` made."""
 
     folder: RunFolder
     summary: Mapping[str, Any]

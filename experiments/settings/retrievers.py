@@ -106,11 +106,8 @@ def check_searching(reasoning: Collection[str], retrieval: Collection[str], mode
 
 
 def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
-    """Return what is measured of searches for these questions: characters too, where some gold is spans of them.
-
-    Args:
-        usual: the benchmark's own scheme.
-    """
+    """Return what is measured of searches for these questions, whose benchmark's scheme is the usual one: characters
+    too, where some gold is spans of them."""
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
     return replace(SPANS if spans else RANKED, published=usual.published, itself_ignored=usual.itself_ignored)

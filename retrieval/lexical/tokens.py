@@ -13,11 +13,8 @@ from documents.types import digest, normalize
 
 
 class Tokenizer(Protocol):
-    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe.
-
-    Attributes:
-        many: texts from which postings are kept on disk: those of fewer are built in the time of opening them.
-    """
+    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe. Postings of fewer than `many` texts are
+    not kept on disk: they are built in the time of opening them."""
 
     many: int
 

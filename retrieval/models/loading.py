@@ -78,14 +78,8 @@ LOCAL: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remot
 
 @contextlib.contextmanager
 def loading(folder: ModelFolder, what: str) -> Iterator[str]:
-    """Within, a model is loaded from the path that is given, without progress bars.
-
-    Args:
-        what: what to call the model.
-
-    Raises:
-        ModelError: the files are not a model that can be read.
-    """
+    """Within, a model is loaded from the path that is given, without progress bars. Raises ModelError, which calls the
+    model `what`, where the files are not a model that can be read."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from safetensors import SafetensorError
     from transformers.utils import logging

@@ -209,12 +209,8 @@ class MaxSim:
 
 
 def maxsim(queries: Sequence[Matrix], passage: Matrix) -> list[float]:
-    """Return the score of one passage for each query, as `LateInteraction` has it.
-
-    Args:
-        queries: vectors of the tokens, each of shape (tokens, dimension), at least one token.
-        passage: unit vectors of the passage's, in whatever precision.
-    """
+    """Return the score of one passage for each query, as `LateInteraction` has it, by vectors of tokens, each of shape
+    (tokens, dimension): at least one token of a query, and unit vectors of the passage's, in whatever precision."""
     if not len(passage):
         return [_NOTHING] * len(queries)
     tokens = np.concatenate(queries)

@@ -23,12 +23,8 @@ from retrieval.types import Embedder, Matrix
 
 
 def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
-    """Raise ModelError where vectors that an embedder gave cannot be compared with those of an index.
-
-    Args:
-        dimension: numbers of a vector of the index.
-        embedder: its name.
-    """
+    """Raise ModelError where vectors that the embedder of this name gave cannot be compared with those of an index,
+    which have so many dimensions."""
     if vectors.shape[1] != dimension:
         raise ModelError(f"the embedder {embedder} gives {vectors.shape[1]} numbers, the index has {dimension}: have "
                          "its server give as many as when the index was built, or build the index anew elsewhere")
@@ -124,14 +120,8 @@ def kept_bytes(dimension: int) -> int:
 
 
 class VectorStore:
-    """Vectors by key in one SQLite file. Writes are committed whole, and readers never wait for writers.
-
-    Args:
-        numbers: how they are stored, as numpy writes it.
-
-    Raises:
-        SettingsError: the folder cannot be written, or the file is damaged.
-    """
+    """Vectors by key in one SQLite file, their numbers stored as numpy calls them. Writes are committed whole, and
+    readers never wait for writers. Raises SettingsError where the folder cannot be written, or the file is damaged."""
 
     def __init__(self, path: Path, numbers: Literal["<f4", "<f2"] = "<f4") -> None:
         self.path = path
