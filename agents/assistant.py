@@ -120,11 +120,8 @@ class Assistant:
 
     async def resume(self, saved: State | str) -> Answer:
         """Answer a question that was saved as a state or under a thread; what it used counts, and is not paid again.
-
-        Raises:
-            SettingsError: there is no such thread.
-            RecipeMismatch: the question was begun with other settings, another index, model, strategy or prompt.
-        """
+        Raises SettingsError where there is no such thread, and RecipeMismatch where the question was begun with other
+        settings, another index, model, strategy or prompt."""
         state = await self.saved(saved) if isinstance(saved, str) else saved
         if state is None:
             raise SettingsError(f"no question is kept under the thread {saved!r}")

@@ -69,11 +69,8 @@ def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
 
 def continued(first: Sequence[Hit], rest: Iterable[Hit], k: int) -> list[Hit]:
     """Return at most `k` hits: those that were put into an order, and behind them others in the order in which they
-    come.
-
-    So a retriever that reorders so many of another's hits and no more has the same best ones however many are asked
-    for. The others score 1, 2, 3 ... below the last of the first.
-    """
+    come, with 1, 2, 3 ... less than the last of the first. So a retriever that reorders so many of another's hits and
+    no more has the same best ones however many are asked for."""
     known = {hit.chunk.id for hit in first}
     least, count = (first[-1].score, len(first)) if first else (0.0, 0)
     more = (hit for hit in rest if hit.chunk.id not in known)

@@ -176,9 +176,7 @@ class Index:
 
 def content_of_index(manifest: Manifest) -> str:
     """Return a hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
-
-    An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it.
-    """
+    An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it."""
     approximate = [] if manifest.kind == Flat() else [manifest.kind.model_dump_json()]
     return digest(manifest.content, manifest.embedder.identity, *approximate)
 

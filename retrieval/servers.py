@@ -129,10 +129,8 @@ _MOST_ASKED = 1e8  # seconds, three years: beyond every deadline, and short enou
 
 
 def back_off(attempt: int) -> float:
-    """Return seconds to wait after the given attempt, counted from 1: uniform below a doubling bound.
-
-    Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter").
-    """
+    """Return seconds to wait after the given attempt, counted from 1: uniform below a doubling bound (M. Brooker,
+    "Exponential Backoff And Jitter", AWS Architecture Blog, 2015, "full jitter")."""
     return random.uniform(0.0, min(_LONGEST, _FIRST * 2.0 ** min(attempt - 1, 16)))
 
 

@@ -38,10 +38,8 @@ class Embedder(Protocol):
         ...
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        """Return for each text the spans, in code points, that fit the window with `header` in front of each.
-
-        The spans are in order, do not overlap and cover the text; an empty text has one empty span.
-        """
+        """Return for each text the spans, in code points, that fit the window with `header` in front of each. The spans
+        are in order, do not overlap and cover the text; an empty text has one empty span."""
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:

@@ -117,10 +117,8 @@ def _places(verdict: Verdict, steps: int) -> list[int]:
 
 
 def kappas(tables: Floats, quadratic: bool) -> Floats:
-    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined.
-
-    A thousand resamples at once take milliseconds; one by one they would take a second.
-    """
+    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined. A
+    thousand resamples at once take milliseconds; one by one they would take a second."""
     import numpy as np
 
     count = tables.shape[1]

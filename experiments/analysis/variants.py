@@ -90,11 +90,9 @@ def _averaged(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRo
 
 
 def differing(first: Variant, second: Variant) -> list[str]:
-    """Return the factors in which two variants differ.
-
-    A factor that has no effect in one of them, as the retriever has none closed-book, is none in which they differ:
-    it has none because of another one, in which they do. Rules and perturbations have none closed-book.
-    """
+    """Return the factors in which two variants differ. One that has no effect in one of them, as the retriever has none
+    closed-book, does not count: it has none because of another one, in which they do. Rules and perturbations have none
+    closed-book."""
     one, other = first.levels, second.levels
     return [name for name in VARIED if one[name] is not None and other[name] is not None and one[name] != other[name]]
 

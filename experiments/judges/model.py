@@ -113,9 +113,7 @@ _ERROR_TYPES: dict[str, ErrorType] = {kind.lower(): kind for kind in get_args(Er
 
 def read_grade(text: str) -> tuple[Grade, ErrorType | None] | None:
     """Read the grade and the error type of a judge's reply; None where it says not exactly one grade on its own line.
-
-    The error type is None for Correct and where the reply names none, or none that is known.
-    """
+    The error type is None for Correct and where the reply names none, or none that is known."""
     grade = _GRADES_BY_WORD.get((stated(text, "Grade") or "").lower())
     if grade is None:
         return None

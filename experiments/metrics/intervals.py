@@ -67,12 +67,9 @@ def weight(counts: Floats) -> float:
 
 
 def worth(sums: Floats, counts: Floats) -> float:
-    """Compute how many units the mean of two splits' means is worth: the degrees of freedom of Welch and Satterthwaite
-    (Biometrika 34, 1947) and one, so that a small split with much of the variance counts as the few that it has.
-
-    Args:
-        sums: units by splits, each unit in one of these; `counts`, its questions.
-    """
+    """Compute how many units the mean of two splits' means is worth, by units and splits, each unit in one of these:
+    the degrees of freedom of Welch and Satterthwaite (Biometrika 34, 1947) and one, so that a small split with much of
+    the variance counts as the few that it has."""
     known = []
     for own, many in zip(sums.T, counts.T, strict=True):
         own, many = own[many > 0], many[many > 0]

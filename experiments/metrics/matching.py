@@ -27,10 +27,8 @@ def is_korean(text: str) -> bool:
 
 def holds(text: str, answer: str) -> bool:
     """Tell whether the answer stands in the text, both normalised: as whole words; anywhere where its script has no
-    spaces.
-
-    Korean particles join the word before them, so there too anywhere, but up to three characters where a word begins.
-    """
+    spaces. Korean particles join the word before them, so there too anywhere, but up to three characters where a word
+    begins."""
     if not answer:
         return False
     if is_korean(answer):

@@ -134,9 +134,7 @@ def _ideal(item: Scored) -> Grades:
 
 def new_items(item: Scored) -> tuple[Grades, ...]:
     """Return the grades of the gold items that each rank is the first to hold, in order, up to the last that holds any.
-
-    A rank is a chunk; or a document, where gold is whole documents.
-    """
+    A rank is a chunk; or a document, where gold is whole documents."""
     seen: set[int] = set()
     new: list[Grades] = []
     for number, held in item.hits.items():

@@ -254,10 +254,8 @@ def _short(word: str, found: int, wanted: int) -> list[str]:
 
 
 def telling(question: Question) -> tuple[str, ...]:
-    """Return the gold answers, normalised, that a chunk which holds them may tell; of an option, its text.
-
-    `yes`, a number of one digit or a lone letter stands anywhere and tells nothing.
-    """
+    """Return the gold answers, normalised, that a chunk which holds them may tell; of an option, its text. `yes`, a
+    number of one digit or a lone letter stands anywhere and tells nothing."""
     options = dict(question.options)
     answers = (normalize_answer(options.get(answer, answer)) for answer in question.answers)
     return tuple(answer for answer in answers if len(answer) > 1 and answer not in _SAID_ANYWHERE)

@@ -227,10 +227,8 @@ def _verdict(row: Row, rater: str, graded: Graded) -> Verdict | None:
 
 
 def _sheet_rows(path: Path) -> Iterator[Row]:
-    """The rows of a CSV file, whose line is that on which they begin. Cells may be parted by `;` or tabs too.
-
-    Blank rows are passed over, before the names of the columns too.
-    """
+    """Return the rows of a CSV file, whose line is that on which they begin, without blank ones. Cells may be parted by
+    `;` or tabs too."""
     text = read_text(path)
     head = next((line for line in text.splitlines() if line.strip(" ,;\t")), "")
     csv.field_size_limit(_LONGEST)

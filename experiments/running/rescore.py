@@ -38,10 +38,8 @@ from strategies.types import Failure, Generate, Reply, Search
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
-    """Yield the cells' results, without their traces, scored anew in the order of the records.
-
-    Answers are as they were read, and verdicts as they were given.
-    """
+    """Yield the cells' results, without their traces, scored anew in the order of the records. Answers are as they were
+    read, and verdicts as they were given."""
     questions = folder.questions()
     known = {cell.id: cell for cell in cells}
     for result in folder.results(traces=True):

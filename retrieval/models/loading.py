@@ -19,10 +19,8 @@ SLICE = 256
 
 
 def cut(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[Span]]:
-    """Return for each text, spans of at most `limit` tokens that cover it, in order and without overlap.
-
-    A cut falls between words where there is one in the second half of the window.
-    """
+    """Return for each text, spans of at most `limit` tokens that cover it, in order and without overlap. A cut falls
+    between words where there is one in the second half of the window."""
     spans: list[list[Span]] = []
     for first in range(0, len(texts), SLICE):
         group = list(texts[first:first + SLICE])

@@ -58,9 +58,8 @@ class TokenVectors:
 
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
         """Return for each query an array of shape (tokens, dimension), float32; what is longer than the window is cut.
-
-        Unit vectors where the model was trained for several a text, else of the length that its last layer gives them.
-        """
+        Unit vectors where the model was trained for several a text, else of the length that its last layer gives
+        them."""
         with self._lock:
             model = self._model
             with running(self._precision):

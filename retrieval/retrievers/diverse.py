@@ -60,10 +60,8 @@ class Mmr(RetrieverKind):
 
 @dataclass(frozen=True)
 class MmrRetriever:
-    """Reorders what `inner` finds in a collection. A hit's score is the formula's value when it was taken.
-
-    Ties go to what `inner` ranks higher.
-    """
+    """Reorders what `inner` finds in a collection. A hit's score is the formula's value when it was taken; ties go to
+    what `inner` ranks higher."""
 
     inner: Retriever
     collection: Collection

@@ -142,10 +142,8 @@ class VectorStore:
                                        "hash BLOB NOT NULL) WITHOUT ROWID")
 
     def read(self, keys: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors that are there, each of shape (numbers,), whatever the shape of what was written.
-
-        One that is not as it was written is as if it were not there: it is to be made and written again.
-        """
+        """Return the vectors that are there, each of shape (numbers,), whatever the shape of what was written. One that
+        is not as it was written is as if it were not there: it is to be made and written again."""
         query = "SELECT key, vector, hash FROM rows WHERE key IN (SELECT value FROM json_each(?))"
         with self._damage_named():
             rows = self._database.execute(query, [json.dumps(list(keys))]).fetchall()

@@ -216,10 +216,8 @@ read with its group."""
 
 
 class TableWriter:
-    """A Parquet file that is written as rows come in; at most one group of them is in memory.
-
-    Its methods raise OSError where the disk is full, say.
-    """
+    """A Parquet file that is written as rows come in; at most one group of them is in memory. Its methods raise OSError
+    where the disk is full, say."""
 
     def __init__(self, path: Path, schema: Any, rows: int) -> None:
         import pyarrow.parquet as pq
