@@ -35,8 +35,7 @@ def number(value: object) -> float | None:
 
 
 def scaled(scores: Sequence[float]) -> list[float]:
-    """Return scores moved to 0..1 by the least and the highest of them; all 1 where they are equal, as that of one
-    alone."""
+    """Return scores moved to 0..1 by the least and the highest of them; all 1 where they are equal, or one alone."""
     least, highest = min(scores, default=0.0), max(scores, default=0.0)
     if highest - least <= 10 ** -DECIMALS * max(abs(least), abs(highest)):
         return [1.0] * len(scores)

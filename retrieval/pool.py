@@ -144,8 +144,7 @@ class Scope:
                    "page": chunk.pages[0] if chunk.pages else None}
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window, best
-        first."""
+        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window."""
         rows = np.arange(len(self.rows)) if among is None else np.flatnonzero(among)
         if not len(rows) or k < 1:
             return [[] for _ in queries]

@@ -176,8 +176,7 @@ def is_compressed(headers: Mapping[str, str]) -> bool:
 
 
 def error_of(body: bytes) -> dict[str, Any]:
-    """Return the error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail":
-    "…"}`."""
+    """Return the error object of the usual shapes: under `error` a mapping or a text, or `message`, or `detail`."""
     try:
         data = loads(body, mend=True)
     except ValueError:

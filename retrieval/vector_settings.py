@@ -44,8 +44,7 @@ class VectorKind(Named):
         raise NotImplementedError
 
     def fitted(self, count: int, dimension: int) -> Self:
-        """With everything filled in that depends on the vectors. Raises SettingsError where a setting does not go with
-        their dimensions."""
+        """Fill in what depends on the vectors; SettingsError where a setting does not go with their dimensions."""
         return self
 
     def phrase(self) -> str:

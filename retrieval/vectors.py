@@ -125,8 +125,7 @@ class VectorIndex:
         return scores, rows
 
     def stored(self, first: int, end: int) -> Matrix | None:
-        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them only
-        nearly."""
+        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them nearly."""
         if not isinstance(self.settings, Flat | Hnsw) or self.settings.codes != "float32":
             return None
         vectors: Matrix = self._index.reconstruct_n(first, end - first)

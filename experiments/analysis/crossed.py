@@ -15,8 +15,7 @@ CellRow = Mapping[str, Any]
 
 
 def crossed_factors(rows: Sequence[CellRow], varying: Sequence[str]) -> tuple[str, str] | None:
-    """Return reasoning and condition, or of the factors that vary the two with the most levels; None where fewer than
-    two do."""
+    """Return reasoning and condition, or the two factors with the most levels; None where fewer than two vary."""
     if set(_FIRST) <= set(varying):
         return _FIRST
     most = sorted(varying, key=lambda name: (-len(_levels(rows, name)), varying.index(name)))

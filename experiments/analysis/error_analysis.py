@@ -44,8 +44,7 @@ def _on_answers(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Que
 
 
 def _on_pairs(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Say that a model which is right now and then, whatever it is shown, looks distracted, or better retrieval a
-    cure."""
+    """Say that a model which is right now and then, shown whatever, looks distracted, or better retrieval a cure."""
     told = [row for row in joint if any(cause_of(case).name == "distracted" for case in cases[row["cell"]].values())]
     if chance := sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told):
         yield (f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "

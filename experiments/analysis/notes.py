@@ -73,8 +73,7 @@ def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> 
 
 
 def on_judge(judge: str | None, used: Usage) -> list[str]:
-    """Return what stands behind the grades, if any were asked for, and what a judge model used, which is no part of the
-    cells' own figures."""
+    """Return what stands behind the grades, if any, and what a judge model used, which the cells' figures leave out."""
     if judge == "lexical":
         return [LEXICAL]
     if not used.calls:
@@ -92,8 +91,7 @@ def on_filled(filled: str, results: Iterable[Result]) -> list[str]:
 
 
 def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
-    """Return how many answers a judge said nothing readable of, and why: a judge that fails looks like strategies that
-    do."""
+    """Return how many answers a judge said nothing readable of, and why: they look like failures of strategies."""
     said = unjudged(verdicts)
     return [f"{said}. They count 0 in the judge's figures, whatever they say; as published, some means leave them "
             "out."] if said else []
@@ -140,8 +138,7 @@ def on_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def on_late_clues(questions: Collection[Question]) -> list[str]:
-    """Return how many questions have a clue that no condition shows, since it stands where the answer is told, or
-    after."""
+    """Return how many questions have a clue that no condition shows, since it stands where the answer is told."""
     late = sum("late" in question.tags.get("clues", ()) for question in questions)
     return [f"In {late} of {len(questions)} questions a clue stands at the place where the novel tells the answer, or "
             "after it: neither gold nor full shows it."] if late else []

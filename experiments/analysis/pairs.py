@@ -52,8 +52,7 @@ def comparisons(rows: CellRows, answers: Answers, clusters: Clusters, metric: st
 
 
 def comparison_views(found: Mapping[str, Any] | None, rows: CellRows) -> list[View]:
-    """Return a view of the comparisons for each factor, as `comparisons` makes them: reasoning first, then the
-    condition."""
+    """Return a view of the comparisons for each factor, as `comparisons` has them: reasoning first, then condition."""
     if not found or not found["pairs"]:
         return []
     variants = {one.row["id"]: one for one in variants_of(rows, {})}

@@ -113,8 +113,7 @@ def averages_of(variant: Variant, grouped: Mapping[str, str], scoring: Scoring, 
 
 def compared(metric: str, couples: Iterable[tuple[Variant, Variant]], grouped: Mapping[str, str], scoring: Scoring,
              seed: int) -> list[Comparison | None]:
-    """Compare the second of each couple with its first, p corrected over all; None where no question of both has the
-    metric."""
+    """Compare the second of each couple with its first, p corrected over all; None where they share no question."""
     made = [pairs_of(metric, first.answers, second.answers, grouped, scoring, first.refusing and second.refusing)
             for first, second in couples]
     found = iter(compare([pairs for pairs in made if pairs.n], seed))
@@ -136,8 +135,7 @@ def repeated(rows: CellRows, answers: Answers, clusters: Clusters, scoring: Scor
 
 
 def together_of(repeated: Iterable[Mapping[str, Any]]) -> dict[str, Figures]:
-    """Return the figures of what was asked several times, by the id of its first cell, out of a summary's
-    `repeated`."""
+    """Return the figures of what was asked several times, by the id of its first cell, from a summary's `repeated`."""
     return {row["cell"]: row["metrics"] for row in repeated}
 
 

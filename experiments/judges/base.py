@@ -70,8 +70,7 @@ def template(name: str) -> str:
 
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
-    """Fill the template's fields in, none of which ends its frame. Raises KeyError where the fields are not those that
-    the template has."""
+    """Fill the template's fields in, none of which ends its frame; KeyError where they are not those that it has."""
     return fill_framed(template(name), f"{name} of the judge", fields)
 
 

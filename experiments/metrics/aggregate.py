@@ -120,8 +120,7 @@ def share_of(count: int, n: int) -> Estimate:
 
 
 def share_among(hits: Sequence[bool], clusters: Sequence[str]) -> Estimate:
-    """Compute the share of those that are hits, with its 95 % interval, by the cluster of each where any two share
-    one."""
+    """Compute the share of those that are hits, with its 95 % interval, by clusters where any two share one."""
     totals = Counter(clusters)
     if len(totals) == len(hits):
         return share_of(sum(hits), len(hits))

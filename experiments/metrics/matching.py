@@ -37,8 +37,7 @@ def holds(text: str, answer: str) -> bool:
 
 
 def normalised_as_published(text: str) -> str:
-    """Return the text as SQuAD's and HotpotQA's code has it: in lower case, without ASCII's punctuation and articles,
-    with single spaces."""
+    """Return the text as SQuAD's and HotpotQA's code has it: lower case, no ASCII punctuation, articles, wide gaps."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_ASCII)).split())
 
 

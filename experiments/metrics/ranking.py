@@ -112,8 +112,7 @@ Grades = tuple[int, ...]
 
 
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score a ranking: 0 where nothing was found, a failure included; None for evidence that was placed, and without
-    gold labels."""
+    """Score a ranking: 0 where nothing was found or all failed; None for evidence that was placed, or without gold."""
     if not _applies(item):
         return dict.fromkeys(_RANKED_NAMES)
     return dict(_figures(new_items(item), _ideal(item), _RANKED_NAMES))
@@ -165,8 +164,7 @@ def _figure(name: str, found: dict[tuple[str, str], float], new: Sequence[Grades
 
 @lru_cache(maxsize=256)
 def _evaluator(ideal: Grades, cuts: tuple[int, ...]) -> Evaluator:
-    """Make the evaluator of a ranking of the same gold items, by their grades, for each cut, 0 for none: fifty times a
-    ranking's time."""
+    """Make the evaluator of a ranking of gold items of these grades, for each cut, 0 for none: slow, so kept."""
     import ir_measures
     from ir_measures import AP, RR, R, nDCG
 

@@ -31,8 +31,7 @@ _PLACES = {name: place for place, name in enumerate(METRICS)}
 
 
 def metric_named(name: str) -> Metric:
-    """Return the metric of that name, such as `em` or `recall@5`: `str` of it is the name again. Raises SettingsError
-    where there is none."""
+    """Return the metric of that name, such as `em` or `recall@5`, which `str` gives again; SettingsError if none."""
     metric, cut = METRICS.get(family_of(name)), cut_of(name)
     if metric is not None and cut:
         metric = metric.at(cut)
@@ -88,8 +87,7 @@ def is_share(name: str) -> bool:
 
 
 def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
-    """Return the bounds of a question's score, by a name of `names_of`: infinite where there is none, nan of what is
-    no metric."""
+    """Return the bounds of a question's score, by a name of `names_of`: infinite if none, nan of what is no metric."""
     known = METRICS.get(family_of(name.partition("&")[0]))
     if known is None:
         return math.nan, math.nan
@@ -129,8 +127,7 @@ def sizes_of(rows: Sequence[ScoredRow]) -> Sizes:
 
 
 def figures_of(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
-    """Return every figure of a set that has scores of these names: the pooled mean of a metric, or what a group makes
-    of it."""
+    """Return every figure of a set with scores of these names: the mean of a metric, or what a group makes of it."""
     figures = {name: SetFigure((name,), pooled_mean) for name in sizes if "&" not in name}
     for group in GROUPS.values():
         figures |= group.derive(sizes, scoring, refusing)

@@ -58,8 +58,7 @@ def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float
 
 
 def percent_axis(values: Iterable[float | None]) -> Axis:
-    """Return an axis of shares in percent: the part of it that the values take, or from 0 to 100 where they take most
-    of it."""
+    """Return an axis of shares in percent: the part that the values take, or 0 to 100 where they take most of it."""
     known = [value for value in values if value is not None]
     low, high = max(min(known, default=0.0) - 0.05, 0.0), min(max(known, default=1.0) + 0.05, 1.0)
     if high - low > 0.8:

@@ -153,8 +153,7 @@ class Table:
 
 
 def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
-    """Return the summary's cells as rows, with the columns of the benchmark's scheme; without, all metrics are its
-    columns."""
+    """Return the summary's cells as rows, with the columns of the benchmark's scheme; if none, with all metrics."""
     values = {name: {"" if (level := cell.get(name)) is None else visible(str(level)) for cell in stored}
               for name in _SHARED}
     shared = tuple((name, min(found)) for name, found in values.items()

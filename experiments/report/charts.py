@@ -188,8 +188,7 @@ def _bars(chart: Chart, numbers: Mapping[str, int]) -> Drawing:
 
 
 def beside(places: Sequence[float], heights: Sequence[float], gap: float = GAP) -> list[float]:
-    """Return the places from the left, moved `apart` where points at these heights from the top would hide each
-    other."""
+    """Return the places from the left, moved `apart` where points at these heights from the top hide each other."""
     groups: list[list[int]] = []
     for at in sorted(range(len(places)), key=lambda at: places[at]):
         near = [group for group in groups if any(abs(places[at] - places[other]) < 100 * gap

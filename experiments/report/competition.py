@@ -67,8 +67,7 @@ def front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CellPair:
-    """Two cells that differ in one factor, compared over the same questions: `before` is of the first, `after` of the
-    second."""
+    """Two cells that differ in one factor over the same questions: `before` is of the first, `after` of the second."""
 
     factor: str
     first: ReportCell

@@ -109,8 +109,7 @@ class Passages:
     _places: dict[str, int] = field(default_factory=dict)
 
     def of(self, result: Result) -> list[Any]:
-        """Return the place in `found` and the number of each passage; places alone where the numbers are 1, 2, 3 and
-        so on."""
+        """Return each passage's place in `found` and number; places alone where the numbers are 1, 2, 3 and so on."""
         places = [self._place(stored) for stored in result.evidence]
         numbers = [stored.number for stored in result.evidence]
         return [places] if numbers == list(range(1, len(numbers) + 1)) else [places, numbers]

@@ -114,8 +114,7 @@ def _cases(level: list[tuple[ReportCell, Figure]]) -> str:
 
 
 def on_cost(table: Table, cost: CellCosts, tested: CellPairs | None) -> list[str]:
-    """Return the cheapest of the cells that compete that is not really different from the best one, and the Pareto
-    front."""
+    """Return the cheapest of the competing cells not really different from the best one, and the Pareto front."""
     known = [cell for cell in table.cells if cell.id in cost.of]
     if len(known) < 2 or len({round(cost.of[cell.id], 10) for cell in known}) == 1:
         return []

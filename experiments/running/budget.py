@@ -132,8 +132,7 @@ class Spending:
             self.end(plan, done)
 
     def end(self, plan: Plan, done: Collection[tuple[str, str]]) -> NoReturn:
-        """End the session by raising BudgetSpent, in one line; the (cell, question) pairs that are `done` have a
-        record."""
+        """Raise BudgetSpent, in one line, to end the session; the (cell, question) pairs `done` have a record."""
         left, cells = self.left(), {cell.id for cell in plan.cells}
         name = next((name for name in left if left[name] == 0), "seconds")
         limit, spent = getattr(self.budget, name), self.spent()[name]

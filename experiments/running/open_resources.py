@@ -42,8 +42,7 @@ def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Form
 
 
 def open_searching(plan: Plan, resources: Resources, progress: Progress) -> None:
-    """Open what the cells search, as far as nobody opened it yet; UserError where an index, a model or a package is not
-    to be had."""
+    """Open what the cells search, unless it is open; UserError where an index, a model or a package is missing."""
     for cell in plan.cells:
         if cell.finder is None:
             continue

@@ -57,8 +57,7 @@ class Session:
                            "of it; give the same command without --journal replay to continue it")
 
     def kept(self) -> Mapping[str, str] | None:
-        """Return the contents of what was searched, by what it is called, where all that was found is kept; else
-        None."""
+        """Return the contents of what was searched, by name, where all that was found is kept; else None."""
         if self.replay is not None:
             return self.replay.pins(self.plan)
         return self.folder.pins() if self.folder else None
@@ -147,8 +146,7 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
 
 
 def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False) -> None:
-    """Make sure that each of several runs could begin, before the first call of any; RunError where one could not; it
-    names the run."""
+    """Make sure, before the first call of any, that each of several runs could begin; else RunError names the run."""
     for settings in runs:
         try:
             _check(settings, fresh, replay)

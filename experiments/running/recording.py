@@ -41,14 +41,12 @@ class Recording:
         self._indexes = indexes
 
     def content(self, key: IndexKey) -> str:
-        """Return a hash of what the index holds; empty where a replay does not know it, and nothing can have been
-        kept."""
+        """Return a hash of what the index holds; empty where a replay does not know it, so that nothing is kept."""
         index = self._indexes.get(key)
         return (self.pins or {}).get(pin("index", *key), "") if index is None else content_of_index(index.manifest)
 
     def of_index(self, key: IndexKey, request: Request, make: Callable[[Index], FoundHits]) -> FoundHits:
-        """Return what is kept of a request to an index, else what is made now; ReplayMiss where nothing is kept, and
-        the index is not open."""
+        """Return what is kept of a request to an index, else what is made now; ReplayMiss if neither can be."""
         index = self._indexes.get(key)
         return self.searches.taken({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), pin("index", *key))

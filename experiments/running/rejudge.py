@@ -68,8 +68,7 @@ class Material:
 
 
 def material_of(folder: RunFolder, settings: RunSettings) -> Material:
-    """Return what of the run's answers a judge is asked of; RunError where its benchmark asks no judge, or there is no
-    such answer."""
+    """Return what of the run's answers a judge is asked of; RunError where none is asked, or of nothing."""
     questions = folder.questions()
     scheme = settings.scheme_of(questions.values())
     if scheme.rubric is None:

@@ -151,8 +151,7 @@ class RunFolder:
         self.database.flush()
 
     def records(self, traces: bool = False) -> Iterator[Record]:
-        """Yield every record, by question in the benchmark's order, then by cell in the run's order; traces as for
-        `results`."""
+        """Yield every record, by question in the benchmark's, then cell in the run's order; traces as for `results`."""
         for result, timing in self.database.read(_RESULT[traces] + ", r.timing" + _JOINED + _ORDERED):
             yield Record(result=self._read(Result, result), timing=self._read(Timing, timing))
 
@@ -239,8 +238,7 @@ def hold(folder: Path) -> FileLock:
 
 
 def config_of(run: Path) -> str | None:
-    """Return the resolved settings of the run that was begun in the folder, or None; RunError where they cannot be
-    read."""
+    """Return the resolved settings of the run begun in the folder, or None; RunError where they cannot be read."""
     path = run / "config.yaml"
     try:
         return content_of(path).decode()
@@ -267,8 +265,7 @@ def remove(path: Path) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Replace a file at once: readers see the old content or the new, never half of it; RunError where the file cannot
-    be written."""
+    """Replace a file at once: readers see old or new, never half; RunError where it cannot be written."""
     try:
         write_atomically(path, content.encode())
     except OSError as error:

@@ -41,8 +41,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_yaml_int(self, node: Any) -> int:
-        """Return a number of 64 bits; longer ones are none that a setting could be, and Python refuses to write
-        some."""
+        """Return a number of 64 bits: no setting could be a longer one, and Python refuses to write some."""
         try:
             number = int(super().construct_yaml_int(node))
         except (ValueError, LookupError):

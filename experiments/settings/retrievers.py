@@ -21,8 +21,7 @@ from strategies.catalogue import RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
 def label(settings: BaseModel | str) -> str:
-    """Return what tables call settings of some kind: the kind, and what is not as usual; a model by the end of its
-    name."""
+    """Return what tables call settings of some kind: the kind, and what is not usual; a model by its name's end."""
     if isinstance(settings, str):
         return settings
     usual = _usual(type(settings))

@@ -135,14 +135,12 @@ class Pairs:
                       frozenset([self.metric] if self.share else []))
 
     def figures(self, totals: Totals) -> tuple[Floats, Floats]:
-        """Compute the metric of both cells for each draw, of totals by splits by sides by names; nan where it has
-        none."""
+        """Compute the metric of both cells for each draw of totals (splits by sides by names); nan if it has none."""
         first, second = (self.side(side).values(self.figure, totals.side(side)) for side in (0, 1))
         return first, second
 
     def changes(self, totals: Totals) -> Floats:
-        """Compute by how much the metric of the second cell is above the first's for each draw; nan where it has none,
-        or both are infinite."""
+        """Compute how far the second cell's metric is above the first's for each draw; nan if undefined."""
         import numpy as np
 
         first, second = self.figures(totals)

@@ -186,8 +186,7 @@ def smallest_share(n: int, discordance: float = DISCORDANCE, comparisons: int = 
 
 
 def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, comparisons: int = 1) -> float:
-    """Compute the probability that McNemar's exact test detects the difference: exact, over the number of pairs that
-    differ."""
+    """Compute exactly, over the number of pairs that differ, how likely McNemar's exact test detects the difference."""
     import numpy as np
     from scipy.special import bdtr
 

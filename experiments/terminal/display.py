@@ -198,8 +198,7 @@ class Bars:
 
 @contextmanager
 def stoppable(kept: str) -> Iterator[None]:
-    """End what goes on within on Ctrl-C and on SIGTERM alike, with one line of what is kept, and how to go on; exit
-    status 130 or 143."""
+    """End what goes on within on Ctrl-C and SIGTERM alike, with a line of what is kept; exit status 130 or 143."""
     terminated: list[int] = []
 
     def terminate(number: int, frame: FrameType | None) -> None:

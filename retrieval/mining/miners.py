@@ -28,8 +28,7 @@ class Nearness:
         self._collection = collection
 
     def of(self, queries: Sequence[str], rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return for each query the cosine with each of its rows, in their order. Raises ModelError where the embedder
-        is not on this machine."""
+        """Return for each query the cosine with each of its rows; ModelError where the embedder is not here."""
         if not any(rows):
             return [[] for _ in rows]
         vectors = self._collection.embedder.embed_queries(queries)

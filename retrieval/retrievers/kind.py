@@ -38,8 +38,7 @@ class RetrieverKind(Named):
         return True
 
     def open(self, collection: Collection, aids: Aids) -> Retriever:
-        """Return the retriever over that collection. Raises UserError where a model or package that it needs is not to
-        be had."""
+        """Return the retriever over that collection; UserError where a model or package that it needs is missing."""
         raise NotImplementedError
 
     def identity(self) -> str:

@@ -113,8 +113,7 @@ class CachedEmbedder:
 
 
 def kept_bytes(dimension: int) -> int:
-    """Return bytes that the store takes for a vector, about: of a longer one SQLite puts the end on pages of its
-    own."""
+    """Return bytes that the store takes for a vector, about: SQLite puts the end of a longer one on its own pages."""
     page = 4_096
     return 500 + page * -(-4 * dimension // page) if dimension > 200 else 100 + 4 * dimension
 
