@@ -160,7 +160,6 @@ def dose_of(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, s
 
 def _point(cell: Variant, names: Sequence[str], together: Mapping[str, Figures],
            reached: Mapping[str, Reached]) -> dict[str, Any]:
-    """The figures of a cell, as the run's table has them."""
     own, found = own_figures(cell, together), reached.get(cell.row["id"], Reached())
     return {"cell": cell.row["id"], "fewer": found.fewer, "hardness": found.hardness,
             "metrics": {name: own[name] for name in names if name in own and own[name]["n"]}}

@@ -170,7 +170,6 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _on_design(design: Design, told: Sequence[Term]) -> list[str]:
-    """What the cells cannot tell."""
     lost = [term[0] for term in design.terms if len(term) == 1 and term not in told]
     known = [pair for pair in combinations(design.levels, 2) if not {*pair} & {*lost}]
     untold = [" and ".join(pair) for pair in known if pair not in told]

@@ -188,7 +188,6 @@ def cause_views(found: Mapping[str, Any] | None, called: Mapping[str, str], righ
 
 def _bars(rows: Sequence[Mapping[str, Any]], causes: Sequence[Mapping[str, Any]], called: Mapping[str, str],
           rights: Sequence[str]) -> Chart:
-    """A bar for each cell, a part for each cause."""
     points = []
     for row in rows:
         label = called[row["cell"]]

@@ -104,7 +104,6 @@ def histogram(found: Sequence[Divergence], up: Mapping[str, bool]) -> list[Bar]:
 
 
 def _difference(one: _TracedStep | None, other: _TracedStep | None) -> str:
-    """What differs between two steps of one number; empty where nothing does."""
     if one is None or other is None:
         return f"{(one or other or ('',))[0]}: one of the two ends before it"
     if one[0] != other[0]:

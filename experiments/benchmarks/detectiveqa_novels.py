@@ -41,7 +41,6 @@ class Novel:
         self.before = cache(self._before)
 
     def _before(self, number: int) -> tuple[tuple[Chunk, ...], Chunk]:
-        """The paragraphs before that one, and all of them as one chunk."""
         shown = tuple(chunk for at, chunk in self.paragraphs.items() if at < number)
         return shown, Chunk.of(self.document, "plain", 0, shown[-1].end if shown else 0)
 

@@ -142,7 +142,6 @@ class Mdbench(RecordFiles):
 
 
 def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
-    """The question of one record, and its documents."""
     brought = [passage(unwrapped(content) if unwrap else content, id=f"{id}/{number}")
                for number, content in enumerate(_documents(row), start=1)]
     given = tuple(chunk for _, chunk in brought)
@@ -158,7 +157,6 @@ def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
 
 
 def _renamed(row: Row) -> Row:
-    """The row under the names of the published file."""
     if "Resultant Generated Question" not in row.fields:
         return row
     return replace(row, fields={new: row.fields[old] for old, new in _IN_LOGS.items() if old in row.fields})

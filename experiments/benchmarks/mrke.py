@@ -127,7 +127,6 @@ def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
 
 
 def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
-    """Title and text."""
     if isinstance(item, str):
         return "", item
     if isinstance(item, dict):

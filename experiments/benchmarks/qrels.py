@@ -64,7 +64,8 @@ def read_qrels(file: Path) -> Qrels:
     without a header; TREC's four, with one between the first two that is not read; or records `{"query-id",
     "corpus-id", "score"}`. Raises BenchmarkError where a line does not fit."""
     qrels: Qrels = {}
-    judged = _records(file) if file.suffix in RECORDS else _columns(file)
+    judged = _columns(file) if file.suffix not in RECORDS else fitting(
+        lambda row: (row.id("query-id"), row.id("corpus-id"), row.number("score")), read_rows(file))
     for query, document, relevance in judged:
         _once(qrels.setdefault(query, {}), document, relevance, f"{file}: for the query {query} the document")
     if not qrels:
@@ -92,10 +93,6 @@ def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[P
     if not found:
         raise BenchmarkError(f"{folder}: no {' or '.join(name + suffix for suffix in suffixes)} in it")
     return found[:1]
-
-
-def _records(file: Path) -> Iterator[tuple[str, str, int]]:
-    return fitting(lambda row: (row.id("query-id"), row.id("corpus-id"), row.number("score")), read_rows(file))
 
 
 def _columns(file: Path) -> Iterator[tuple[str, str, int]]:

@@ -79,7 +79,6 @@ class ModelJudge(BaseModel):
 
 
 def _fields(graded: Graded) -> dict[str, str]:
-    """What fills the prompt of the rubric."""
     if graded.rubric == "steps":
         return {"question": graded.question, "steps": numbered(graded.steps), "reasoning": graded.reasoning}
     predicted = graded.predicted

@@ -119,7 +119,6 @@ def together(counts: Floats) -> bool:
 
 
 def _kinds(counts: Floats) -> NDArray[np.bool_]:
-    """Which splits each unit has questions of."""
     import numpy as np
 
     found: NDArray[np.bool_] = np.any(counts, axis=tuple(range(2, counts.ndim)))

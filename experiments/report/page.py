@@ -122,7 +122,6 @@ def headlines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _context(view: ReportInput, budget: int) -> dict[str, Any]:
-    """The templates' data, and `links`: anchors and titles of what there is, in order."""
     folder = files("experiments.report").joinpath("assets")
     script, style = ("\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
                      for names in (SCRIPTS, STYLES))

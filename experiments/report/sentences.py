@@ -162,7 +162,6 @@ def _by(pairs: Sequence[CellPair], tests: bool = False) -> str:
 
 
 def _detectable(pairs: Sequence[CellPair]) -> str:
-    """How large a difference would have had to be."""
     sizes = sorted(size for pair in pairs if (size := pair.tested.smallest) is not None and size <= 1)
     if not sizes:
         return "So few questions could show no difference."

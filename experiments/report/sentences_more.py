@@ -102,7 +102,6 @@ def _ends(known: list[tuple[ReportCell, Figure]], refused: str) -> str:
 
 
 def _who(level: list[tuple[ReportCell, Figure]]) -> str:
-    """The cells, which have the same mean, with it."""
     return f"{listed([cell.label for cell, _ in level])} ({'each ' if len(level) > 1 else ''}in {_cases(level)})"
 
 

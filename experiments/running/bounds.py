@@ -107,8 +107,6 @@ _Says = Callable[[Generate, int, int], Reply]  # the reply to a call of a limit,
 
 
 class _Plays:
-    """The plays of one task."""
-
     def __init__(self, tasks: Tasks, task: Task, search: Find, context: Context | None) -> None:
         self._recipe, self._task, self._search, self._context = tasks.reasoning, task, search, context
         self._limits = tasks.settings.limits

@@ -235,7 +235,6 @@ class TableWriter:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what waits as a group of its own."""
         import pyarrow as pa
 
         if self._waiting:
