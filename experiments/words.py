@@ -184,10 +184,8 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return the text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`.
-
-    The result can always be encoded as UTF-8. Line ends become `\\n`.
-    """
+    """Return the text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`, and its
+    line ends as `\\n`; it can always be encoded as UTF-8."""
     return _HIDDEN.sub(_written_out, text.replace("\r\n", "\n"))
 
 

@@ -62,12 +62,8 @@ class Pool:
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
-        """Embed every chunk, in windows that the model can read; texts embedded before come from the cache.
-
-        Raises:
-            ModelError: the embedder cannot be loaded.
-            SettingsError: the cache folder cannot be written.
-        """
+        """Embed every chunk, in windows that the model can read; texts embedded before come from the cache. Raises
+        ModelError where the embedder cannot be loaded, and SettingsError where the cache folder cannot be written."""
         if self._vectors is not None:
             return
         contents = [chunk.content for chunk in self.chunks]
@@ -148,8 +144,7 @@ class Scope:
                    "page": chunk.pages[0] if chunk.pages else None}
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window, best
-        first."""
+        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window."""
         rows = np.arange(len(self.rows)) if among is None else np.flatnonzero(among)
         if not len(rows) or k < 1:
             return [[] for _ in queries]

@@ -41,14 +41,9 @@ class Address:
 
 
 def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
-    """Return the address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`.
-
-    Args:
-        calls: False where none is made, so that the key may be missing.
-
-    Raises:
-        ModelError: another form, no name, a URL that holds secrets, a missing key or one that cannot be sent.
-    """
+    """Return the address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`; without `calls` the key may
+    be missing. Raises ModelError for another form, no name, a URL that holds secrets, a missing key or one that cannot
+    be sent."""
     if spec.startswith("openai:"):
         name = _named(spec.partition(":")[2])
         url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
@@ -134,10 +129,8 @@ _MOST_ASKED = 1e8  # seconds, three years: beyond every deadline, and short enou
 
 
 def back_off(attempt: int) -> float:
-    """Return seconds to wait after the given attempt, counted from 1: uniform below a doubling bound.
-
-    Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter").
-    """
+    """Return seconds to wait after the given attempt, counted from 1: uniform below a doubling bound (M. Brooker,
+    "Exponential Backoff And Jitter", AWS Architecture Blog, 2015, "full jitter")."""
     return random.uniform(0.0, min(_LONGEST, _FIRST * 2.0 ** min(attempt - 1, 16)))
 
 
@@ -183,8 +176,7 @@ def is_compressed(headers: Mapping[str, str]) -> bool:
 
 
 def error_of(body: bytes) -> dict[str, Any]:
-    """Return the error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail":
-    "…"}`."""
+    """Return the error object of the usual shapes: under `error` a mapping or a text, or `message`, or `detail`."""
     try:
         data = loads(body, mend=True)
     except ValueError:

@@ -44,8 +44,7 @@ class VectorKind(Named):
         raise NotImplementedError
 
     def fitted(self, count: int, dimension: int) -> Self:
-        """With everything filled in that depends on the vectors. Raises SettingsError where a setting does not go with
-        their dimensions."""
+        """Fill in what depends on the vectors; SettingsError where a setting does not go with their dimensions."""
         return self
 
     def phrase(self) -> str:
@@ -198,14 +197,9 @@ class ChosenVectors(NamedTuple):
 
 
 def choose(settings: VectorSettings, count: int, dimension: int) -> ChosenVectors:
-    """Choose what `settings` come to for so many vectors of so many dimensions.
-
-    `auto` compares all vectors where they are few, and else takes the first of a graph, a graph of 8-bit codes, and
-    lists of pieces that fits into the memory.
-
-    Raises:
-        SettingsError: a setting does not go with the vectors' dimensions.
-    """
+    """Choose what `settings` come to for so many vectors of so many dimensions. `auto` compares all vectors where they
+    are few, and else takes the first of a graph, a graph of 8-bit codes, and lists of pieces that fits into the memory.
+    Raises SettingsError where a setting does not go with the vectors' dimensions."""
     if not isinstance(settings, Auto):
         return ChosenVectors(settings.fitted(count, dimension), "as set")
     free = free_memory() if settings.memory is None else None

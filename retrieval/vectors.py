@@ -52,11 +52,8 @@ GRAPH_COST = 50
 
 
 class VectorIndex:
-    """Unit vectors under one kind of index. Searching is thread-safe.
-
-    Attributes:
-        settings: the kind, with everything filled in that its settings left to the vectors.
-    """
+    """Unit vectors under one kind of index, whose settings have everything filled in that was left to the vectors.
+    Searching is thread-safe."""
 
     def __init__(self, choice: ChosenVectors, index: Any) -> None:
         self.settings: Decided = choice.settings
@@ -112,13 +109,9 @@ class VectorIndex:
 
     def search(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None,
                ) -> tuple[Matrix, NDArray[np.int64]]:
-        """Inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k).
-
-        Where fewer are found, the row is -1 and the product is the least of float32.
-
-        Args:
-            among: which vectors may be found, shape (vectors,); decided before the search. None for all.
-        """
+        """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k). Where
+        fewer are found, the row is -1 and the product is the least of float32. The mask `among`, shape (vectors,), is
+        decided before the search; None lets all be found."""
         faiss = _faiss()
         allowed = len(self) if among is None else int(np.count_nonzero(among))
         if not allowed or not k or not len(queries):
@@ -132,8 +125,7 @@ class VectorIndex:
         return scores, rows
 
     def stored(self, first: int, end: int) -> Matrix | None:
-        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them only
-        nearly."""
+        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them nearly."""
         if not isinstance(self.settings, Flat | Hnsw) or self.settings.codes != "float32":
             return None
         vectors: Matrix = self._index.reconstruct_n(first, end - first)
@@ -150,14 +142,9 @@ class VectorIndex:
 
     @classmethod
     def read(cls, path: Path, settings: Decided) -> VectorIndex:
-        """Return the index in a file whose hash was checked, mapped into memory: what is not searched is not read.
-
-        Args:
-            settings: those of the index that was written.
-
-        Raises:
-            IndexFolderError: this version of faiss cannot read it, or it is of another kind.
-        """
+        """Return the index in a file whose hash was checked, with the settings that it was written with, mapped into
+        memory: what is not searched is not read. Raises IndexFolderError where this version of faiss cannot read it, or
+        it is of another kind."""
         faiss = _faiss()
         try:
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)

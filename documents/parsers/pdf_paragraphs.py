@@ -117,11 +117,7 @@ _HEADING_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class PdfParagraph:
-    """Lines that belong together.
-
-    Attributes:
-        kind: `heading1` to `heading3`, `paragraph`, `list`, `header` or `footer`.
-    """
+    """Lines that belong together; `kind` is `heading1` to `heading3`, `paragraph`, `list`, `header` or `footer`."""
 
     text: str
     kind: str

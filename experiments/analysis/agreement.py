@@ -72,11 +72,7 @@ class Agreement:
 
 def agreements(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
                seed: int = 0) -> list[Agreement]:
-    """Return the agreement of every two of the raters, in order.
-
-    Args:
-        steps: number of reference steps of each answer, for the rubric `steps`.
-    """
+    """Return the agreement of every two of the raters, in order; for the rubric `steps`, each answer has so many."""
     return [_agreement(first, second, rubric, steps, seed) for first, second in itertools.combinations(raters, 2)]
 
 
@@ -121,10 +117,8 @@ def _places(verdict: Verdict, steps: int) -> list[int]:
 
 
 def kappas(tables: Floats, quadratic: bool) -> Floats:
-    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined.
-
-    A thousand resamples at once take milliseconds; one by one they would take a second.
-    """
+    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined. A
+    thousand resamples at once take milliseconds; one by one they would take a second."""
     import numpy as np
 
     count = tables.shape[1]
@@ -138,11 +132,7 @@ def kappas(tables: Floats, quadratic: bool) -> Floats:
 
 
 def agreement_view(found: Sequence[Agreement], rubric: Rubric, answers: int) -> View:
-    """Return how far every two raters agree.
-
-    Args:
-        answers: how many there are to judge.
-    """
+    """Return how far every two raters agree, of so many answers that there are to judge."""
     steps = rubric == "steps"
     kappa_of = "kappa, quadratic weights" if rubric == "points" else "kappa"
     rows = tuple((one.first, one.second, one.n, *([one.judgements] if steps else []),

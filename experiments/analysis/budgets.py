@@ -137,12 +137,8 @@ def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[
 
 
 def budget_views(found: Mapping[str, Any], judge: str | None) -> list[View]:
-    """Return a view of every way of answering at each budget, and one of which of them differ there.
-
-    Args:
-        found: as `budgets_of_run` makes it.
-        judge: of the run.
-    """
+    """Return a view of every way of answering at each budget, and one of which of them differ there, of what
+    `budgets_of_run` found in a run with that judge."""
     metric, unit = shown_name(found["metric"], judge), found["unit"]
     rows: list[tuple[Value, ...]] = []
     for row in found["rows"]:

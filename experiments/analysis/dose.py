@@ -63,12 +63,8 @@ _SAME = 0.01  # a mean hardness that differs by less is the same to two decimals
 
 
 def _on_figures(own: Sequence[Areas], metrics: Sequence[str], pairs: int, compared: int, changes: int) -> Iterator[str]:
-    """What areas and tests are of.
-
-    Args:
-        metrics: those that are shown, where any cell has them.
-        pairs: of curves that could be compared; `compared` of them have p, as `changes` of the curves have.
-    """
+    """Say what areas and tests are of: the shown metrics that any cell has, and how many of the pairs of curves that
+    could be compared, and of their changes, have p."""
     lacking = {name: [found.left_out[name] for found in own if found.left_out.get(name)] for name in metrics}
     if said := [f"{name} in {len(counts)} of {len(own)} areas, up to {max(counts)} questions"
                 for name, counts in lacking.items() if counts]:

@@ -90,8 +90,7 @@ def published_names() -> list[str]:
 
 @lru_cache(maxsize=32)
 def published(name: str) -> PublishedTable:
-    """Return the table of that name, such as `crest_3`: Table 3 of CReSt's paper. Raises SettingsError where there is
-    none."""
+    """Return the table of that name, such as `crest_3`, Table 3 of CReSt's paper; SettingsError where there is none."""
     if name not in published_names():
         raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(published_names())}")
     return PublishedTable.model_validate_json(files("experiments").joinpath(*_FOLDER, f"{name}.json").read_bytes())
@@ -99,11 +98,7 @@ def published(name: str) -> PublishedTable:
 
 def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
                 questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
-    """Return what a cell of a run has for each column; None where nothing corresponds. Shares stay shares.
-
-    Args:
-        cell: a row of the run's summary.
-    """
+    """Return what a row of a run's summary has for each column; None where nothing corresponds. Shares stay shares."""
     grouped = clusters(questions.values()).of
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []

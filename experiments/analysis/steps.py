@@ -95,11 +95,8 @@ def divergences(first: tuple[Path, str], second: tuple[Path, str], questions: Se
 
 
 def histogram(found: Sequence[Divergence], up: Mapping[str, bool]) -> list[Bar]:
-    """Return how many questions part at each place, in the order of the steps; those that part nowhere last.
-
-    Args:
-        up: of each question whose score differs, whether it is higher in the second cell.
-    """
+    """Return how many questions part at each place, in the order of the steps, those that part nowhere last; `up` says
+    of each question whose score differs whether it is higher in the second cell."""
     counts = Counter((one.step is None, one.step or 0, one.where) for one in found)
     return [Bar(where, count, *(sum(one.where == where and up.get(one.question) is way for one in found)
                                 for way in (True, False)))
@@ -142,11 +139,8 @@ def _step(step: Mapping[str, Any], chunks: Mapping[int, str]) -> _TracedStep:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """A cell against its baseline: where each question parts, and how many part at each place.
-
-    Attributes:
-        metric: by which a question scores higher or lower; that of the first finding.
-    """
+    """A cell against its baseline: where each question parts, and how many part at each place; by `metric`, that of the
+    first finding, a question scores higher or lower."""
 
     match: Match
     metric: str

@@ -111,14 +111,9 @@ def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> R
 
 def scores_of(rankings: Rankings, questions: Iterable[Question],
               wanted: Iterable[str] = ()) -> dict[str, ScoredQuestion]:
-    """Return the scores of another program's rankings by question; 0 for a question that it ranks nothing for.
-
-    Args:
-        wanted: metrics of the group `ranking`, with any cuts.
-
-    Raises:
-        SettingsError: the gold of a question is finer than documents, which alone a TREC run ranks.
-    """
+    """Return the scores of another program's rankings by question, by the wanted metrics of the group `ranking`, with
+    any cuts; 0 for a question that it ranks nothing for. Raises SettingsError where the gold of a question is finer
+    than documents, which alone a TREC run ranks."""
     names = list(wanted)
     return {one.id: ScoredQuestion(one.answerable, "searched", score(
         _scored(rankings.get(one.id, ()), one), groups=("ranking",), wanted=names)) for one in questions}
@@ -200,11 +195,7 @@ def line_name(label: str, row: Mapping[str, Any]) -> str:
 
 def evaluated_alone(foreign: Mapping[str, Rankings], questions: Sequence[Question],
                     columns: Sequence[str]) -> Evaluation:
-    """Other programs' rankings for these questions, with each other.
-
-    Raises:
-        SettingsError: see `evaluated`.
-    """
+    """Return other programs' rankings for these questions, with each other; raise SettingsError as `evaluated`."""
     others, said = _foreign(foreign, questions, columns, 0)
     return _compared(columns, [], others, [], clusters(questions), 0, [*on_unranked(questions), *said])
 

@@ -83,8 +83,7 @@ class Mrke(RecordFiles):
 
 
 def _questions(row: Row, id: str) -> Iterator[Loaded]:
-    """The original, where the record holds it under `original` or in fields that begin with `original_`, and the
-    question itself."""
+    """The original, if the record holds it in `original` or in fields `original_…`, and the question itself."""
     original: Row | None = None
     if row.fields.get(_ORIGINAL) is not None:
         original = row.part(_ORIGINAL, row.fields[_ORIGINAL])

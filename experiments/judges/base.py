@@ -70,8 +70,7 @@ def template(name: str) -> str:
 
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
-    """Fill the template's fields in, none of which ends its frame. Raises KeyError where the fields are not those that
-    the template has."""
+    """Fill the template's fields in, none of which ends its frame; KeyError where they are not those that it has."""
     return fill_framed(template(name), f"{name} of the judge", fields)
 
 
@@ -84,11 +83,8 @@ def prompts_hash() -> str:
 
 
 def stated(text: str, label: str) -> str | None:
-    """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop.
-
-    Returns:
-        None where no line begins so, or two of them say different things, case apart.
-    """
+    """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop; None
+    where no line begins so, or two of them say different things, case apart."""
     lines = re.findall(rf"^[*_`#> \t-]*{label}[*_`#> \t]*[:：][\s*_`#>]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
     found = {plain(line).lower(): plain(line) for line in lines}
     return next(iter(found.values())) if len(found) == 1 else None

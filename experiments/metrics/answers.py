@@ -181,13 +181,8 @@ def chain(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def chain_pattern(scores: Mapping[str, float | None]) -> tuple[bool, ...]:
-    """Return whether each sub-question in order, and last the question, is answered exactly (MRKE, Table 5).
-
-    Empty where no chain is scored.
-
-    Args:
-        scores: of one question, with those of this group.
-    """
+    """Return whether each sub-question in order, and last the question, is answered exactly (MRKE, Table 5), by one
+    question's scores of this group. Empty where no chain is scored."""
     right, lucky = scores.get("chain_correct"), scores.get("lucky")
     if right is None or lucky is None:
         return ()

@@ -103,11 +103,7 @@ def _ratio(sums: Floats, counts: Floats) -> Floats:
 
 
 def totals_of(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Totals:
-    """Return the totals of each unit.
-
-    Args:
-        table: questions by whatever, nan where there is no score; `units` and `split` of each question.
-    """
+    """Return the totals of each unit, of a table of questions by whatever, nan where there is no score."""
     import numpy as np
 
     found = np.zeros((2, int(units.max(initial=-1)) + 1, 2, *table.shape[1:]))

@@ -36,10 +36,8 @@ class Figure:
         return None if self.mean is None else round(self.mean * self.n)
 
     def marks(self, column: str) -> tuple[float, float, float] | None:
-        """Return where mean, low and high stand on the column's axis, from 0 to 100.
-
-        None without an interval, and where the metric is none of those that end at 1.
-        """
+        """Return where mean, low and high stand on the column's axis, from 0 to 100; None without an interval, and
+        where the metric is none of those that end at 1."""
         least = -0.5 if column.startswith("unified") else 0.0
         if self.mean is None or self.low is None or self.high is None or self.low < least or self.high > 1:
             return None
@@ -155,11 +153,7 @@ class Table:
 
 
 def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
-    """Return the summary's cells as rows.
-
-    Args:
-        columns: of the benchmark's scheme; without, all metrics are its columns.
-    """
+    """Return the summary's cells as rows, with the columns of the benchmark's scheme; if none, with all metrics."""
     values = {name: {"" if (level := cell.get(name)) is None else visible(str(level)) for cell in stored}
               for name in _SHARED}
     shared = tuple((name, min(found)) for name, found in values.items()

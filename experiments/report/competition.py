@@ -53,10 +53,8 @@ def cost_of(cells: Sequence[ReportCell]) -> CellCosts:
 
 
 def front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
-    """Return the Pareto front, cheapest first: the cells than which none is as good for less, nor better for as much.
-
-    By means alone. Cells of different judges do not compare, so there is none.
-    """
+    """Return the Pareto front by means, cheapest first: the cells than which none is as good for less, nor better for
+    as much. Cells of different judges do not compare, so there is none."""
     placed = [(cost.of[cell.id], found[1].mean, cell) for cell in table.cells
               if cell.id in cost.of and (found := cell.of(table.quality)) and found[1].mean is not None]
     if len(table.judges) > 1:
@@ -69,11 +67,7 @@ def front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CellPair:
-    """Two cells that differ in one factor, compared over the same questions.
-
-    Attributes:
-        tested: `before` is of the first cell, `after` of the second.
-    """
+    """Two cells that differ in one factor over the same questions: `before` is of the first, `after` of the second."""
 
     factor: str
     first: ReportCell
@@ -108,11 +102,7 @@ class CellPair:
 
 @dataclass(frozen=True, slots=True)
 class CellPairs:
-    """Pairs that were tested together.
-
-    Attributes:
-        many: how many p is corrected for: those that are not here too.
-    """
+    """Pairs that were tested together; p is corrected for `many`: those that are not here too."""
 
     pairs: tuple[CellPair, ...]
     many: int
@@ -208,11 +198,8 @@ _LEAST = {"unified": -0.5}  # of metrics that go below 0
 
 
 def plot(table: Table, cost: CellCosts) -> Chart | None:
-    """Return the chart; None where no cell has both the first column's figure and a cost.
-
-    Args:
-        table: of entrants, so that repeats of a cell do not compete with each other.
-    """
+    """Return the chart of entrants, so that repeats of a cell do not compete with each other; None where no cell has
+    both the first column's figure and a cost."""
     rivals = contenders(table)
     best, competing = ({cell.id for cell in cells} for cells in (front(rivals, cost), rivals.cells))
     points = []

@@ -121,11 +121,8 @@ def _numbers(table: Table) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Builder:
-    """Makes the entries of one view.
-
-    Attributes:
-        numbers: of cells, by their ids and labels; `single`, of those that questions are right or wrong in.
-    """
+    """Makes the entries of one view. Cells have `numbers` by their ids and labels; `single` are those that questions
+    are right or wrong in."""
 
     view: View
     numbers: Mapping[str, int]

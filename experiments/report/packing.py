@@ -49,11 +49,7 @@ class Packed:
 
 @dataclass(slots=True)
 class Blocks:
-    """Takes items one after the other; the number of an item is its place.
-
-    Attributes:
-        size: characters of the blocks that are packed already.
-    """
+    """Takes items one after the other; an item's number is its place, `size` the characters that are packed already."""
 
     kind: Kind
     count: int = 0
@@ -93,11 +89,7 @@ class Blocks:
 
 
 def packed_within(kind: Kind, total: int, items: Iterable[Any], budget: int) -> Packed:
-    """As `Blocks.packed`, of items that are made one by one, and of which none is made that does not fit.
-
-    Args:
-        total: how many there are.
-    """
+    """Pack as `Blocks.packed` items that are made one by one, `total` in all, but none that does not fit."""
     blocks = Blocks(kind)
     made = iter(items)
     while blocks.size < budget and blocks.count < total:

@@ -25,10 +25,8 @@ _MOST = 6  # sentences
 
 
 def on_parts(table: Table, tested: CellPairs | None) -> list[str]:
-    """Return a sentence for each level of the second of two crossed factors; none where a third one varies.
-
-    Conditions stand in the order in which they compete.
-    """
+    """Return a sentence for each level of the second of two crossed factors, conditions in the order in which they
+    compete; none where a third factor varies."""
     factors = crossed(table)
     if factors is None or tested is None or len(table.varying) > 2 or len(table.judges) > 1:
         return []
@@ -66,11 +64,7 @@ _NAMED = 4  # cells that a sentence names
 
 
 def headline(table: Table, tested: CellPairs | None, cost: CellCosts) -> str:
-    """Return the best cell, and how far that is certain.
-
-    Args:
-        table: the cells that compete.
-    """
+    """Return the best of the cells that compete, and how far that is certain."""
     known = figures(table)
     metric = column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)
     if not known:

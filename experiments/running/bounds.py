@@ -66,12 +66,8 @@ Find = Callable[[int | None, int], Sequence[Chunk]]
 
 
 def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
-    """Return the bounds of one question, its sub-questions included.
-
-    Args:
-        search: returns what a search for so many chunks finds, for the question's first query, its second and so on,
-            from 0.
-    """
+    """Return the bounds of one question, its sub-questions included; `search` returns what a search for so many chunks
+    finds, for the question's first query, its second and so on, from 0."""
     played = _Plays(tasks, tasks.whole(question), search, context).all()
     bounds = _bounds([play.use for play in played])
     ended = dict.fromkeys(play.answer.failure.message for play in played

@@ -95,21 +95,14 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
 
 
 def by_source(gold: Iterable[Gold], own: Mapping[str, Document]) -> tuple[Gold, ...]:
-    """Return the gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know.
-
-    Args:
-        own: the benchmark's documents, by id.
-    """
+    """Return the gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know;
+    `own` are the benchmark's documents, by id."""
     return tuple(Gold(own[item.document].source, relevance=item.relevance) if item.document in own else item
                  for item in gold)
 
 
 def missing_documents(gold: Iterable[Gold], known: Collection[str]) -> tuple[str, ...]:
-    """Gold documents that are neither a known document id nor a known source path: most likely mistyped.
-
-    Args:
-        known: ids and source paths of everything indexed.
-    """
+    """Return the gold documents that are no known id or source path of anything indexed: most likely mistyped."""
     named = (item.document for item in gold if item.document)
     return tuple(name for name in dict.fromkeys(named) if name not in known)
 
@@ -204,11 +197,8 @@ class Perturber:
         return Changed(after, tuple(notes))
 
     def searched(self, change: Perturbation, question: Question, own: Sequence[Chunk], seed: int) -> Changed:
-        """Return what is searched under `pool`: the gold of the question's chunks, unless it is dropped, and negatives.
-
-        Args:
-            own: the chunks that the question is searched over without it.
-        """
+        """Return what is searched under `pool`: the gold of `own`, the chunks that the question is searched over
+        without it, unless it is dropped, and negatives."""
         golden = self._golden(question.gold, own)
         gold = [chunk for chunk in own if chunk.id in golden]
         negatives = self._negatives(change, question, gold, question.gold, seed, own)
@@ -264,10 +254,8 @@ def _short(word: str, found: int, wanted: int) -> list[str]:
 
 
 def telling(question: Question) -> tuple[str, ...]:
-    """Return the gold answers, normalised, that a chunk which holds them may tell; of an option, its text.
-
-    `yes`, a number of one digit or a lone letter stands anywhere and tells nothing.
-    """
+    """Return the gold answers, normalised, that a chunk which holds them may tell; of an option, its text. `yes`, a
+    number of one digit or a lone letter stands anywhere and tells nothing."""
     options = dict(question.options)
     answers = (normalize_answer(options.get(answer, answer)) for answer in question.answers)
     return tuple(answer for answer in answers if len(answer) > 1 and answer not in _SAID_ANYWHERE)

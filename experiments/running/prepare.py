@@ -57,21 +57,15 @@ class Session:
                            "of it; give the same command without --journal replay to continue it")
 
     def kept(self) -> Mapping[str, str] | None:
-        """Return the contents of what was searched, by what it is called, where all that was found is kept; else
-        None."""
+        """Return the contents of what was searched, by name, where all that was found is kept; else None."""
         if self.replay is not None:
             return self.replay.pins(self.plan)
         return self.folder.pins() if self.folder else None
 
     def begin(self, searched: Mapping[str, str]) -> RunFolder:
-        """Remove what does not belong to the run, and write what it is.
-
-        Args:
-            searched: a hash of the content of whatever is searched, by what it is called.
-
-        Raises:
-            RunError: what was made came from an index with another content, or the folder cannot be written.
-        """
+        """Remove what does not belong to the run, and write what it is; whatever is `searched` has a hash of its
+        content, by what it is called. Raises RunError where what was made came from an index with another content, or
+        the folder cannot be written."""
         if self.folder is None:
             for name in _OWN_FILES:  # its index and anything else stays
                 remove(self.plan.settings.folder / name)
@@ -152,8 +146,7 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
 
 
 def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False) -> None:
-    """Make sure that each of several runs could begin, before the first call of any; RunError where one could not; it
-    names the run."""
+    """Make sure, before the first call of any, that each of several runs could begin; else RunError names the run."""
     for settings in runs:
         try:
             _check(settings, fresh, replay)

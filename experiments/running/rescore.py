@@ -38,10 +38,8 @@ from strategies.types import Failure, Generate, Reply, Search
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
-    """Yield the cells' results, without their traces, scored anew in the order of the records.
-
-    Answers are as they were read, and verdicts as they were given.
-    """
+    """Yield the cells' results, without their traces, scored anew in the order of the records. Answers are as they were
+    read, and verdicts as they were given."""
     questions = folder.questions()
     known = {cell.id: cell for cell in cells}
     for result in folder.results(traces=True):
@@ -95,11 +93,8 @@ class Rereader:
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
 
     def read(self, result: Result, question: Question) -> Result | None:
-        """Return the result as its replies are read now; None where the strategy would have asked something else.
-
-        Args:
-            result: with its trace.
-        """
+        """Return the result, which has its trace, as its replies are read now; None where the strategy would have asked
+        something else."""
         if result.outcome == "budget" and result.cell not in self.hindered:
             return result  # whatever the replies say; and what was left of its cell's limits is not recorded
         answer = None if result.cell in self.hindered else self._answer(result, question)

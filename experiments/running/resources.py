@@ -49,11 +49,7 @@ class Pooled:
 
 
 class Among(NamedTuple):
-    """Negatives that take the place of what a question is searched over, beside its gold.
-
-    Attributes:
-        seed: of those that are drawn.
-    """
+    """Negatives that replace what a question is searched over, beside its gold; `seed` is of those that are drawn."""
 
     change: Perturbation
     seed: int

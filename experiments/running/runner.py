@@ -71,10 +71,8 @@ def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Jo
 
 
 def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
-    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell.
-
-    Cell by cell, one retriever at a time has the machine to itself, so that what each takes can be compared.
-    """
+    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell. Cell by cell,
+    one retriever at a time has the machine to itself, so that what each takes can be compared."""
     if not by_cell:
         return [list(jobs)]
     return [list(turn) for _, turn in groupby(sorted(jobs, key=attrgetter("place")), attrgetter("place"))]
@@ -97,10 +95,8 @@ def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterat
 
 
 def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
-    """Return what the job's prompts begin with, as far as it is known before anything was searched.
-
-    As published, rules, instruction and question stand before the documents, so only repeats and seeds share them.
-    """
+    """Return what the job's prompts begin with, as far as it is known before anything was searched. As published,
+    rules, instruction and question stand before the documents, so only repeats and seeds share them."""
     cell, question = job.cell, job.question.id
     if layout == "as_published":
         return Prefix((question, cell.rules, cell.reasoning, cell.show))

@@ -45,8 +45,7 @@ class Made(BaseModel):
 
 
 def manifest_of(path: Path) -> Made:
-    """Read the manifest of a run's folder; RunError where it is missing or damaged, or lacks what this version of
-    ragbed keeps in it."""
+    """Read the manifest of a run's folder; RunError where it is missing or damaged, or lacks what it should hold."""
     try:
         return Made.model_validate_json(content_of(path / "manifest.json"))
     except (OSError, ValidationError) as error:

@@ -21,8 +21,7 @@ from strategies.catalogue import RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
 def label(settings: BaseModel | str) -> str:
-    """Return what tables call settings of some kind: the kind, and what is not as usual; a model by the end of its
-    name."""
+    """Return what tables call settings of some kind: the kind, and what is not usual; a model by its name's end."""
     if isinstance(settings, str):
         return settings
     usual = _usual(type(settings))
@@ -106,11 +105,8 @@ def check_searching(reasoning: Collection[str], retrieval: Collection[str], mode
 
 
 def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
-    """Return what is measured of searches for these questions: characters too, where some gold is spans of them.
-
-    Args:
-        usual: the benchmark's own scheme.
-    """
+    """Return what is measured of searches for these questions, whose benchmark's scheme is the usual one: characters
+    too, where some gold is spans of them."""
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
     return replace(SPANS if spans else RANKED, published=usual.published, itself_ignored=usual.itself_ignored)

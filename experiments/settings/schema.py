@@ -13,8 +13,7 @@ _NAMED = {"anyOf": [{"type": "string"}, {"additionalProperties": True, "type": "
 
 
 def settings_schema() -> dict[str, Any]:
-    """Return the schema. A strategy is one of those that there are, one of a file, or any name, which a package may
-    offer."""
+    """Return the schema. A strategy is one of those that there are, of a file, or any name, as of a package."""
     schema = RunSettings.model_json_schema()
     for family in FAMILIES:
         schema["$defs"][f"{family}_strategy"] = _strategy(family)

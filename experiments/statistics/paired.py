@@ -24,11 +24,8 @@ FEWEST = 6  # clusters below which no test finds anything: of five, no way to sw
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The cluster of each question by its id: an id of one of the cluster's questions.
-
-    Attributes:
-        note: what a reader has to know of how they were made; empty where they are what they seem.
-    """
+    """The cluster of each question by its id: an id of one of the cluster's questions; and a note of what a reader has
+    to know of how they were made, empty where they are what they seem."""
 
     of: Mapping[str, str]
     note: str = ""
@@ -138,17 +135,12 @@ class Pairs:
                       frozenset([self.metric] if self.share else []))
 
     def figures(self, totals: Totals) -> tuple[Floats, Floats]:
-        """Compute the metric of both cells for each draw; nan where it has none.
-
-        Args:
-            totals: draws by splits by sides by names.
-        """
+        """Compute the metric of both cells for each draw of totals (splits by sides by names); nan if it has none."""
         first, second = (self.side(side).values(self.figure, totals.side(side)) for side in (0, 1))
         return first, second
 
     def changes(self, totals: Totals) -> Floats:
-        """Compute by how much the metric of the second cell is above the first's for each draw; nan where it has none,
-        or both are infinite."""
+        """Compute how far the second cell's metric is above the first's for each draw; nan if undefined."""
         import numpy as np
 
         first, second = self.figures(totals)
@@ -163,14 +155,9 @@ class Pairs:
 
 def pairs_of(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow],
              clusters: Mapping[str, str], scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
-    """Return the pairs of two cells' questions by id.
-
-    A question whose gold one of the cells dropped is no pair of `unified`: what is right of it differs.
-
-    Args:
-        clusters: by question; see `Clusters`.
-        refusing: whether the rules of both cells offer a refusal.
-    """
+    """Return the pairs of two cells' questions by id, of the clusters of `Clusters`. A question whose gold one of the
+    cells dropped is no pair of `unified`: what is right of it differs. `refusing` says whether the rules of both cells
+    offer a refusal."""
     import numpy as np
 
     rows = [*first.values(), *second.values()]

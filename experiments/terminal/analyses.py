@@ -103,14 +103,9 @@ def _budgets(text: str | None) -> list[float]:
 
 
 def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> None:
-    """Show why the questions of a run came out as they did, from its records alone. The run stays as it is.
-
-    Args:
-        cell: cells of this name alone; `cause`, the questions that have it.
-
-    Raises:
-        UserError: there is no such run, cell or cause, or answers are not scored there.
-    """
+    """Show why the questions of a run came out as they did, from its records alone: those of cells of that name, or
+    that have that cause. The run stays as it is. Raises UserError where there is no such run, cell or cause, or answers
+    are not scored there."""
     wanted = None if cause is None else _cause_named(cause)
     with open_finished(path) as run:
         names, grouped = cells_named(run.rows, cell), run.grouped.of

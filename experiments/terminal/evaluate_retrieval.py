@@ -109,15 +109,9 @@ Found = Mapping[IndexKey, Searching]
 
 def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Path | None, fresh: bool,
                        json: bool) -> None:
-    """Search for every question in every cell, as a run that can be stopped and continued, and show it.
-
-    Args:
-        foreign: TREC runs of other programs, to be scored beside.
-        runs: a folder for a TREC run of each cell.
-
-    Raises:
-        UserError: what the user can mend.
-    """
+    """Search for every question in every cell, as a run that can be stopped and continued, and show it, beside foreign
+    TREC runs of other programs; the folder `runs` is for a TREC run of each cell. Raises UserError for what the user
+    can mend."""
     rankings, found = rankings_in(foreign), dict[IndexKey, Searching]()
     with stoppable("what was found is kept, and the same command continues"):
         with RunView() as view:

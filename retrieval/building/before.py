@@ -30,13 +30,9 @@ ABANDONED = 7 * 24 * 3_600
 
 
 class Staging:
-    """Parsed documents by key, a file each in a folder of the cache; to be used while `alone` with the index.
-
-    A document is there whole or not at all, whenever the process is killed.
-
-    Raises:
-        SettingsError: the folder cannot be made or written.
-    """
+    """Parsed documents by key, a file each in a folder of the cache; to be used while `alone` with the index. A
+    document is there whole or not at all, whenever the process is killed. Raises SettingsError where the folder cannot
+    be made or written."""
 
     def __init__(self, out: Path) -> None:
         self.path = cache_dir() / "building" / digest(os.path.realpath(out))

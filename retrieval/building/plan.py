@@ -42,8 +42,7 @@ def check_place(out: Path) -> None:
 
 
 def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
-    """Return the sources of that name; where there is none, those below a folder of that name, or that match the
-    pattern."""
+    """Return the sources of that name; where there is none, those in a folder of that name, or matching the pattern."""
     known = list(sources)
     if name in known:
         yield name
@@ -115,8 +114,7 @@ def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
 
 
 def parsing_code() -> list[Path]:
-    """Return the files that decide what a document becomes; not those that find, fetch or cut, or that start
-    processes."""
+    """Return the files that decide what a document becomes, not those that find, fetch or cut, or start processes."""
     (folder,) = map(Path, documents.__path__)
     return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
 
@@ -164,8 +162,7 @@ def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> A
 
 def arrived(work: Work, result: Document | DocumentError | None, before: Before | None,
             staging: Staging) -> Arrival | DocumentError:
-    """Return the document of a plan's source. `result`: what was read of it just now; None where it is known, or
-    staged."""
+    """Return the document of a plan's source: `result`, if it was read just now, else None."""
     if work.file is None or work.known is not None:
         assert before is not None
         source = work.known or work.source

@@ -34,12 +34,8 @@ class Engine(Protocol):
         ...
 
     def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
-        """Return vectors as the model's modules make them, float32 of shape (pieces, dimension).
-
-        Args:
-            pieces: at least one; what is longer than the window is cut.
-            batch: pieces that are computed at once; None for what is fastest.
-        """
+        """Return vectors as the model's modules make them, float32 of shape (pieces, dimension), of one piece at least;
+        what is longer than the window is cut. `batch` pieces are computed at once; None for what is fastest."""
         ...
 
 
@@ -71,12 +67,8 @@ class Facts:
 
 
 def batches(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
-    """Group the rows that are computed together: of about one length, the longest first, so that no thread ends alone.
-
-    Args:
-        lengths: in tokens.
-        size: rows of a batch; None for as many as have `TOKENS` together.
-    """
+    """Group the rows that are computed together: of about one length in tokens, the longest first, so that no thread
+    ends alone; `size` rows each, or None for as many as have `TOKENS` together."""
     order = sorted(range(len(lengths)), key=lambda row: (-_stepped(lengths[row]), row))
     for length, group in groupby(order, key=lambda row: _stepped(lengths[row])):
         rows = list(group)

@@ -105,13 +105,9 @@ class ServerEmbedder(PrefixedEmbedder):
             return np.concatenate(list(workers.map(self._request, batches)))
 
     def _request(self, texts: Sequence[str]) -> Matrix:
-        """Vectors as the server sends them, float32 of shape (texts, dimension), each beside its text.
-
-        Raises:
-            ModelError: the key, the model or a text is refused; or not one vector came for each text, or one that is
-                none.
-            CallError: no reply came within the deadline or the attempts.
-        """
+        """Return vectors as the server sends them, float32 of shape (texts, dimension), each beside its text. Raises
+        ModelError where the key, the model or a text is refused, or not one vector came for each text, or one that is
+        none; and CallError where no reply came within the deadline or the attempts."""
         body: dict[str, Any] = {"model": self._served, "input": list(texts), "encoding_format": "float"}
         if self.settings.dimensions is not None:
             body["dimensions"] = self.settings.dimensions

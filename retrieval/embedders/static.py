@@ -67,13 +67,9 @@ SLICE = 256
 
 
 class StaticEmbedder(PrefixedEmbedder):
-    """A static model read from a folder. The mean of the tokens' vectors, at unit length; unknown tokens do not count.
-
-    The published rule is that of model2vec's `StaticModel.encode`.
-
-    Attributes:
-        at_once: texts that it is to be given at once: they take no time.
-    """
+    """A static model read from a folder. The mean of the tokens' vectors, at unit length, by the published rule of
+    model2vec's `StaticModel.encode`; unknown tokens do not count. It is given `at_once` texts at once: they take no
+    time."""
 
     at_once = SLICE
 

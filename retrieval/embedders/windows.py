@@ -37,13 +37,9 @@ def tokens_at_most(text: str) -> float:
 
 
 def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list[Span]]:
-    """Return for each text, spans that cover it and fit the window behind the header, in order and without overlap.
-
-    A cut falls behind a space where there is one in the second half of the window.
-
-    Raises:
-        ModelError: the header leaves no room.
-    """
+    """Return for each text, spans that cover it and fit the window behind the header, in order and without overlap. A
+    cut falls behind a space where there is one in the second half of the window. Raises ModelError where the header
+    leaves no room."""
     room = window - SPECIAL - tokens_at_most(header)
     if room < 16:
         raise ModelError(f"a window of {window} tokens leaves no room behind a header of {len(header)} characters: "
@@ -115,12 +111,8 @@ class Reader:
 
 
 def pooled(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:
-    """Return for each text the mean of its windows' vectors, float32 of shape (texts, d).
-
-    Args:
-        counts: the windows of each text, at least one.
-        normalise: whether the windows' vectors and their means are brought to unit length.
-    """
+    """Return for each text the mean of its windows' vectors, float32 of shape (texts, d); `counts` are its windows, one
+    at least. With `normalise` the windows' vectors and their means are brought to unit length."""
     vectors = unit(vectors) if normalise else vectors
     if len(vectors) == len(counts):
         return vectors

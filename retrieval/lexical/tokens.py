@@ -13,11 +13,8 @@ from documents.types import digest, normalize
 
 
 class Tokenizer(Protocol):
-    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe.
-
-    Attributes:
-        many: texts from which postings are kept on disk: those of fewer are built in the time of opening them.
-    """
+    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe. Postings of fewer than `many` texts are
+    not kept on disk: they are built in the time of opening them."""
 
     many: int
 
@@ -75,11 +72,9 @@ _SEEN = 2_000  # characters of each text
 
 
 def is_korean(texts: Iterable[str]) -> bool:
-    """Tell whether Hangul makes up at least a twentieth of the texts' characters, by the beginning of each.
-
-    A text in another language that names a Korean word or two stays below that, and pages of a Korean report that are
-    mostly numbers and English terms are above it.
-    """
+    """Tell whether Hangul makes up at least a twentieth of the texts' characters, by the beginning of each: more than a
+    text in another language that names a Korean word or two, less than pages of a Korean report that are mostly numbers
+    and English terms."""
     hangul = characters = 0
     for text in texts:
         seen = text[:_SEEN]

@@ -30,10 +30,8 @@ class Miner(Protocol):
     """Finds chunks that are near to a query in its own way."""
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        """Return at most `k` hits for each query, best first, ranked among what is not left out.
-
-        A larger `k` finds the same and more behind it.
-        """
+        """Return at most `k` hits for each query, best first, ranked among what is not left out; a larger `k` finds the
+        same and more behind it."""
         ...
 
 

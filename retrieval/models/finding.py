@@ -37,8 +37,7 @@ def read_json(path: Path) -> Any:
 
 
 def model_settings(path: Path) -> dict[str, Any]:
-    """Return the object in one of a model's JSON files; empty where it has no such file. Raises ModelError where there
-    is no object in it."""
+    """Return the object in one of a model's JSON files, empty without the file; ModelError where it holds no object."""
     content = read_json(path) if path.is_file() else {}
     if not isinstance(content, dict):
         raise damaged(path)

@@ -19,10 +19,8 @@ SLICE = 256
 
 
 def cut(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[Span]]:
-    """Return for each text, spans of at most `limit` tokens that cover it, in order and without overlap.
-
-    A cut falls between words where there is one in the second half of the window.
-    """
+    """Return for each text, spans of at most `limit` tokens that cover it, in order and without overlap. A cut falls
+    between words where there is one in the second half of the window."""
     spans: list[list[Span]] = []
     for first in range(0, len(texts), SLICE):
         group = list(texts[first:first + SLICE])
@@ -78,14 +76,8 @@ LOCAL: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remot
 
 @contextlib.contextmanager
 def loading(folder: ModelFolder, what: str) -> Iterator[str]:
-    """Within, a model is loaded from the path that is given, without progress bars.
-
-    Args:
-        what: what to call the model.
-
-    Raises:
-        ModelError: the files are not a model that can be read.
-    """
+    """Within, a model is loaded from the path that is given, without progress bars. Raises ModelError, which calls the
+    model `what`, where the files are not a model that can be read."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from safetensors import SafetensorError
     from transformers.utils import logging

@@ -58,9 +58,8 @@ class TokenVectors:
 
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
         """Return for each query an array of shape (tokens, dimension), float32; what is longer than the window is cut.
-
-        Unit vectors where the model was trained for several a text, else of the length that its last layer gives them.
-        """
+        Unit vectors where the model was trained for several a text, else of the length that its last layer gives
+        them."""
         with self._lock:
             model = self._model
             with running(self._precision):
@@ -209,12 +208,8 @@ class MaxSim:
 
 
 def maxsim(queries: Sequence[Matrix], passage: Matrix) -> list[float]:
-    """Return the score of one passage for each query, as `LateInteraction` has it.
-
-    Args:
-        queries: vectors of the tokens, each of shape (tokens, dimension), at least one token.
-        passage: unit vectors of the passage's, in whatever precision.
-    """
+    """Return the score of one passage for each query, as `LateInteraction` has it, by vectors of tokens, each of shape
+    (tokens, dimension): at least one token of a query, and unit vectors of the passage's, in whatever precision."""
     if not len(passage):
         return [_NOTHING] * len(queries)
     tokens = np.concatenate(queries)

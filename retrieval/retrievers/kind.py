@@ -38,18 +38,13 @@ class RetrieverKind(Named):
         return True
 
     def open(self, collection: Collection, aids: Aids) -> Retriever:
-        """Return the retriever over that collection. Raises UserError where a model or package that it needs is not to
-        be had."""
+        """Return the retriever over that collection; UserError where a model or package that it needs is missing."""
         raise NotImplementedError
 
     def identity(self) -> str:
-        """Tells retrievers apart that find or rank otherwise in equal collections: their settings, and what they use.
-
-        The collection's embedder is the collection's. Nothing large is loaded.
-
-        Raises:
-            UserError: a model or package that it needs is not to be had.
-        """
+        """Return what tells retrievers apart that find or rank otherwise in equal collections: their settings, and what
+        they use. The collection's embedder is the collection's. Nothing large is loaded. Raises UserError where a model
+        or package that it needs is not to be had."""
         raise NotImplementedError
 
 

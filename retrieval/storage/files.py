@@ -24,17 +24,9 @@ from documents.types import digest
 
 
 def hold(file: Path, wait: bool = False) -> FileLock:
-    """Keep every other process and thread from holding this file, until the lock is released or the process ends.
-
-    Folders are made where needed.
-
-    Args:
-        wait: until another one releases it.
-
-    Raises:
-        filelock.Timeout: another one holds it.
-        OSError: the file cannot be made or written; `strerror` says why.
-    """
+    """Keep every other process and thread from holding this file, until the lock is released or the process ends; with
+    `wait`, once another one releases it. Folders are made where needed. Raises filelock.Timeout where another one holds
+    it, and OSError, whose `strerror` says why, where the file cannot be made or written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file, timeout=-1 if wait else 0, thread_local=False)
     lock.acquire()
@@ -179,14 +171,9 @@ def unsealed(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def changed(files: Mapping[str, str], folder: Path, verify: bool = False) -> Path | None:
-    """Return the first file that is missing or has another hash; None where all are as they were written.
-
-    Args:
-        verify: read every byte also of large files that did not change since they were last read (`unchanged_sha256`).
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Return the first file that is missing or has another hash; None where all are as they were written. With `verify`
+    every byte is read also of large files that did not change since they were last read (`unchanged_sha256`). Raises
+    OSError where a file cannot be read."""
     for name, expected in files.items():
         path = folder / name
         if not path.is_file() or (sha256_of(path) if verify else unchanged_sha256(path)) != expected:

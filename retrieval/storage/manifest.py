@@ -43,11 +43,8 @@ class EmbedderEntry(ManifestModel):
 
 
 class SourceEntry(ManifestModel):
-    """A source that is in the index, with the SHA-256 of its bytes.
-
-    Attributes:
-        parser: where it is another than the manifest's: the source was kept while others were added.
-    """
+    """A source that is in the index, with the SHA-256 of its bytes, and its parser where that is another than the
+    manifest's: the source was kept while others were added."""
 
     document: str
     sha256: str
@@ -98,12 +95,9 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of an index folder, after its own hash was checked; `check_files` checks the others.
-
-    Raises:
-        OSError: it cannot be read.
-        IndexFolderError: there is none, it is damaged, or another version of ragbed wrote it.
-    """
+    """Return the manifest of an index folder, after its own hash was checked; `check_files` checks the others. Raises
+    OSError where it cannot be read, and IndexFolderError where there is none, it is damaged, or another version of
+    ragbed wrote it."""
     path = folder / MANIFEST
     if not path.is_file():
         if folder.exists() and not folder.is_dir():
@@ -138,15 +132,9 @@ def is_manifest(path: Path) -> bool:
 
 
 def check_files(manifest: Manifest, folder: Path, verify: bool = False) -> None:
-    """Compare every file of the folder with its hash.
-
-    Args:
-        verify: read every byte also of large files that did not change since they were last read (`unchanged_sha256`).
-
-    Raises:
-        OSError: a file cannot be read.
-        IndexFolderError: a file is missing or damaged; names it.
-    """
+    """Compare every file of the folder with its hash; with `verify` every byte also of large files that did not change
+    since they were last read (`unchanged_sha256`). Raises OSError where a file cannot be read, and IndexFolderError,
+    which names it, where one is missing or damaged."""
     path = changed(manifest.files, folder, verify)
     if path is not None:
         raise _damaged(path) if path.is_file() else IndexFolderError(f"{path} is missing: build the index anew")

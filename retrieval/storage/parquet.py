@@ -38,14 +38,8 @@ def _damage_named(path: Path) -> Iterator[None]:
 
 
 class _Groups(Generic[T]):
-    """A Parquet file, of which groups of rows are read when asked for. Thread-safe.
-
-    It is read, not mapped: a mapped file that somebody cuts short ends the process.
-
-    Args:
-        kept: how many groups are kept after they were read.
-        make: makes what a row stands for.
-    """
+    """A Parquet file, of which groups of rows are read when asked for, and so many of them `kept`; `make` makes what a
+    row stands for. Thread-safe. It is read, not mapped: a mapped file that somebody cuts short ends the process."""
 
     def __init__(self, path: Path, kept: int, make: Callable[[dict[str, Any]], T]) -> None:
         import pyarrow.parquet as pq
@@ -222,10 +216,8 @@ read with its group."""
 
 
 class TableWriter:
-    """A Parquet file that is written as rows come in; at most one group of them is in memory.
-
-    Its methods raise OSError where the disk is full, say.
-    """
+    """A Parquet file that is written as rows come in; at most one group of them is in memory. Its methods raise OSError
+    where the disk is full, say."""
 
     def __init__(self, path: Path, schema: Any, rows: int) -> None:
         import pyarrow.parquet as pq

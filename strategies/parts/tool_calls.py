@@ -111,12 +111,8 @@ def _call(id: str, function: Any) -> ToolCall:
 
 
 def calling(task: Task, found: Found, iterations: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
-    """Return the draft that calling tools leads to; None where tools are not understood, which only `auto` looks for.
-
-    Args:
-        found: by the first search.
-        auto: whether a server that takes no tools, and a first reply that calls none, are looked out for.
-    """
+    """Return the draft that calling tools leads to, beside what the first search `found`; None where tools are not
+    understood, which only `auto` looks out for: by a server that takes no tools, or a first reply that calls none."""
     talk = opened(task, found, "react_tools")
     for iteration in range(iterations):
         reply = yield (call := Generate(talk, "react", numbers(task, found.evidence), tools=search_tools(),
