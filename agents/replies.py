@@ -1,7 +1,5 @@
-"""Chat completions as a server sends them, whole or in pieces, the reply that each holds, and its price.
-
-Prices are from the settings, or from the table inside genai-prices, which is never updated over the network here.
-"""
+"""Chat completions as a server sends them, whole or in pieces, the reply that each holds, and its price. Prices are
+from the settings, or from the table inside genai-prices, which is never updated over the network here."""
 from __future__ import annotations
 
 import json

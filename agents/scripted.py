@@ -194,8 +194,7 @@ def questions(tokens: int) -> str:
     """Return a numbered list of at least eight questions, of about so many tokens."""
     lines = max(_LINES, tokens * _CHARACTERS // _LONGEST)
     filler = " and what follows from it" * (tokens * _CHARACTERS // lines // 25)
-    return "\n".join(f"{number}. What do the documents say of part {number}{filler}?"
-                     for number in range(1, lines + 1))
+    return "\n".join(f"{number}. What do the documents say of part {number}{filler}?" for number in range(1, lines + 1))
 
 
 def instance(schema: Mapping[str, Any], text: str, most: bool, items: int) -> Any:

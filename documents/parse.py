@@ -38,8 +38,7 @@ def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
     if not parsed.plain.strip():
         raise DocumentError(source, "holds no text")
     title = parsed.title or PurePosixPath(source).name
-    return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages,
-                    parsed.hidden)
+    return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages, parsed.hidden)
 
 
 def prepare(source: str) -> Callable[[bytes, str], Parsed]:

@@ -68,8 +68,7 @@ class Pool:
             return
         contents = [chunk.content for chunk in self.chunks]
         spans = self.embedder.windows(contents)
-        texts = [content[start:end] for content, windows in zip(contents, spans, strict=True)
-                 for start, end in windows]
+        texts = [content[start:end] for content, windows in zip(contents, spans, strict=True) for start, end in windows]
         total, done = len(set(texts)), 0
 
         def advance(more: int) -> None:

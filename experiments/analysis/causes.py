@@ -1,7 +1,5 @@
 """The causes: why a question in a cell came out as it did. Each is a predicate; the first that holds is the cause.
-
-Case: what the cause of one question's outcome in one cell depends on, all of it out of the record.
-"""
+Case: what the cause of one question's outcome in one cell depends on, all of it out of the record."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,5 @@
-"""Retrievers side by side: the cells of a run that only searches, and the TREC runs of other programs.
-
-A TREC run has a line for each document found, `query Q0 document rank score tag`.
-"""
+"""Retrievers side by side: the cells of a run that only searches, and the TREC runs of other programs. A TREC run has a
+line for each document found, `query Q0 document rank score tag`."""
 from __future__ import annotations
 
 import ctypes

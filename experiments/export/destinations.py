@@ -1,7 +1,5 @@
-"""Where a run is exported to: a file, whose ending says in what form, or MLflow.
-
-Nothing but an earlier export of the same form is replaced.
-"""
+"""Where a run is exported to: a file, whose ending says in what form, or MLflow. Nothing but an earlier export of the
+same form is replaced."""
 from __future__ import annotations
 
 import os

@@ -123,8 +123,7 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
     due = bool(text) if published else result.outcome == "answered"
     if rubric is None or not due or not result.answerable or not question.answers:
         return None
-    return Graded(rubric, question.text, question.answers, text, scoring=scoring,
-                  reasoned=result.tagged is not None)
+    return Graded(rubric, question.text, question.answers, text, scoring=scoring, reasoned=result.tagged is not None)
 
 
 async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, deadline: Callable[[], float]) -> Judged:

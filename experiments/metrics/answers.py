@@ -127,8 +127,7 @@ def form(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
     `tagged` is None where the strategy asks for neither, and where no final reply came.
     """
-    return {"well_formed": float(item.read),
-            "tagged": None if item.tagged is None else float(item.tagged)}
+    return {"well_formed": float(item.read), "tagged": None if item.tagged is None else float(item.tagged)}
 
 
 FORM = MetricGroup((

@@ -186,8 +186,7 @@ def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
     import ir_measures
 
     names = _names(tuple(grade for grades in new for grade in grades))
-    ranked = [name for place, grades in enumerate(new) for name in (
-        [next(names) for _ in grades] or [f"miss {place}"])]
+    ranked = [name for place, grades in enumerate(new) for name in ([next(names) for _ in grades] or [f"miss {place}"])]
     return [ir_measures.ScoredDoc(query, name, -float(rank)) for rank, name in enumerate(ranked)]
 
 

@@ -1,7 +1,5 @@
-"""Choosing a question's negatives among what the miners found, in turns and past the guard; and how hard each is.
-
-Where the guard left a question short, the miners look deeper, until they find nothing more.
-"""
+"""Choosing a question's negatives among what the miners found, in turns and past the guard; and how hard each is. Where
+the guard left a question short, the miners look deeper, until they find nothing more."""
 from __future__ import annotations
 
 from collections import defaultdict

@@ -1,7 +1,5 @@
-"""Sentences on quality: which cell is best and what it beats, the best of each part, ceiling and floor.
-
-They claim no more than the paired tests allow, corrected for their number.
-"""
+"""Sentences on quality: which cell is best and what it beats, the best of each part, ceiling and floor. They claim no
+more than the paired tests allow, corrected for their number."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
-"""The plan of a run: its settings resolved once, and handed down; nothing is looked up again while it goes on.
-
-From the questions of one cell to the tasks that its strategies see: never gold.
-"""
+"""The plan of a run: its settings resolved once, and handed down; nothing is looked up again while it goes on. From the
+questions of one cell to the tasks that its strategies see: never gold."""
 from __future__ import annotations
 
 import json

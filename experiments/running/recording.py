@@ -1,7 +1,5 @@
-"""What a run takes out of indexes and pools, by their content: kept as it is taken, and given again by a replay.
-
-A replay opens neither index nor embedder. What it would search is known by the pins of the run that it replays.
-"""
+"""What a run takes out of indexes and pools, by their content: kept as it is taken, and given again by a replay. A
+replay opens neither index nor embedder. What it would search is known by the pins of the run that it replays."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping

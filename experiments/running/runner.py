@@ -1,7 +1,5 @@
-"""The runner: every question in every cell, in a sliding window, each with exactly one record.
-
-Jobs stand in an order in which a server computes what prompts share once.
-"""
+"""The runner: every question in every cell, in a sliding window, each with exactly one record. Jobs stand in an order
+in which a server computes what prompts share once."""
 from __future__ import annotations
 
 import asyncio
@@ -209,8 +207,7 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
     spending.check(plan, folder.done())
     if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
         folder.reopen()
-    watch.begun(Begun(plan.cells, len(plan.benchmark.questions), done, spending,
-                      list(work.resources.clients.values())))
+    watch.begun(Begun(plan.cells, len(plan.benchmark.questions), done, spending, list(work.resources.clients.values())))
     for text in preflight(plan, work.resources):
         watch.note(text)
     with start_up_kept(), watchdog():

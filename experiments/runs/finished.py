@@ -1,7 +1,5 @@
-"""A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for.
-
-Also found here: a question and cells of a run by what a person writes of them.
-"""
+"""A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for. Also
+found here: a question and cells of a run by what a person writes of them."""
 from __future__ import annotations
 
 import gc

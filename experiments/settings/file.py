@@ -1,7 +1,5 @@
 """Reading a run's settings: a YAML file, a run for each benchmark that it names, and one line for what does not fit.
-
-Also strategies as options of the command line name them: by a name, or by settings in YAML.
-"""
+Also strategies as options of the command line name them: by a name, or by settings in YAML."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

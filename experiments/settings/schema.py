@@ -40,8 +40,7 @@ def _settings(family: Family, name: str) -> dict[str, Any]:
         value = {"$ref": f"#/$defs/{of}_strategy"} if of in FAMILIES else schema
         fields[field] = value if takes_several(function, field) else {"anyOf": [value, {"type": "array",
                                                                                        "items": value}]}
-    needed = [field for field, schema in fields_schema(function).items()
-              if "default" not in schema]
+    needed = [field for field, schema in fields_schema(function).items() if "default" not in schema]
     return {"type": "object", "additionalProperties": False, "required": ["kind", *needed],
             "properties": {"kind": {"const": name}, "name": {"type": "string"}, **fields}}
 

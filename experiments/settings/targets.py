@@ -118,8 +118,7 @@ def option(name: str) -> str:
 
 def narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
     """Return the settings for a part of the questions; with `rename` the run is called after the part too."""
-    chosen: dict[str, Any] = {name: value for name in _COUNTED
-                              if (value := getattr(part, name)) is not None}
+    chosen: dict[str, Any] = {name: value for name in _COUNTED if (value := getattr(part, name)) is not None}
     if part.filter:
         chosen["filter"] = {**settings.benchmark.filter, **_tags(part.filter)}
     benchmark = settings.benchmark.model_copy(update=chosen)

@@ -1,7 +1,5 @@
-"""Pairs: one metric of two cells over the questions that both have, as the sums that figures are made of.
-
-Clusters: questions over the same documents are not independent of each other.
-"""
+"""Pairs: one metric of two cells over the questions that both have, as the sums that figures are made of. Clusters:
+questions over the same documents are not independent of each other."""
 from __future__ import annotations
 
 import math

@@ -182,8 +182,7 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
         check_replaceable(junit, ".xml")
     with no_collections():
         findings = _find(paths, metrics, cells, baseline, gates)
-    passed = [Passed.of(gate, one) for gate in gates for one in findings.found
-              if one.comparison.metric == gate.metric]
+    passed = [Passed.of(gate, one) for gate in gates for one in findings.found if one.comparison.metric == gate.metric]
     failed = [one for one in passed if not one.passes]
     partings = partings_of(findings) if steps else []
     left_out = {what: said for what, said in findings.left_out.items()

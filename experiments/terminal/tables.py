@@ -30,8 +30,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     names = [column.split(" / ")[0] for column in columns]  # metrics in words, and the judge's name once
     shown = [column.replace("_", " ") + shown_name(name, judge).removeprefix(name)
              for column, name in zip(columns, names, strict=True)]
-    header = [*factors, "n", *shown, *unjudged, "outcomes",
-              "passages", "calls", "tokens", "price"]
+    header = [*factors, "n", *shown, *unjudged, "outcomes", "passages", "calls", "tokens", "price"]
     return header, [_row(cell, factors, columns, bool(unjudged)) for cell in shortened(cells)]
 
 

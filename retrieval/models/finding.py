@@ -132,8 +132,7 @@ def find_static(name: str) -> ModelFolder:
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
                 hashes = [unchanged_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
                 return ModelFolder(name, path, f"{hashes[0][:32]}-{digest(*hashes)[:8]}")
-    raise ModelError(f"static model {name} was not found: run: hf download {name}, or name a folder that "
-                     "holds it")
+    raise ModelError(f"static model {name} was not found: run: hf download {name}, or name a folder that holds it")
 
 
 def _places(name: str) -> list[Path]:

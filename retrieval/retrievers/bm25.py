@@ -142,8 +142,7 @@ class Bm25Retriever:
             postings, among = self._postings, self._among
         found = [postings.best(tokens, k, among) for tokens in self.tokenizer.tokens(queries)]
         chunks = self.collection.chunks
-        return [[Hit(chunks[row], score, rank, "bm25") for rank, (row, score) in enumerate(best, 1)]
-                for best in found]
+        return [[Hit(chunks[row], score, rank, "bm25") for rank, (row, score) in enumerate(best, 1)] for best in found]
 
     @cached_property
     def _postings(self) -> Postings:

@@ -104,5 +104,4 @@ class DenseRetriever:
             return []
         chunks = self.collection.chunks
         found = self.collection.nearest(self.collection.embedder.embed_queries(queries), k)
-        return [[Hit(chunks[row], score, rank, "dense") for rank, (row, score) in enumerate(best, 1)]
-                for best in found]
+        return [[Hit(chunks[row], score, rank, "dense") for rank, (row, score) in enumerate(best, 1)] for best in found]

@@ -1,7 +1,5 @@
-"""Searching by tool calls in one conversation: the tools, reading a model's calls of them, and the iterations.
-
-It is what `parts.conversation` does in text, for models that know tools.
-"""
+"""Searching by tool calls in one conversation: the tools, reading a model's calls of them, and the iterations. It is
+what `parts.conversation` does in text, for models that know tools."""
 from __future__ import annotations
 
 import json

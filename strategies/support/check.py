@@ -1,7 +1,5 @@
-"""Check whether the documents suffice for an answer, and whether its sentences stand in those that they cite.
-
-For the second check an answer is taken apart into sentences, each with the numbers that it cites.
-"""
+"""Check whether the documents suffice for an answer, and whether its sentences stand in those that they cite. For the
+second check an answer is taken apart into sentences, each with the numbers that it cites."""
 from __future__ import annotations
 
 import re
