@@ -23,8 +23,7 @@ from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
-NO_MODEL = "none"
-"""The name of no model, for a strategy that asks none."""
+NO_MODEL = "none"  # the name of no model, for a strategy that asks none
 _SEARCHES = 512  # questions of such a strategy at once: their searches are made together, and kept together
 
 

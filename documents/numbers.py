@@ -10,11 +10,8 @@ from functools import lru_cache
 from documents.types import normalize
 
 CURRENCIES = frozenset("$€£¥₩")
-SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}
-"""What is set apart before its number."""
-UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})
-"""What is set apart after its number."""
-
+SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}  # what is set apart before its number
+UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})  # what is set apart after its number
 _LONGEST_CELL = 60
 _CELL_SCALE = r"(?:\s*(?:thousand|million|billion|trillion|bps|pts|basis points)\b)?"
 _AMOUNT = rf"[$€£¥₩(\s+−–—-]*\d[\d.,:/\s]*{_CELL_SCALE}[)%\sxX†*]*"

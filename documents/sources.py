@@ -22,9 +22,7 @@ SUFFIXES: dict[str, str] = {
 }
 """The parser of each file suffix (lower case)."""
 
-LARGEST = 100_000_000
-"""Bytes above which a file is refused."""
-
+LARGEST = 100_000_000  # bytes above which a file is refused
 _LINKED_FOLDER = "a link to a folder, which is not followed"
 
 

@@ -163,8 +163,7 @@ class Scope:
         return self.pool.windows(np.asarray(self.rows))
 
 
-_OPEN = 512
-"""Retrievers kept open: a benchmark has a scope for each of its questions, and asks each of them more than once."""
+_OPEN = 512  # retrievers kept open: a benchmark has a scope for each question, and asks each more than once
 
 
 @dataclass(frozen=True, slots=True)

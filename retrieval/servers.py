@@ -17,9 +17,7 @@ from documents.errors import ModelError
 from documents.json import loads
 
 OPENAI_HOST = "api.openai.com"
-SERVED = ("openai", "http", "https")
-"""What stands before the colon in the name of a model that is served elsewhere."""
-
+SERVED = ("openai", "http", "https")  # what stands before the colon in the name of a model that is served elsewhere
 _OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 _NO_KEY = "none"  # the OpenAI client sends some key always
 _MESSAGE = 200  # characters of what a server says

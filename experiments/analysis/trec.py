@@ -26,9 +26,7 @@ from experiments.statistics import Clusters, Comparison, clusters, compare, pair
 from experiments.words import ON_INTERVALS, verdict
 from retrieval.storage.files import why_unwritten, write_atomically
 
-Rankings = Mapping[str, Sequence[str]]
-"""Ids of documents by query, best first."""
-
+Rankings = Mapping[str, Sequence[str]]  # ids of documents by query, best first
 _COLUMNS = 6
 _LONGEST = 1 << 16  # characters of a line
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")

@@ -114,7 +114,7 @@ class MetricGroup:
     Attributes:
         score: the values of one question by printed name, without the `of_set` metrics; None where one does not apply.
         derive: the figures of a set that are not the pooled means of their metric, given which scores there are, the
-        derive: the figures of a set that are not the pooled means of their metric, given which scores there are, the
+            scoring, and whether the rules offer a refusal.
         together: metrics whose means `derive` takes over the questions that have all of them (`joint`).
         at: the value of one question by a printed name with a cut that `score` does not have.
     """

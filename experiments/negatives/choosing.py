@@ -121,8 +121,7 @@ class _Passing:
         return False
 
 
-MOST_GOLD = 5
-"""Chunks that a question keeps of gold that is known by page or document alone; CReSt has one to five."""
+MOST_GOLD = 5  # chunks that a question keeps of gold that is known by page or document alone; CReSt has one to five
 _COARSE: dict[str, Reason] = {"page": "gold_page", "document": "gold_document"}
 
 

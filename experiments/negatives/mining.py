@@ -34,8 +34,7 @@ _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),
                               "later": range(21, maxsize)}
 """Ranks of candidates: what stands first is nearest, and most often the answer."""
-NOBODY = "left out"
-"""In the place of a miner: what was left out before anybody looked."""
+NOBODY = "left out"  # in the place of a miner: what was left out before anybody looked
 
 
 def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[Mapping[str, Mined]],

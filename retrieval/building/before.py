@@ -25,8 +25,7 @@ from retrieval.storage.parquet import ChunkTable, DocumentTable
 from retrieval.types import Matrix
 from retrieval.vectors import VectorIndex
 
-ABANDONED = 7 * 24 * 3_600
-"""Seconds after which what a killed build has parsed is thrown away: nobody continues it."""
+ABANDONED = 7 * 24 * 3_600  # seconds after which what a killed build has parsed is thrown away: nobody continues it
 
 
 class Staging:

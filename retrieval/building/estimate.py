@@ -20,27 +20,16 @@ from retrieval.storage.cache import kept_bytes
 from retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq, choose
 from retrieval.vectors import LEAST, ROUNDS, SAMPLE
 
-FILES = 4
-"""Files of each type that are measured, spread over their sizes."""
-
-LARGE = 4_000_000
-"""Bytes of a file that is not taken for the sample where there are smaller ones."""
-
-HEAD = 400_000
-"""Characters of a document that are cut: of a longer one its beginning stands for the rest."""
-
-WINDOWS = 8
-"""Windows that are embedded and timed, after as many that load the model."""
-
-PACKED = 0.4
-"""Bytes in the index of a character of a document's renderings and chunks."""
-
+FILES = 4  # files of each type that are measured, spread over their sizes
+LARGE = 4_000_000  # bytes of a file that is not taken for the sample where there are smaller ones
+HEAD = 400_000  # characters of a document that are cut: of a longer one its beginning stands for the rest
+WINDOWS = 8  # windows that are embedded and timed, after as many that load the model
+PACKED = 0.4  # bytes in the index of a character of a document's renderings and chunks
 PRODUCTS = 5.5e10
 """Multiplications a second on one core, of vectors with centres: 40,000 vectors of 384 numbers and their 1,600 centres
 took 4.4 seconds of a core."""
 
-LINK = 3e-4
-"""Seconds that linking a vector of 384 numbers into a graph takes on one core."""
+LINK = 3e-4  # seconds that linking a vector of 384 numbers into a graph takes on one core
 
 
 @dataclass(frozen=True, slots=True)

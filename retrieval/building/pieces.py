@@ -90,9 +90,7 @@ class BuildJob:
         return self.before.documents.metadata.get(self.before.manifest.sources[source].document, {})
 
 
-TITLE_CHARACTERS = 120
-"""Of a title, what is embedded in front of each chunk: some web pages put a paragraph there."""
-
+TITLE_CHARACTERS = 120  # of a title, what is embedded in front of each chunk: some web pages put a paragraph there
 NAME_CHARACTERS = 60
 
 

@@ -144,8 +144,7 @@ def kind_of(source: str) -> str:
     return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
 
 
-_ATTEMPTS = 3
-"""How often a file is read that changes meanwhile."""
+_ATTEMPTS = 3  # how often a file is read that changes meanwhile
 
 
 Arriving = Generator[Arrival | DocumentError, None, None]

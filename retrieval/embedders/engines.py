@@ -39,12 +39,8 @@ class Engine(Protocol):
         ...
 
 
-TOKENS = 1_024
-"""Tokens computed at once by each thread: four full windows of 256. Larger ones leave the processor's cache."""
-
-STEP = 8
-"""Lengths are padded to multiples of it: every other shape of the input costs its own preparation."""
-
+TOKENS = 1_024  # computed at once by each thread: four full windows of 256; more leave the processor's cache
+STEP = 8  # lengths are padded to multiples of it: every other shape of the input costs its own preparation
 Side = Literal["left", "right"]
 
 

@@ -62,8 +62,7 @@ def read_table(folder: ModelFolder) -> TokenTable:
     return TokenTable(vectors, tokenizer, tokenizer.token_to_id(model["unk_token"]) if named else model.get("unk_id"))
 
 
-SLICE = 256
-"""Texts looked up at once."""
+SLICE = 256  # texts looked up at once
 
 
 class StaticEmbedder(PrefixedEmbedder):

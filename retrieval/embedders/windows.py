@@ -16,8 +16,7 @@ from retrieval.types import Matrix
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SPECIAL = 4
-"""Tokens that a model may put around a text."""
+SPECIAL = 4  # tokens that a model may put around a text
 
 
 def _weight(character: str) -> float:
@@ -67,8 +66,7 @@ def _cut(text: str, room: float) -> list[Span]:
     return [*spans, (start, len(text))]
 
 
-LEAST_ROOM = 16
-"""Tokens that a prefix and a header must leave for the text."""
+LEAST_ROOM = 16  # tokens that a prefix and a header must leave for the text
 
 
 @dataclass(frozen=True, slots=True)

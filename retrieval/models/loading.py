@@ -14,8 +14,7 @@ from retrieval.models.finding import ModelFolder, uncut
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-SLICE = 256
-"""Texts tokenised at once: their offsets are Python objects, which would otherwise fill the memory."""
+SLICE = 256  # texts tokenised at once: their offsets are Python objects, which would otherwise fill the memory
 
 
 def cut(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[Span]]:
@@ -63,12 +62,8 @@ def _boundary(encoding: Encoding, limit: int) -> int:
 
 Precision = Literal["float32", "bfloat16"]
 
-BATCH = 16
-"""Texts per forward pass: on two cores 8 to 16 full windows were the fastest, 64 less than half as fast."""
-
-RUNNING = threading.RLock()
-"""Held while a model is loaded or runs: torch's number of threads is the process's, not the caller's."""
-
+BATCH = 16  # texts per forward pass: on two cores 8 to 16 full windows were the fastest, 64 less than half as fast
+RUNNING = threading.RLock()  # held while a model loads or runs: torch's number of threads is the process's
 LOCAL: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remote_code": False,
                          "model_kwargs": {"use_safetensors": True}}
 """How every model is loaded: on the processor, from what is on this machine, weights only."""
