@@ -26,16 +26,13 @@ class CurveGroup:
 
     Attributes:
         axis, word: as every curve of it has them.
-        curves: their places in the summary.
-        labels: what each is called, in the same order.
-        doses: those of any of them; `words` for each.
     """
 
     axis: str
     word: str
-    curves: tuple[int, ...]
-    labels: tuple[str, ...]
-    doses: tuple[int, ...]
+    curves: tuple[int, ...]  # their places in the summary
+    labels: tuple[str, ...]  # what each is called, in the same order
+    doses: tuple[int, ...]  # those of any of them; `words` for each
     words: tuple[str, ...]
 
     @property

@@ -27,22 +27,19 @@ class Entry:
 
     Attributes:
         mean, interval: of a figure, in words; `n` its number of questions, where it is another than its row's.
-        shade: from 0 to 10, of a figure in a heat map; `best`, whether it is the highest there.
         marks: where mean, low and high of a difference stand on the column's axis, from 0 to 100.
-        href: leads to the questions that it is of; `label` says so.
-        cells: numbers of cells that it names, each with its label.
     """
 
     text: str = ""
     mean: str = ""
     interval: str = ""
     n: int | None = None
-    shade: int | None = None
+    shade: int | None = None  # from 0 to 10, of a figure in a heat map; `best`, whether it is the highest there
     best: bool = False
     marks: tuple[float, float, float] | None = None
-    href: str = ""
+    href: str = ""  # leads to the questions that it is of; `label` says so
     label: str = ""
-    cells: tuple[tuple[int, str], ...] = ()
+    cells: tuple[tuple[int, str], ...] = ()  # numbers of cells that it names, each with its label
 
     @property
     def apart(self) -> bool:

@@ -31,17 +31,14 @@ class Pooled:
     """A retriever over chunks that questions bring.
 
     Attributes:
-        pool: None in a replay, which gives what was found.
-        pins: hashes of its content and of its embedder, by what they are called.
         everything: whether each question searches those of all; else its own, or, where it has none, the shared ones.
-        embeds: whether the retriever needs the vectors of the pool.
     """
 
-    pool: Pool | None
+    pool: Pool | None  # None in a replay, which gives what was found
     searcher: Searcher[Within]
     everything: bool
-    pins: Mapping[str, str]
-    embeds: bool = True
+    pins: Mapping[str, str]  # hashes of its content and of its embedder, by what they are called
+    embeds: bool = True  # whether the retriever needs the vectors of the pool
 
     def within(self, question: Question, among: Among | None) -> SearchFunction:
         """Return the searches of a question."""

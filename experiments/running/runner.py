@@ -52,15 +52,10 @@ class Job:
 
 
 class Prefix(NamedTuple):
-    """What a prompt begins with.
+    """What a prompt begins with."""
 
-    Attributes:
-        first: names the least that is worth keeping: the first passage.
-        rest: all of it, so that what sorts next to each other shares the most.
-    """
-
-    first: tuple[object, ...]
-    rest: tuple[tuple[str, str, int, int], ...] = ()
+    first: tuple[object, ...]  # names the least that is worth keeping: the first passage
+    rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
 
 
 def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
@@ -107,19 +102,13 @@ def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run whose first call comes next.
-
-    Attributes:
-        questions: how many each cell has.
-        done: the (cell, question) pairs that have a record and keep it.
-        clients: of every model, the judge's included.
-    """
+    """A run whose first call comes next."""
 
     cells: Sequence[Cell]
-    questions: int
-    done: Collection[tuple[str, str]]
+    questions: int  # how many each cell has
+    done: Collection[tuple[str, str]]  # the (cell, question) pairs that have a record and keep it
     spending: Spending
-    clients: Sequence[ModelClient]
+    clients: Sequence[ModelClient]  # of every model, the judge's included
 
 
 @dataclass(frozen=True, slots=True)
