@@ -120,15 +120,11 @@ class PdfParagraph:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """Habits that hold for the whole document.
-
-    Attributes:
-        running: such texts a little below the upper edge, with their height, which is then the same on every page.
-    """
+    """Habits that hold for the whole document."""
 
     body: float  # the size of most of its text, in points
     repeated: frozenset[str]  # texts at the edge of several pages, digits removed
-    running: frozenset[tuple[str, int]]
+    running: frozenset[tuple[str, int]]  # such texts a little below the upper edge, with a height that all pages share
     words: frozenset[str]  # how often each word occurs, in lower case
     spaces_kept: bool  # whether lines of Korean end with a space where a word does
 

@@ -42,14 +42,9 @@ class Rater:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two raters agree.
-
-    Attributes:
-        agree: share of judgements that are equal; None without any. `agree_low` and `agree_high`, its 95 % interval:
-            Wilson's, by question where one has several.
-        low, high: 95 % interval of the kappa: percentiles over resamples of questions, with all answers to each. None
-            for one question, and where all resamples agree.
-    """
+    """How far two raters agree: the share of judgements that are equal, with Wilson's 95 % interval, by question where
+    one has several; and kappa, whose interval is of percentiles over resamples of questions, with all answers to each:
+    None for one question, and where all resamples agree."""
 
     first: str
     second: str

@@ -11,13 +11,7 @@ from agents.types import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question in one cell.
-
-    Attributes:
-        gold: number of distinct gold items; None where none is named, or where the table stands in place of the
-            documents, so that what was in view cannot be told.
-        undisturbed: whether it is right over the same evidence with fewer added negatives; None likewise.
-    """
+    """One question in one cell."""
 
     outcome: Outcome
     score: float | None  # of the metric that says what is right (`Scheme.rights`); None where none applies
@@ -25,7 +19,7 @@ class Case:
     refused: bool = False  # by the rule of the run's scoring
     may_refuse: bool = True  # whether the rules offer a refusal
     closed_book: bool = False  # whether no documents were shown by intention
-    gold: int | None = None
+    gold: int | None = None  # distinct gold items; None where none is named, or a table takes the documents' place
     found: int = 0  # how many of them stood in the evidence
     coarse: bool = False  # whether what was found of them was matched by document or page alone
     cites: bool = False  # whether the rules ask for citations
@@ -35,7 +29,7 @@ class Case:
     gold_alone: bool = False  # whether nothing but the gold was placed
     known: bool | None = None  # whether the question is right closed-book; None where that cannot be told
     over_gold: bool | None = None  # whether it is right over the gold alone; None where that cannot be told
-    undisturbed: bool | None = None
+    undisturbed: bool | None = None  # likewise over the same evidence with fewer added negatives
 
     @property
     def right(self) -> bool:

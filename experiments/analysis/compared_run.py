@@ -22,17 +22,13 @@ _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outco
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """A finished run.
-
-    Attributes:
-        cells: what is compared, by what it is called: cells that differ in repeats and seeds alone are one.
-    """
+    """A finished run."""
 
     path: Path
     name: str
     rows: Sequence[Mapping[str, Any]]  # the cells of its summary
     answers: Mapping[str, Mapping[str, ScoredQuestion]]  # by cell's id, then by question
-    cells: Mapping[str, Variant]
+    cells: Mapping[str, Variant]  # what is compared, by what it is called: one for repeats and seeds of a cell
     replicates: Mapping[str, Variant]  # each of those by itself, by what it is called
     together: Mapping[str, Figures]  # the figures of those cells, by the id of the first
     questions: Mapping[str, Question]

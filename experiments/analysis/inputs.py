@@ -15,13 +15,7 @@ from experiments.statistics import interval_of, pairs_of
 
 @dataclass(frozen=True)
 class AnalysisInput:
-    """A finished run, as analyses see it.
-
-    Attributes:
-        clusters: of each question, by its id; one that is not named is by itself.
-        found: what the summary holds of its tests: `comparisons`, `effects`, `error_analysis`, `tradeoff`
-            and `dose`, each None where there is none.
-    """
+    """A finished run, as analyses see it."""
 
     cells: Sequence[Mapping[str, Any]]  # rows of the run's summary
     results: Mapping[str, Sequence[Result]]  # by cell id, in the order of the questions
@@ -29,8 +23,8 @@ class AnalysisInput:
     columns: tuple[str, ...]  # of the benchmark's scheme
     scoring: Scoring = "corrected"
     seed: int = 0
-    clusters: Mapping[str, str] = field(default_factory=dict)
-    found: Mapping[str, Any] = field(default_factory=dict)
+    clusters: Mapping[str, str] = field(default_factory=dict)  # by question; one that is not named is by itself
+    found: Mapping[str, Any] = field(default_factory=dict)  # tests of the summary, such as `dose`; None if none
     published: Sequence[str] = ()  # names of the papers' tables that stand beside the run's own figures
     rights: Sequence[str] = ()  # the metrics whose score of 1 means that an answer is right
 

@@ -84,17 +84,12 @@ def best_rank(found: Iterable[FoundBy]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A candidate that is not taken.
-
-    Attributes:
-        figures: what the reason rests on, such as the answer that was found, or both scores.
-        found: which miners found it; none where it was left out before anybody looked.
-    """
+    """A candidate that is not taken."""
 
     chunk: Chunk
     reason: Reason
-    figures: Mapping[str, str | float] = field(default_factory=dict)
-    found: tuple[FoundBy, ...] = ()
+    figures: Mapping[str, str | float] = field(default_factory=dict)  # such as the answer that was found
+    found: tuple[FoundBy, ...] = ()  # none where it was left out before anybody looked
 
     @property
     def guarded(self) -> bool:

@@ -104,18 +104,14 @@ class ReportCell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All cells, the columns that any of them has, and the factors that all share.
-
-    Attributes:
-        shared: factors with the value that all cells have; `varying`, those that tell cells apart.
-    """
+    """All cells, the columns that any of them has, and the factors that all share."""
 
     cells: tuple[ReportCell, ...]
     columns: tuple[ReportColumn, ...]  # those that the benchmark is about, in its order
     more: tuple[ReportColumn, ...]  # the others
     quality: str  # the metric that the benchmark is about above all, which the charts and the first sentences show
-    shared: tuple[tuple[str, str], ...]
-    varying: tuple[str, ...]
+    shared: tuple[tuple[str, str], ...]  # factors with the value that all cells have
+    varying: tuple[str, ...]  # those that tell cells apart
 
     @property
     def drops_empty(self) -> bool:

@@ -151,11 +151,7 @@ class Read:
 
 @dataclass(slots=True)
 class Again:
-    """A run scored anew.
-
-    Attributes:
-        asked: the verdicts that were given for it, where a judge was asked.
-    """
+    """A run scored anew."""
 
     scheme: Scheme  # the run's, with the groups of the metrics that were asked for, and these as its columns
     scoring: Scoring
@@ -164,7 +160,7 @@ class Again:
     results: list[Result] = field(default_factory=list)
     read: Read = field(default_factory=Read)
     notes: list[str] = field(default_factory=list)  # what a reader has to know of it
-    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)
+    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)  # given for it, where a judge was asked
 
 
 def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,

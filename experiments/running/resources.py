@@ -28,15 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """A retriever over chunks that questions bring.
-
-    Attributes:
-        everything: whether each question searches those of all; else its own, or, where it has none, the shared ones.
-    """
+    """A retriever over chunks that questions bring."""
 
     pool: Pool | None  # None in a replay, which gives what was found
     searcher: Searcher[Within]
-    everything: bool
+    everything: bool  # whether each question searches those of all; else its own, or, having none, the shared ones
     pins: Mapping[str, str]  # hashes of its content and of its embedder, by what they are called
     embeds: bool = True  # whether the retriever needs the vectors of the pool
 

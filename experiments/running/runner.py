@@ -113,20 +113,13 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class RunWatch:
-    """Who wants to know how the run goes.
+    """Who wants to know how the run goes."""
 
-    Attributes:
-        stage: called while an index is built; `begun` once, where there is anything to do; `record` after each record.
-        note: told, before the first call, what looks like a mistake and what cannot be answered; after the last, what
-            relevance judges graded in this session.
-        searched: given what was searched, once all of it was, and before it is closed.
-    """
-
-    stage: Progress
-    begun: Callable[[Begun], None]
-    record: Callable[[Record], None]
-    note: Callable[[str], None] = lambda text: None
-    searched: Callable[[Resources], None] = lambda resources: None
+    stage: Progress  # while an index is built
+    begun: Callable[[Begun], None]  # once, where there is anything to do
+    record: Callable[[Record], None]  # after each record
+    note: Callable[[str], None] = lambda text: None  # what looks like a mistake; at last what judges graded
+    searched: Callable[[Resources], None] = lambda resources: None  # once all was, before it is closed
 
 
 async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", again: bool = False,

@@ -167,13 +167,8 @@ def of_shares(gained: int, lost: int, n: int) -> Interval:
 
 
 class Bootstrapped(NamedTuple):
-    """What the bootstrap says of pairs.
-
-    Attributes:
-        difference: the interval of the difference of the two figures, and its standard `error`; None where there
-            is none.
-        sides: the intervals of the figures themselves.
-    """
+    """What the bootstrap says of pairs: the interval of the difference of the two figures, and its standard error, None
+    where there is none; and the intervals of the figures themselves."""
 
     difference: Interval
     error: float | None

@@ -76,17 +76,12 @@ def _joined(documents: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The pairs of one metric.
-
-    Attributes:
-        units: what is drawn and swapped as a whole, a question or all questions over one document: arrays of units by
-            splits by sides (first and second cell) by names.
-    """
+    """The pairs of one metric."""
 
     metric: str
     figure: SetFigure  # what the metric's figure is made of; of a metric that questions have, itself
     questions: tuple[str, ...]  # ids of the pairs, in order
-    units: Totals
+    units: Totals  # drawn and swapped as a whole, by question or by document: units by splits by sides by names
     scores: Floats | None  # of each pair, pairs by sides; None for a metric that no single question has
     answerable: tuple[bool, ...]  # of each pair, in the first cell
     unpaired: int = 0  # questions that the metric applies to in one cell alone

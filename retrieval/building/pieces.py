@@ -108,11 +108,7 @@ def fitting_header(document: Document, embedder: Embedder) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A document, cut.
-
-    Attributes:
-        vectors: those of the windows, float32 of shape (windows, dimension), where the index before has them.
-    """
+    """A document, cut."""
 
     arrival: Arrival
     header: str  # embedded in front of each window
@@ -120,7 +116,7 @@ class Piece:
     chunks: list[Chunk]
     windows: list[int]  # the number of vectors of each chunk
     texts: list[str]  # every window as it is embedded; empty where `vectors` are known
-    vectors: Matrix | None = None
+    vectors: Matrix | None = None  # of the windows, float32 (windows, dimension), where the index before has them
 
 
 def cut(job: BuildJob, arrival: Arrival) -> Piece:
