@@ -16,16 +16,12 @@ Mark = Literal["", "front", "faded", "hollow"]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of a chart, or a part of a bar.
-
-    Attributes:
-        low, high: the ends of the interval of y; `x_low` and `x_high`, of x.
-    """
+    """A point of a chart, or a part of a bar."""
 
     series: str  # what its colour stands for: a curve, a cell, a cause
     x: float | str  # a number; of bars the cell that the bar is of
     y: float
-    low: float | None = None
+    low: float | None = None  # the ends of the interval of y; `x_low` and `x_high`, of x
     high: float | None = None
     x_low: float | None = None
     x_high: float | None = None
@@ -49,15 +45,11 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What a view shows, drawn.
-
-    Attributes:
-        x, y: titles of the axes.
-    """
+    """What a view shows, drawn."""
 
     kind: Literal["scatter", "lines", "bars"]
     title: str
-    x: str
+    x: str  # title of the axis
     y: str
     points: tuple[Point, ...]
     least: float = 0.0  # the lowest value of y that means anything
@@ -71,27 +63,20 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table, and how it is read.
-
-    Attributes:
-        main: place of the column that stands for the row where there is room for one; by default the second after
-            the keys, since the first is n.
-        shaded: the values for which an estimate has the faintest and the strongest shade: a heat map.
-        section: of the report in which it stands. The terminal shows those of `Breakdowns` when a run ends.
-    """
+    """A table, and how it is read."""
 
     name: str  # such as `by:language`; what precedes a colon is the analysis
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]  # values under the header; the first `keys` of them say what the row is of
     keys: int = 1
-    main: int | None = None
+    main: int | None = None  # place of the column that stands for the row; by default the second after the keys
     notes: tuple[str, ...] = ()
     signed: tuple[str, ...] = ()  # columns of differences, whose figures have their sign
     p: tuple[str, ...] = ()  # columns of tests; by the last of them a row is really different where it is below 0.05
-    shaded: tuple[float, float] | None = None
+    shaded: tuple[float, float] | None = None  # values with the faintest and the strongest shade: a heat map
     charts: tuple[Chart, ...] = ()
-    section: str = "Breakdowns"
+    section: str = "Breakdowns"  # of the report; the terminal shows those of `Breakdowns` when a run ends
     folded: bool = False  # whether it is shown on demand only
 
     @classmethod

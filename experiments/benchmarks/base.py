@@ -21,19 +21,14 @@ from experiments.question import ANSWERS, Benchmark, Question, Scheme
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A benchmark in words.
-
-    Attributes:
-        settings: a run's settings as the paper has them, where they are not ragbed's usual ones.
-        as_published: the benchmark's own settings that as-published scoring implies where they are not given.
-    """
+    """A benchmark in words."""
 
     paper: str  # title, authors and year, with its address
     licence: str  # of the data
     size: str  # how many questions, of what
     get: str  # where the files are had, and what of them `path` names
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    as_published: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # a run's, as the paper has them, if unusual
+    as_published: Mapping[str, Any] = field(default_factory=dict)  # its own that as-published scoring implies
 
 
 def files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:

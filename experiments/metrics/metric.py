@@ -23,12 +23,7 @@ _LONGEST_CUT = 9
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric, whose name is the same in settings, records and tables.
-
-    Attributes:
-        cut: the number after `@`, of the family of metrics that has one, such as 5 of `recall@5`; 0 names the family.
-        low, high: what a question's value is at least and at most; None where it has no bound.
-    """
+    """A metric, whose name is the same in settings, records and tables."""
 
     name: str
     description: str
@@ -36,9 +31,9 @@ class Metric:
     share: bool = False  # whether each question has 0 or 1, so that the mean is a share
     judged: bool = False  # whether it rests on a judge's grades
     of_set: bool = False  # whether it is computed of a whole set, and no question has one
-    cut: int | None = None
+    cut: int | None = None  # the number after `@`, such as 5 of `recall@5`; 0 names the family that has such numbers
     uncut: bool = False  # whether the name of the family is a metric by itself, such as `mrr` beside `mrr@10`
-    low: float = 0.0
+    low: float = 0.0  # the least that a question's value can be; `high`, the most: None where there is no bound
     high: float | None = 1.0
     low_unanswerable: float | None = None  # what an unanswerable question's is at least, where that is something else
 
