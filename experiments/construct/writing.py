@@ -22,7 +22,8 @@ def write_set(built: Built) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     settings.what.write(construction.kept, built.library, folder)
     write_text(settings.out / ITEMS, "".join(map(_line, construction.played)))
-    brought = {one.document for item in construction.kept for one in (*item.evidence, *item.chunks)}
+    brought = {document for item in construction.kept for document in (
+        *(one.document for one in item.evidence), *(chunk.document for chunk in item.chunks))}
     write_text(settings.out / DOCUMENTS, "".join(_json(_DOCUMENT.dump_python(document, mode="json")) for document in
                                                  built.library.documents.values() if document.id in brought))
     card = {"kind": settings.kind, "yield": counted(construction), "models": dict(built.models)}
