@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from experiments.question import Benchmark
     from retrieval.types import Embedder
 
+ITEMS, DOCUMENTS = "items.jsonl", "documents.jsonl"
+"""In the folder of a set: every item with what became of it, and the documents that kept ones rest on."""
 _LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
 
 
