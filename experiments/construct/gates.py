@@ -34,7 +34,7 @@ def spans(item: Item, library: Library) -> str | None:
     if not item.evidence:
         return "it has no evidence"
     for one in item.evidence:
-        document = library.documents.get(one.document)
+        document = library.document(item, one.document)
         if document is None:
             return "its document is unknown"
         if not one.text or document.text(one.format)[one.start:one.end] != one.text:
@@ -87,7 +87,8 @@ def right(item: Item, draft: Draft) -> bool:
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
     """Return the evidence as chunks, each by itself."""
-    return [Chunk.of(library.documents[one.document], one.format, one.start, one.end) for one in item.evidence]
+    return [Chunk.of(document, one.format, one.start, one.end) for one in item.evidence
+            if (document := library.document(item, one.document)) is not None]
 
 
 def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
