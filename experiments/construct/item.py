@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from documents.chunkers import ChunkerSettings, Sections
 from documents.types import Chunk, Document, Format
+from experiments.negatives.guard import GuardedIndex
 from strategies.types import Asked
 
 if TYPE_CHECKING:
@@ -77,6 +79,11 @@ class Library:
     options: Any  # the kind's own settings
     embedder: Callable[[], Embedder]
     benchmark: Benchmark | None = None
+
+    @cached_property
+    def guarded(self) -> GuardedIndex:
+        """The chunks of the whole index, as the guard of the hard negatives looks through them."""
+        return GuardedIndex(self.chunks)
 
     def rng(self, *parts: str) -> random.Random:
         """Return a generator seeded by the construction's seed and these parts, such as an item's id."""
