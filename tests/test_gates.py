@@ -62,7 +62,8 @@ def item(question, answer, *evidence, **fields):
 
 
 LOAD = item("How many tonnes does the crane of the Esk depot lift?", "12.5 tonnes", ("esk", CRANE))
-HOPS = item("In which year did the yard close whose owner built the crane at Esk?", "1933", ("esk", MAKER), ("lund", YARD))
+HOPS = item("In which year did the yard close whose owner built the crane at Esk?", "1933", ("esk", MAKER),
+            ("lund", YARD))
 BANK = item("에스크 은행의 최저자본금은 얼마인가요?", "250억원", ("은행", CAPITAL))
 SOUND = [LOAD, HOPS, BANK]
 ABSENT = item("Who owned the mill at Rosk?", "Greta Holm", answerable=False)
@@ -79,7 +80,7 @@ def solver(call):
 
 
 def passed(gate, one, library=LIBRARY, reply=solver):
-    """What a gate says of an item, its calls answered by the scripted solver."""
+    """What a gate says of an item, whose calls the scripted solver answers."""
     result = []
 
     def recipe(task):
@@ -95,18 +96,19 @@ GATES = [gates.spans, gates.self_contained, gates.solvable, gates.unknown, gates
 FLAWED = [
     (gates.spans, replace(LOAD, evidence=(replace(LOAD.evidence[0], text="It lifts 13 tonnes."),)), "does not stand"),
     (gates.spans, replace(LOAD, evidence=()), "no evidence"),
-    (gates.self_contained, replace(LOAD, question="How many tonnes does the crane in the passage lift?"), "the passage"),
+    (gates.self_contained, replace(LOAD, question="How many tonnes does the crane in the passage lift?"),
+     "the passage"),
     (gates.self_contained, replace(BANK, question="위 문서에서 에스크 은행의 최저자본금은 얼마인가요?"), "위 문서"),
     (gates.solvable, replace(LOAD, answers=("14 tonnes",)), "do not reach"),
     (gates.solvable, replace(BANK, answers=("300억원",)), "do not reach"),
     (gates.unknown, item("In which province does the town of Lund lie?", "Scania", ("lund", "Lund lies in Scania.")),
      "know it"),
-    (gates.unknown, item("군산의 호수 공원 이름은 무엇인가요?", "달빛공원", ("공원", "군산의 달빛공원은 호수를 둘러싼다.")),
-     "know it"),
+    (gates.unknown, item("군산의 호수 공원 이름은 무엇인가요?", "달빛공원", ("공원", "군산의 달빛공원은")), "know it"),
     (gates.needs_evidence, replace(LOAD, evidence=(*LOAD.evidence, span("lund", YARD))), "without one piece"),
     (gates.needs_evidence, replace(BANK, evidence=(*BANK.evidence, span("공원", "공원에는 벚나무가 많고"))),
      "without one piece"),
-    (gates.unique, item("Which town did the maker of Esk's crane come from?", "Lund", ("esk", MAKER)), "second passage"),
+    (gates.unique, item("Which town did the maker of Esk's crane come from?", "Lund", ("esk", MAKER)),
+     "second passage"),
     (gates.unique, item("에스크 은행의 본점은 어디에 있나요?", "군산", ("은행", BANKER)), "second passage")]
 
 
@@ -132,6 +134,18 @@ def test_what_solvers_measured_stands_in_the_item():
     for gate in (gates.solvable, gates.unknown, gates.needs_evidence):
         measured |= passed(gate, HOPS).measured
     assert measured == {"solved": 1.0, "known": 0.0, "without_evidence": 0.0}
+
+
+def test_an_edited_document_of_the_item_has_no_second_passage_in_the_one_it_was_made_of():
+    text = PAGES["esk"].replace("12.5", "31.4")
+    edited = Document("esk-edited", "esk.txt", "esk", text, text)
+    said = "It lifts 31.4 tonnes."
+    made = replace(LOAD, answers=("31.4 tonnes",), documents=(edited,),
+                   chunks=(Chunk.of(edited, "plain", 0, len(text)),),
+                   evidence=(Evidence("esk-edited", "plain", text.index(said), len(text), said),))
+    assert [passed(gate, made) for gate in (gates.spans, gates.unique)] == [None, None]
+    beside = replace(made, chunks=(*made.chunks, replace(made.chunks[0], id="b", document="b")))
+    assert passed(gates.unique, beside).startswith("a second passage may answer it")
 
 
 @pytest.mark.parametrize(("one", "why"), [

@@ -37,7 +37,7 @@ def spans(item: Item, library: Library) -> str | None:
     if not item.evidence:
         return "it has no evidence"
     for one in item.evidence:
-        document = library.documents.get(one.document)
+        document = library.document(item, one.document)
         if document is None:
             return "its document is unknown"
         if not one.text or document.text(one.format)[one.start:one.end] != one.text:
@@ -78,10 +78,11 @@ def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = 
         by: what a piece is: all spans in one chunk of what the item comes with, or each span.
     """
     pieces = _pieces(item, by)
-    shown = [chunk for chunk in item.chunks if not any(_holds(chunk, one, library) for one in item.evidence)]
+    shown = [chunk for chunk in item.chunks if not any(_holds(chunk, one) for one in item.evidence)]
     views = [shown] if shown else []
     if len(pieces) > 1:
-        views += [[_chunk_of(one, library) for one in item.evidence if one not in piece] for piece in pieces]
+        views += [evidence_chunks(replace(item, evidence=_but(item, piece)), library)
+                  for piece in pieces]
     if not views:
         return None
     drafts = yield from together([solved(f"{SOLVER} {number}", item, view) for view in views
@@ -101,12 +102,16 @@ def _pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
     return [piece for piece in held if piece] + [[one] for one in rest]
 
 
+def _but(item: Item, piece: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(one for one in item.evidence if one not in piece)
+
+
 def _overlap(chunk: Chunk, one: Evidence) -> bool:
     return (chunk.document, chunk.format) == (one.document, one.format) and (
         chunk.start < one.end and one.start < chunk.end)
 
 
-def _holds(chunk: Chunk, one: Evidence, library: Library) -> bool:
+def _holds(chunk: Chunk, one: Evidence) -> bool:
     """Whether the chunk has a part of the evidence, in whichever rendering of its document."""
     if chunk.document != one.document or chunk.format == one.format:
         return _overlap(chunk, one)
@@ -129,20 +134,22 @@ def certificate(item: Item, library: Library) -> str | None:
     if not telling(asked):
         return "its answer stands anywhere, and cannot be looked for"
     ids = {chunk.id for chunk in item.chunks}
-    if any(one.chunk.id in ids for one in library.guarded.rejected(asked)):
+    if any(one.chunk.id in ids for one in library.guarded.rejected(asked, also=item.chunks)):
         return "what it comes with may answer it"
     second = next(_others(item, library), None)
     return None if second is None else f"a passage of the index may answer it: {REASONS[second.reason]}"
 
 
 def _others(item: Item, library: Library) -> Iterator[Rejected]:
-    """Chunks of the index that may answer the question, beside its evidence."""
+    """Passages that may answer the question beside its evidence: of the index, and of what it comes with. What reads
+    like the evidence is one too, unless that is of a document of the item's own, such as an edited one."""
     formats = {(one.document, one.format) for one in item.evidence}
     documents = {document for document, _ in formats}
-    for one in library.guarded.rejected(_asked(item), evidence_chunks(item, library)):
+    gold = [chunk for chunk in evidence_chunks(item, library) if chunk.document in library.documents]
+    for one in library.guarded.rejected(_asked(item), gold, item.chunks):
         chunk = one.chunk
-        twice = chunk.document in documents and (chunk.document, chunk.format) not in formats
-        if not twice and not any(_overlap(chunk, each) for each in item.evidence):
+        rendered_twice = chunk.document in documents and (chunk.document, chunk.format) not in formats
+        if not rendered_twice and not any(_overlap(chunk, each) for each in item.evidence):
             yield one
 
 
@@ -171,11 +178,12 @@ def right(item: Item, draft: Draft) -> bool:
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
     """Return the evidence as chunks, each by itself."""
-    return [_chunk_of(one, library) for one in item.evidence]
+    return [chunk for one in item.evidence if (chunk := _chunk_of(item, one, library)) is not None]
 
 
-def _chunk_of(one: Evidence, library: Library) -> Chunk:
-    return Chunk.of(library.documents[one.document], one.format, one.start, one.end)
+def _chunk_of(item: Item, one: Evidence, library: Library) -> Chunk | None:
+    document = library.document(item, one.document)
+    return None if document is None else Chunk.of(document, one.format, one.start, one.end)
 
 
 def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:

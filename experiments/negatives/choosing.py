@@ -127,18 +127,12 @@ _COARSE: dict[str, Reason] = {"page": "gold_page", "document": "gold_document"}
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Where negatives are found.
+    """Where negatives are found."""
 
-    Attributes:
-        chunks: of the collection.
-        indexed: whether they are an index's, which knows the benchmark's documents by their source alone.
-        nearest: the chunks that are nearest to a query, best first.
-    """
-
-    chunks: Sequence[Chunk]
+    chunks: Sequence[Chunk]  # of the collection
     source_of: SourceOf
-    indexed: bool
-    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]
+    indexed: bool  # whether they are an index's, which knows the benchmark's documents by their source alone
+    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]  # the chunks that are nearest to a query, best first
 
 
 def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSettings) -> Iterator[Wanted]:

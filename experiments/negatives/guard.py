@@ -193,16 +193,18 @@ class GuardedIndex:
     def __contains__(self, word: object) -> bool:
         return len(self._rows.get(str(word), ())) <= max(_FEW, _SHARE * len(self.chunks))
 
-    def rejected(self, question: Question, gold: Collection[Chunk] = ()) -> Iterator[Rejected]:
-        """Yield every chunk, the gold too, that may answer the question, with the reason, in the order of the index."""
+    def rejected(self, question: Question, gold: Collection[Chunk] = (),
+                 also: Iterable[Chunk] = ()) -> Iterator[Rejected]:
+        """Yield every chunk, the gold too, that may answer the question, with the reason, in the order of the index;
+        behind them those of `also`, which need not be of the index."""
         guard = Guard(question, gold, self._thresholds, self)
         rows = {row for word in guard.name_words for row in self._rows.get(word, ())}
         for answer in guard.answers:
             rows |= self._telling(answer)
         for chunk in gold:
             rows |= self._sharing(_words(_body(chunk)), _ALIKE)
-        found = (guard.check(self.chunks[row]) for row in sorted(rows))
-        return (one for one in found if one is not None)
+        chunks = {chunk.id: chunk for chunk in (*(self.chunks[row] for row in sorted(rows)), *also)}
+        return (found for chunk in chunks.values() if (found := guard.check(chunk)) is not None)
 
     def _telling(self, answer: str) -> set[int]:
         plain, words = _normalised(answer), _words(answer)
