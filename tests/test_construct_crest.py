@@ -12,7 +12,8 @@ ASTER = "<h1>Aster</h1>\n<table>" + "".join(
     f"<tr><th>{year}</th><td>{sent}</td></tr>" for year, sent in ROWS.items()) + (
     "</table>\n<p>The depot’s roof was mended in May 1998. Its first parcel left in June 2003.</p>")
 BIRCH = ("The Birch lighthouse is 41 metres high.\n\nThe Cedar lighthouse is 58 metres high.\n\n"
-         "A keeper of the Birch lighthouse wrote that Paris is the capital of France.")
+         "A keeper of the Birch lighthouse wrote that Paris is the capital of France, and that they mended the "
+         "roof of the Aster depot in May 1998.")
 SEOUL = "한빛 도서관은 1987년에 문을 열었다.\n\n한빛 도서관의 장서는 2,300권이다."
 
 
@@ -24,8 +25,8 @@ MORE = asked("How many more parcels left the Aster depot in 2021 than in 2020?",
              "2021 | 1,577 parcels")
 YEARS = asked("How many years after its roof was mended did the first parcel leave the Aster depot?", "5 years",
               "The depot's roof was mended in May 1998.", "Its first parcel left in June 2003.", type="temporal")
-SUM = asked("In the five years after the roof was mended no parcel left the Aster depot; how many left in 2021 and 2022 "
-            "together?", "3187", "2021 1,577 parcels", "2022 1,610 parcels", types=["numerical", "temporal"])
+SUM = asked("In the five years after the roof was mended no parcel left the Aster depot; how many left in 2021 and "
+            "2022 together?", "3187", "2021 1,577 parcels", "2022 1,610 parcels", types=["numerical", "temporal"])
 HIGHER = asked("How much higher is the Cedar lighthouse than the Birch lighthouse?", "17 metres",
                "The Birch lighthouse is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
 VOLUMES = asked("한빛 도서관의 장서는 몇 권인가?", "2,300권", "한빛 도서관의 장서는 2,300권이다.", type="format")
@@ -38,12 +39,16 @@ KNOWN = asked("What is the capital of France?", "Paris", "Paris is the capital o
 FOREIGN = asked("When did the Hanbit library open?", "1987", "한빛 도서관은 1987년에 문을 열었다.")
 AGAIN = asked("How much higher is the Cedar lighthouse than that of Birch?", "17 metres",
               *HIGHER["evidence"])
-WRITTEN = {"Aster": ([MORE, YEARS, WRONG, UNQUOTED], [SUM]), "Birch": ([HIGHER, POINTING, KNOWN, AGAIN], None),
-           "한빛": ([VOLUMES, FOREIGN], [])}
-TRUTH = {one["question"]: one["answer"] for one in [*SOUND, POINTING, KNOWN, FOREIGN, AGAIN]} | {
+ELSEWHERE = asked("When was the roof of the Aster depot mended?", "May 1998", YEARS["evidence"][0], type="temporal")
+NEEDLESS = asked("Which lighthouse is the higher one, Birch or Cedar?", "that of Cedar", *HIGHER["evidence"])
+WRITTEN = {"lighthouse": ([HIGHER, POINTING, KNOWN, AGAIN, NEEDLESS], None),
+           "depot": ([MORE, YEARS, WRONG, UNQUOTED, ELSEWHERE], [SUM]), "한빛": ([VOLUMES, FOREIGN], [])}
+ASKED = [one for simple, joined in WRITTEN.values() for one in [*simple, *(joined or [])]]
+TRUTH = {one["question"]: one["answer"] for one in ASKED} | {
     WRONG["question"]: "2,777"}
 REASONS = {UNQUOTED["question"]: "spans", POINTING["question"]: "self-contained", FOREIGN["question"]: "language",
-           WRONG["question"]: "solvable", KNOWN["question"]: "not known", AGAIN["question"]: "twin"}
+           WRONG["question"]: "solvable", KNOWN["question"]: "not known", AGAIN["question"]: "twin",
+           NEEDLESS["question"]: "needs its evidence"}
 
 
 def write(body):
@@ -65,7 +70,9 @@ def reply(body):
     question = next(question for question in TRUTH if question in shown)
     if question == KNOWN["question"]:
         return "<Answer>Paris</Answer>"
-    evidence = next(one["evidence"] for one in [*SOUND, WRONG, POINTING, FOREIGN, AGAIN] if one["question"] == question)
+    if question == NEEDLESS["question"] and "<documents>" in shown:
+        return "<Answer>that of Cedar [1]</Answer>"
+    evidence = next(one["evidence"] for one in ASKED if one["question"] == question)
     words = [re.sub(r"[\s|]+", "", re.sub(r"<[^>]*>", "", text)).replace("'", "’").rstrip(".") for text in evidence]
     read = re.sub(r"[\s|]+", "", re.sub(r"<[^>]*>", "", shown))
     return f"<Answer>{TRUTH[question]} [1]</Answer>" if all(text in read for text in words) else REFUSAL
@@ -80,7 +87,7 @@ def built(tmp_path, serve, ragbed):
         (pages / name).write_text(text, encoding="utf-8")
     url = f"{serve(reply).url}#m"
     counts = ragbed.json("construct", "crest", pages, "--out", tmp_path / "set", "--writer", url, "--n", "20",
-                         "--tries", "12", "--set", "options.unanswerable=0.5")
+                         "--tries", "12", "--set", "options.unanswerable=0.5", "--set", "retriever=dense")
     return tmp_path / "set", counts, url
 
 
@@ -89,10 +96,10 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
     rows = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
     lost = {row["item"]["question"]: row["lost"] for row in reversed(rows)}  # of each the first
     assert {question: lost[question] for question in REASONS} == REASONS
+    assert lost[ELSEWHERE["question"]] in ("unique", "certificate")  # as it is drawn
     kept = [row["item"] for row in rows if not row["lost"]]
     assert sorted(item["question"] for item in kept) == sorted(one["question"] for one in SOUND)
     assert counts["kept"] == 5
-    assert {question: gate for question, gate in lost.items() if gate and question not in REASONS} == {}
 
 
 def test_tiers_languages_and_failed_turns_are_tags(built):
@@ -124,5 +131,5 @@ def test_the_set_runs_as_the_published_one(built, tmp_path, ragbed):
     folder, _, url = built
     made = ragbed.json("run", "crest", folder / "crest", "--model", url, "--reasoning", "direct", "--judge", "lexical",
                        "--out", tmp_path / "runs")
-    print(made)
-    assert made == 5
+    (cell,) = made["cells"]
+    assert (cell["n"], cell["metrics"]["unified"]["mean"]) == (5, 1.0)

@@ -162,8 +162,10 @@ def neighbours(item: Item, library: Library) -> Playing:
     found: Passages = yield Search(item.question, SHOWN + beside)
     own = [chunk for chunk in item.chunks if answerable or not _holds(chunk, item)]
     others = [one.chunk for one in found if one.chunk.document != first.document
-              or one.chunk.format == first.format and one.chunk.id not in passage]
+              or (one.chunk.format == first.format and one.chunk.id not in passage)]
     every = [*own, *others][:SHOWN]
+    if not every:
+        raise Dropped("the index has nothing beside its evidence")
     library.rng("order", item.id).shuffle(every)
     return replace(item, chunks=tuple(every), answerable=answerable)
 
@@ -202,5 +204,8 @@ CREST = Kind("crest", "CReSt (2025), section 3 and appendix B.2", instances,
              (Stage("turns", turns, calls=8), Stage("neighbours", neighbours)),
              (Stage("spans", gates.spans), Stage("self-contained", gates.self_contained),
               Stage("language", in_language), Stage("solvable", gates.solvable, calls=8),
-              Stage("not known", gates.unknown, calls=8)),
+              Stage("not known", gates.unknown, calls=8), Stage("needs its evidence", gates.needs_evidence, calls=48),
+              Stage("unique", lambda item, library: gates.unique(item, library) if item.answerable else None),
+              Stage("certificate", lambda item, library: None if item.answerable else gates.certificate(item, library)),
+              ),
              write, most=10, options=CrestOptions, chunker=CrestSizes(), formats=("html", "plain"))
