@@ -1,7 +1,5 @@
-"""ragbed: agents. A LangGraph state machine that plays strategies against models, and what it remembers.
-
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
-"""
+"""ragbed: agents. A LangGraph state machine that plays strategies against models, and what it remembers. The public
+names stand in `__init__.pyi`; each is loaded when it is first used."""
 import lazy_loader
 
 __distribution__ = "ragbed"

@@ -34,8 +34,7 @@ from strategies.settings.choosing import Strategy, chosen
 from strategies.types import AnswerFormat, Framing, Rules, Task
 
 Options = tuple[tuple[str, str], ...]
-Pair = tuple[Strategy, Strategy]
-"""Of reasoning and of retrieval."""
+Pair = tuple[Strategy, Strategy]  # of reasoning and of retrieval
 
 
 class AssistantSettings(BaseModel):
@@ -92,10 +91,7 @@ class Assistant:
     @contextlib.asynccontextmanager
     async def open(cls, settings: AssistantSettings, checkpointer: Any = None) -> AsyncIterator[Assistant]:
         """Open an assistant, closed at the end; raise UserError where its index, model or strategies cannot be opened.
-
-        Args:
-            checkpointer: a LangGraph checkpointer, for states that outlive the process.
-        """
+        LangGraph's `checkpointer` keeps states that outlive the process."""
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
         strategies = await asyncio.to_thread(_chosen, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
@@ -123,11 +119,8 @@ class Assistant:
 
     async def resume(self, saved: State | str) -> Answer:
         """Answer a question that was saved as a state or under a thread; what it used counts, and is not paid again.
-
-        Raises:
-            SettingsError: there is no such thread.
-            RecipeMismatch: the question was begun with other settings, another index, model, strategy or prompt.
-        """
+        Raises SettingsError where there is no such thread, and RecipeMismatch where the question was begun with other
+        settings, another index, model, strategy or prompt."""
         state = await self.saved(saved) if isinstance(saved, str) else saved
         if state is None:
             raise SettingsError(f"no question is kept under the thread {saved!r}")

@@ -82,11 +82,7 @@ class SavedState(_Saved):
 
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Make sure that a question goes on with what it was begun with; else raise RecipeMismatch, which says what
-    differs.
-
-    Args:
-        made: the mark of the question: settings, and the identities of model and index, by name; `now` is today's.
-    """
+    differs. A mark is settings, and the identities of model and index, by name."""
     differing = [name for name in now if made.get(name) != now[name]]
     if differing:
         told = "; ".join("the index holds something else" if name == "index" else

@@ -1,7 +1,5 @@
-"""One SQLite file that survives `kill -9`, with commits shared by whoever waits at the same moment.
-
-WAL with synchronous NORMAL loses nothing when the process dies, only when the machine does.
-"""
+"""One SQLite file that survives `kill -9`, with commits shared by whoever waits at the same moment. WAL with
+synchronous NORMAL loses nothing when the process dies, only when the machine does."""
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
-"""llama.cpp's own OpenAI-compatible server in a child process: started when needed, ended with us.
-
-In-process it would hold the interpreter lock while it loads, and a native abort would end the run with it.
-"""
+"""llama.cpp's own OpenAI-compatible server in a child process: started when needed, ended with us. In-process it would
+hold the interpreter lock while it loads, and a native abort would end the run with it."""
 from __future__ import annotations
 
 import asyncio

@@ -23,8 +23,7 @@ from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
-NO_MODEL = "none"
-"""The name of no model, for a strategy that asks none."""
+NO_MODEL = "none"  # the name of no model, for a strategy that asks none
 _SEARCHES = 512  # questions of such a strategy at once: their searches are made together, and kept together
 
 
@@ -40,15 +39,9 @@ class Target:
 
 
 def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Target:
-    """Find the model that a name stands for.
-
-    Args:
-        calls: False for a replay, which needs neither a key nor the weights.
-        known: without calls, the identity of a `gguf:` or `hf:` model whose file is not there, as a run recorded it.
-
-    Raises:
-        ModelError: an unknown name or form, a missing key or file, a wrong hash.
-    """
+    """Find the model that a name stands for. A replay, without `calls`, needs neither a key nor the weights; of a
+    `gguf:` or `hf:` model whose file is not there the identity is then `known`, as a run recorded it. Raises ModelError
+    for an unknown name or form, a missing key or file, a wrong hash."""
     if spec == NO_MODEL:
         return Target(spec, spec, spec)
     form, colon, rest = spec.partition(":")

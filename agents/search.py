@@ -32,11 +32,7 @@ Request = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FoundHits:
-    """Hits that came of a request, with notes.
-
-    Attributes:
-        sources: source path by document id, of the documents that only an index knows.
-    """
+    """Hits that came of a request, with notes, and the sources, by id, of the documents that only an index knows."""
 
     hits: Sequence[Hit]
     notes: tuple[str, ...] = ()

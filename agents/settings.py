@@ -119,12 +119,8 @@ def least_tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A model's context.
-
-    Attributes:
-        whole_reply: whether a prompt is refused that leaves less than the reply may take, as servers with a stated
-            context do; llama.cpp's replies with what is left.
-    """
+    """A model's context. With `whole_reply` a prompt is refused that leaves less than the reply may take, as servers
+    with a stated context do; llama.cpp's replies with what is left."""
 
     tokens: int  # that prompt and reply may have together
     whole_reply: bool = True

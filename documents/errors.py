@@ -34,12 +34,7 @@ class SettingsError(UserError):
 
 
 class DocumentError(UserError):
-    """A source cannot be read.
-
-    Args:
-        source: the path or name of the document.
-        reason: why, in a few words.
-    """
+    """A source cannot be read: its path or name, and why, in a few words."""
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"{source}: {reason}")
@@ -72,12 +67,7 @@ class BudgetSpent(UserError):
 
 
 class MissingExtra(UserError):
-    """An optional package is absent.
-
-    Args:
-        package: what could not be imported.
-        extra: the extra of the distribution that brings it.
-    """
+    """An optional package is absent: what could not be imported, and the extra of the distribution that brings it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'ragbed[{extra}]'")

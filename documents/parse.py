@@ -15,11 +15,7 @@ from documents.types import Document, Page, digest
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A parsed document: its title, both renderings and its pages.
-
-    Attributes:
-        title: the document's own title or first heading; empty if there is neither.
-    """
+    """A parsed document: its own title or first heading, empty if there is neither, both renderings and its pages."""
 
     title: str
     html: str
@@ -42,8 +38,7 @@ def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
     if not parsed.plain.strip():
         raise DocumentError(source, "holds no text")
     title = parsed.title or PurePosixPath(source).name
-    return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages,
-                    parsed.hidden)
+    return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages, parsed.hidden)
 
 
 def prepare(source: str) -> Callable[[bytes, str], Parsed]:

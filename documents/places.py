@@ -32,10 +32,7 @@ def child_environment(**changes: str) -> dict[str, str]:
 
 
 def cache_dir() -> Path:
-    """Return the user's cache folder of ragbed: `RAGBED_CACHE`, else the platform's own place.
-
-    The folder need not exist yet.
-    """
+    """Return the user's cache folder of ragbed, which need not exist: `RAGBED_CACHE`, else the platform's own place."""
     named = os.environ.get("RAGBED_CACHE")
     if named:
         return Path(named).expanduser()

@@ -48,17 +48,12 @@ def fitting(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record and where it stands.
-
-    Attributes:
-        line: from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list.
-        within: what stands before the names of its fields, of a record that stands inside another.
-    """
+    """One record and where it stands."""
 
     file: Path
-    line: int
+    line: int  # from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list
     fields: Mapping[str, Any]
-    within: str = ""
+    within: str = ""  # what stands before the names of its fields, of a record that stands inside another
 
     def fail(self, field: str, expected: str, found: object) -> NoReturn:
         """Refuse the record by a BenchmarkError, which says file, line, field and what was expected."""
@@ -185,8 +180,7 @@ def read_json(file: Path) -> Any:
 
 
 def read_text(file: Path) -> str:
-    """Return the content of a text file in UTF-8, with or without a byte order mark. Raises BenchmarkError where it
-    cannot be read as such."""
+    """Return the text of a file in UTF-8, with or without a byte order mark; BenchmarkError where it cannot be read."""
     try:
         return local(file).read_text(encoding="utf-8-sig")
     except OSError as error:

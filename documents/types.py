@@ -24,10 +24,8 @@ def digest(*parts: str) -> str:
 
 
 def normalize(form: Literal["NFC", "NFKC", "NFD"], text: str) -> str:
-    """Return the text in that form of Unicode, with at most 30 marks in a row, as the stream-safe format has them.
-
-    No writing has more, and to order a longer run takes the square of its length. Source: UAX 15.
-    """
+    """Return the text in that form of Unicode, with at most 30 marks in a row, as the stream-safe format has them (UAX
+    15): no writing has more, and to order a longer run takes the square of its length."""
     mark, run = _marks()
     if not text.isascii() and mark.search(text[::31]):  # where every run of 31 has one
         text = run.sub(lambda found: found[0][:30], text)

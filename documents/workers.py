@@ -20,8 +20,7 @@ from documents.places import child_environment, processors
 from documents.sources import LARGEST, Source, find_sources
 from documents.types import Document, Page
 
-_START = 120.0
-"""Seconds that a worker may take to start and to import a parser."""
+_START = 120.0  # seconds that a worker may take to start and to import a parser
 
 
 class Worker:

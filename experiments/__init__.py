@@ -1,7 +1,5 @@
-"""ragbed: experiments. In Python: `from experiments import open_run, run`.
-
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
-"""
+"""ragbed: experiments. In Python: `from experiments import open_run, run`. The public names stand in `__init__.pyi`;
+each is loaded when it is first used."""
 import lazy_loader
 
 __distribution__ = "ragbed"

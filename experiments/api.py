@@ -78,8 +78,7 @@ class Run:
 
 
 def open_run(path: str | Path) -> Run:
-    """Open a finished run by its folder; RunError where there is no run, it has not finished, or its summary is
-    damaged."""
+    """Open a finished run by its folder; RunError where there is none, or its summary is missing or damaged."""
     with ExitStack() as undone:
         folder = RunFolder.existing(Path(path))
         undone.callback(folder.close)

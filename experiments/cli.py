@@ -14,6 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from experiments.commands.ask import ask, resume, search
+from experiments.commands.construct import construct
 from experiments.commands.index import index
 from experiments.commands.options import Command
 from experiments.commands.read import budgets, compare, diagnose, dose, effects, report, show
@@ -49,6 +50,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 _GROUPS: dict[str, tuple[Callable[..., None] | tuple[typer.Typer, str], ...]] = {
     "Start": (demo, list_, (models, "models"), schema, (new, "new"), (check, "check")),
     "Ask": (index, search, ask, resume),
+    "Build": (construct,),
     "Measure": (run, judge, rescore),
     "Read": (report, show, compare, effects, dose, budgets, diagnose),
     "Retrieval": (evaluate_retrieval, negatives),
@@ -127,11 +129,8 @@ def _end(reason: str) -> NoReturn:
 
 
 def check_packages() -> str | None:
-    """Return whether our five package names are ours: another distribution may have installed over one.
-
-    Returns:
-        None where all is well, else one line that names the other owner.
-    """
+    """Return None where our five package names are ours, else a line that names the other owner: another distribution
+    may have installed over one."""
     for name in _PACKAGES:
         spec = util.find_spec(name)
         origin = spec.origin if spec else None

@@ -58,8 +58,7 @@ class Scheme:
 
 
 RANKED = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "recall@100", "mrr", "map"))
-SPANS = Scheme(groups=("spans", "ranking"), rubric=None,
-               columns=("char_recall@5", "char_precision@5", "char_iou@5"))
+SPANS = Scheme(groups=("spans", "ranking"), rubric=None, columns=("char_recall@5", "char_precision@5", "char_iou@5"))
 ANSWERS = Scheme(groups=("answers", "overlap", "form"), rubric="grades",
                  columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"))
 

@@ -184,12 +184,6 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return the text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`.
-
-    The result can always be encoded as UTF-8. Line ends become `\\n`.
-    """
-    return _HIDDEN.sub(_written_out, text.replace("\r\n", "\n"))
-
-
-def _written_out(match: re.Match[str]) -> str:
-    return f"⟨U+{ord(match[0]):04X}⟩"
+    """Return the text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`, and its
+    line ends as `\\n`; it can always be encoded as UTF-8."""
+    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n"))

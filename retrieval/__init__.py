@@ -1,7 +1,5 @@
-"""ragbed: retrieval. An index of chunks, and retrievers that search it.
-
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
-"""
+"""ragbed: retrieval. An index of chunks, and retrievers that search it. The public names stand in `__init__.pyi`; each
+is loaded when it is first used."""
 import lazy_loader
 
 __distribution__ = "ragbed"

@@ -57,11 +57,8 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                    embedder: Embedder | None = None, add: bool = False) -> BuildEstimate:
-    """Estimate what `build_index` takes, or `add_to_index` if `add`, measured on a sample that is not done again then.
-
-    Raises:
-        UserError: as `build_index`.
-    """
+    """Estimate what `build_index` takes, or `add_to_index` if `add`, measured on a sample that is not done again then;
+    raise UserError as that does."""
     with _carried(out, embedder) if add else _anew(out, settings, embedder) as job:
         found = find_sources(sources)
         plan = plan_added(found, job.before) if add and job.before else plan_files(found, job.before)
@@ -71,13 +68,9 @@ def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSett
 def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
                     progress: Progress = silent, embedder: Embedder | None = None,
                     metadata: Metadata | None = None) -> BuildReport:
-    """Index documents that are parsed already, in their order; ids and sources stay as they are.
-
-    The documents are taken one by one, so that they may come from a generator.
-
-    Raises:
-        DocumentError: two have one source or one id, or metadata is of a source that did not come.
-    """
+    """Index documents that are parsed already, in their order, one by one, so that they may come from a generator; ids
+    and sources stay as they are. Raises DocumentError where two have one source or one id, or metadata is of a source
+    that did not come."""
     with _anew(out, settings, embedder, metadata) as job, closing(
             of_documents(documents, job.before, job.metadata)) as arriving:
         total = len(documents) if isinstance(documents, Sequence) else None

@@ -11,8 +11,7 @@ from retrieval.types import Hit
 
 T = TypeVar("T", bound=Hashable)
 
-DECIMALS = 6
-"""Of a cosine or a score: what differs by less is a tie, which the number of threads must not decide."""
+DECIMALS = 6  # of a cosine or a score: what differs by less is a tie, which the number of threads must not decide
 
 
 def distinct(hits: Sequence[Hit]) -> list[Hit]:
@@ -35,8 +34,7 @@ def number(value: object) -> float | None:
 
 
 def scaled(scores: Sequence[float]) -> list[float]:
-    """Return scores moved to 0..1 by the least and the highest of them; all 1 where they are equal, as that of one
-    alone."""
+    """Return scores moved to 0..1 by the least and the highest of them; all 1 where they are equal, or one alone."""
     least, highest = min(scores, default=0.0), max(scores, default=0.0)
     if highest - least <= 10 ** -DECIMALS * max(abs(least), abs(highest)):
         return [1.0] * len(scores)
@@ -69,11 +67,8 @@ def in_turn(lists: Iterable[Sequence[T]]) -> list[T]:
 
 def continued(first: Sequence[Hit], rest: Iterable[Hit], k: int) -> list[Hit]:
     """Return at most `k` hits: those that were put into an order, and behind them others in the order in which they
-    come.
-
-    So a retriever that reorders so many of another's hits and no more has the same best ones however many are asked
-    for. The others score 1, 2, 3 ... below the last of the first.
-    """
+    come, with 1, 2, 3 ... less than the last of the first. So a retriever that reorders so many of another's hits and
+    no more has the same best ones however many are asked for."""
     known = {hit.chunk.id for hit in first}
     least, count = (first[-1].score, len(first)) if first else (0.0, 0)
     more = (hit for hit in rest if hit.chunk.id not in known)

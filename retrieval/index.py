@@ -30,8 +30,7 @@ from retrieval.types import Embedder, FieldValue, Hit, Matrix
 from retrieval.vector_settings import Flat
 from retrieval.vectors import VectorIndex
 
-_REPLACED = 20
-"""How often an index is read anew that was replaced while being read."""
+_REPLACED = 20  # how often an index is read anew that was replaced while being read
 
 
 class Index:
@@ -105,12 +104,8 @@ class Index:
 
     @property
     def embedder(self) -> Embedder:
-        """The one that made the index.
-
-        Raises:
-            ModelError: it is not on this machine.
-            IndexFolderError: what has its name there is another.
-        """
+        """Return the embedder that made the index; raise ModelError where it is not on this machine, and
+        IndexFolderError where what has its name there is another."""
         with self._lock:
             if self._searching is None:
                 embedder = open_embedder(self.manifest.embedder.choice or self.manifest.embedder.name, self.folder)
@@ -123,14 +118,9 @@ class Index:
         return self.chunks.texts(self._documents.headers)
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """Return for each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
-
-        Args:
-            among: which chunks may be found, shape (chunks,); None for all.
-
-        Raises:
-            ModelError: a query has another number of numbers than the index, or one that is not finite.
-        """
+        """Return for each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first;
+        of the mask `among`, shape (chunks,), None lets all be found. Raises ModelError where a query has another number
+        of numbers than the index, or one that is not finite."""
         check_fit(queries, self._vectors.dimension, self.manifest.embedder.name)
         return nearest_chunks(self._vectors, self._owners, queries, k, among)
 
@@ -185,9 +175,7 @@ class Index:
 
 def content_of_index(manifest: Manifest) -> str:
     """Return a hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
-
-    An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it.
-    """
+    An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it."""
     approximate = [] if manifest.kind == Flat() else [manifest.kind.model_dump_json()]
     return digest(manifest.content, manifest.embedder.identity, *approximate)
 

@@ -21,8 +21,7 @@ class Named(BaseModel):
 
 
 def discriminated(kinds: Iterable[type[BaseModel]], usual: str | None = None) -> Any:
-    """Return the union of these models by their `kind`; a name alone stands for a kind's defaults. `usual`: the kind of
-    settings that name none."""
+    """Return the union of these models by their `kind`, `usual` where none is named; a name stands for its defaults."""
     def kind_of(value: Any) -> Any:
         if isinstance(value, str):
             return value

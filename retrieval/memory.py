@@ -11,11 +11,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
-    """Return bytes that can be taken without swapping: of the machine, or of the control groups that this process is
-    in.
-
-    Where the system does not tell what is free, all of its memory; None where it tells nothing.
-    """
+    """Return the bytes that can be taken without swapping: of the machine, or of the control groups that this process
+    is in. Where the system does not tell what is free, all of its memory; None where it tells nothing."""
     known = [free for free in (_of_machine(proc), *_of_groups(proc, cgroups)) if free is not None]
     return min(known, default=None)
 

@@ -62,18 +62,13 @@ class Pool:
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
-        """Embed every chunk, in windows that the model can read; texts embedded before come from the cache.
-
-        Raises:
-            ModelError: the embedder cannot be loaded.
-            SettingsError: the cache folder cannot be written.
-        """
+        """Embed every chunk, in windows that the model can read; texts embedded before come from the cache. Raises
+        ModelError where the embedder cannot be loaded, and SettingsError where the cache folder cannot be written."""
         if self._vectors is not None:
             return
         contents = [chunk.content for chunk in self.chunks]
         spans = self.embedder.windows(contents)
-        texts = [content[start:end] for content, windows in zip(contents, spans, strict=True)
-                 for start, end in windows]
+        texts = [content[start:end] for content, windows in zip(contents, spans, strict=True) for start, end in windows]
         total, done = len(set(texts)), 0
 
         def advance(more: int) -> None:
@@ -148,8 +143,7 @@ class Scope:
                    "page": chunk.pages[0] if chunk.pages else None}
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window, best
-        first."""
+        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window."""
         rows = np.arange(len(self.rows)) if among is None else np.flatnonzero(among)
         if not len(rows) or k < 1:
             return [[] for _ in queries]
@@ -169,22 +163,16 @@ class Scope:
         return self.pool.windows(np.asarray(self.rows))
 
 
-_OPEN = 512
-"""Retrievers kept open: a benchmark has a scope for each of its questions, and asks each of them more than once."""
+_OPEN = 512  # retrievers kept open: a benchmark has a scope for each question, and asks each more than once
 
 
 @dataclass(frozen=True, slots=True)
 class RetrieverChoice:
-    """A kind of retriever, and among which chunks it looks.
-
-    Attributes:
-        where: conditions on chunks, decided before a search.
-        aids: what opening it may need, asked for when it is opened.
-    """
+    """A kind of retriever, and among which chunks it looks."""
 
     kind: RetrieverKind
-    where: tuple[str, ...] = ()
-    aids: Callable[[], Aids] = Aids
+    where: tuple[str, ...] = ()  # conditions on chunks, decided before a search
+    aids: Callable[[], Aids] = Aids  # what opening it may need, asked for when it is opened
 
     def open(self, collection: Collection) -> Retriever:
         """Return the retriever over what of the collection meets the conditions. Raises UserError where a model, a

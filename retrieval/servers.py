@@ -17,9 +17,7 @@ from documents.errors import ModelError
 from documents.json import loads
 
 OPENAI_HOST = "api.openai.com"
-SERVED = ("openai", "http", "https")
-"""What stands before the colon in the name of a model that is served elsewhere."""
-
+SERVED = ("openai", "http", "https")  # what stands before the colon in the name of a model that is served elsewhere
 _OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 _NO_KEY = "none"  # the OpenAI client sends some key always
 _MESSAGE = 200  # characters of what a server says
@@ -28,27 +26,17 @@ _SHORTEST_KEY = 8  # a shorter one is a placeholder such as `x`, and would be fo
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server's base URL and the key that it wants.
+    """A server's base URL and the key that it wants."""
 
-    Attributes:
-        url: base URL, without user, password or query.
-        key_variable: the environment variable that holds the key; None where no user ever sets it.
-    """
-
-    url: str
+    url: str  # base URL, without user, password or query
     key: str = field(repr=False)
-    key_variable: str | None = None
+    key_variable: str | None = None  # the environment variable that holds the key; None where no user ever sets it
 
 
 def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
-    """Return the address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`.
-
-    Args:
-        calls: False where none is made, so that the key may be missing.
-
-    Raises:
-        ModelError: another form, no name, a URL that holds secrets, a missing key or one that cannot be sent.
-    """
+    """Return the address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`; without `calls` the key may
+    be missing. Raises ModelError for another form, no name, a URL that holds secrets, a missing key or one that cannot
+    be sent."""
     if spec.startswith("openai:"):
         name = _named(spec.partition(":")[2])
         url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
@@ -130,10 +118,8 @@ _MOST_ASKED = 1e8  # seconds, three years: beyond every deadline, and short enou
 
 
 def back_off(attempt: int) -> float:
-    """Return seconds to wait after the given attempt, counted from 1: uniform below a doubling bound.
-
-    Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter").
-    """
+    """Return seconds to wait after the given attempt, counted from 1: uniform below a doubling bound (M. Brooker,
+    "Exponential Backoff And Jitter", AWS Architecture Blog, 2015, "full jitter")."""
     return random.uniform(0.0, min(_LONGEST, _FIRST * 2.0 ** min(attempt - 1, 16)))
 
 
@@ -179,8 +165,7 @@ def is_compressed(headers: Mapping[str, str]) -> bool:
 
 
 def error_of(body: bytes) -> dict[str, Any]:
-    """Return the error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail":
-    "…"}`."""
+    """Return the error object of the usual shapes: under `error` a mapping or a text, or `message`, or `detail`."""
     try:
         data = loads(body, mend=True)
     except ValueError:

@@ -12,8 +12,7 @@ from documents.chunkers.spans import Span
 from documents.types import Chunk, Document
 
 Matrix = NDArray[np.float32]
-FieldValue = str | int | float | bool | None
-"""What a metadata field may hold."""
+FieldValue = str | int | float | bool | None  # what a metadata field may hold
 
 
 class Embedder(Protocol):
@@ -38,10 +37,8 @@ class Embedder(Protocol):
         ...
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        """Return for each text the spans, in code points, that fit the window with `header` in front of each.
-
-        The spans are in order, do not overlap and cover the text; an empty text has one empty span.
-        """
+        """Return for each text the spans, in code points, that fit the window with `header` in front of each. The spans
+        are in order, do not overlap and cover the text; an empty text has one empty span."""
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
@@ -111,21 +108,14 @@ class Collection(Protocol):
         ...
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """Return for each unit vector at most `k` rows that may be found, with their cosine, best first, then by row.
-
-        Args:
-            among: which rows may be found, beside what the collection itself says; shape (chunks,).
-        """
+        """Return for each unit vector at most `k` rows that may be found, with their cosine, best first, then by row;
+        `among`, shape (chunks,), says which may be, beside what the collection itself says."""
         ...
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """Return the unit vectors of the windows of these chunks, shape (windows, d), and where those of each begin.
-
-        A chunk that is none of the collection's own, such as one that was widened, is embedded as those are.
-
-        Args:
-            chunks: at least one.
-        """
+        """Return the unit vectors of the windows of these chunks, at least one, shape (windows, d), and where those of
+        each begin. A chunk that is none of the collection's own, such as one that was widened, is embedded as those
+        are."""
         ...
 
     def document(self, id: str) -> Document:

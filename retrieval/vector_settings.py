@@ -13,9 +13,7 @@ from retrieval.memory import free_memory
 Codes = Literal["float32", "float16", "sq8"]
 """What is kept of each number of a vector: all of it, half of its bits, or one of 256 steps (scalar-quantised)."""
 
-WIDTHS: dict[Codes, int] = {"float32": 4, "float16": 2, "sq8": 1}
-"""Bytes a number."""
-
+WIDTHS: dict[Codes, int] = {"float32": 4, "float16": 2, "sq8": 1}  # bytes a number
 Count = Annotated[int, Field(ge=1)]
 
 LISTS = 8
@@ -44,8 +42,7 @@ class VectorKind(Named):
         raise NotImplementedError
 
     def fitted(self, count: int, dimension: int) -> Self:
-        """With everything filled in that depends on the vectors. Raises SettingsError where a setting does not go with
-        their dimensions."""
+        """Fill in what depends on the vectors; SettingsError where a setting does not go with their dimensions."""
         return self
 
     def phrase(self) -> str:
@@ -183,11 +180,8 @@ def _as(codes: Codes | None) -> str:
     return {"float16": ", in 16-bit codes", "sq8": ", in 8-bit codes"}.get(codes or "", "")
 
 
-FLAT_LIMIT = 100_000
-"""Vectors up to which all are compared: 6 ms a query at 384 dimensions, below the time to embed the query."""
-
-FREE_SHARE = 2
-"""The index may take one in so many bytes of what is free: the rest is for the embedder and for whoever asks."""
+FLAT_LIMIT = 100_000  # vectors up to which all are compared: 6 ms a query at 384 dimensions, less than to embed it
+FREE_SHARE = 2  # the index may take one in so many free bytes: the rest is for the embedder and whoever asks
 
 
 class ChosenVectors(NamedTuple):
@@ -198,14 +192,9 @@ class ChosenVectors(NamedTuple):
 
 
 def choose(settings: VectorSettings, count: int, dimension: int) -> ChosenVectors:
-    """Choose what `settings` come to for so many vectors of so many dimensions.
-
-    `auto` compares all vectors where they are few, and else takes the first of a graph, a graph of 8-bit codes, and
-    lists of pieces that fits into the memory.
-
-    Raises:
-        SettingsError: a setting does not go with the vectors' dimensions.
-    """
+    """Choose what `settings` come to for so many vectors of so many dimensions. `auto` compares all vectors where they
+    are few, and else takes the first of a graph, a graph of 8-bit codes, and lists of pieces that fits into the memory.
+    Raises SettingsError where a setting does not go with the vectors' dimensions."""
     if not isinstance(settings, Auto):
         return ChosenVectors(settings.fitted(count, dimension), "as set")
     free = free_memory() if settings.memory is None else None

@@ -32,31 +32,21 @@ from retrieval.vector_settings import (
     choose,
 )
 
-BLOCK = 16_384
-"""Vectors that are added at a time: 25 MB at 384 dimensions."""
-
-SAMPLE = 50
-"""Vectors of the sample for each list that is learnt from it; faiss asks for 39."""
-
+BLOCK = 16_384  # vectors that are added at a time: 25 MB at 384 dimensions
+SAMPLE = 50  # vectors of the sample for each list that is learnt from it; faiss asks for 39
 ROUNDS = 10
 """Of k-means. With 25, as faiss has it, learning pieces took three times as long, and 0.989 of the ten nearest were
 among 80 candidates instead of 0.986; lists found 0.86 instead of 0.84."""
 
-LEAST = 256
-"""Fewer vectors than this cannot be learnt from."""
-
+LEAST = 256  # fewer vectors than this cannot be learnt from
 SEED = 7
 
-GRAPH_COST = 50
-"""Vectors that are compared one after the other in the time that one candidate takes in the graph."""
+GRAPH_COST = 50  # vectors that are compared one after the other in the time that one candidate takes in the graph
 
 
 class VectorIndex:
-    """Unit vectors under one kind of index. Searching is thread-safe.
-
-    Attributes:
-        settings: the kind, with everything filled in that its settings left to the vectors.
-    """
+    """Unit vectors under one kind of index, whose settings have everything filled in that was left to the vectors.
+    Searching is thread-safe."""
 
     def __init__(self, choice: ChosenVectors, index: Any) -> None:
         self.settings: Decided = choice.settings
@@ -112,13 +102,9 @@ class VectorIndex:
 
     def search(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None,
                ) -> tuple[Matrix, NDArray[np.int64]]:
-        """Inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k).
-
-        Where fewer are found, the row is -1 and the product is the least of float32.
-
-        Args:
-            among: which vectors may be found, shape (vectors,); decided before the search. None for all.
-        """
+        """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k). Where
+        fewer are found, the row is -1 and the product is the least of float32. The mask `among`, shape (vectors,), is
+        decided before the search; None lets all be found."""
         faiss = _faiss()
         allowed = len(self) if among is None else int(np.count_nonzero(among))
         if not allowed or not k or not len(queries):
@@ -132,8 +118,7 @@ class VectorIndex:
         return scores, rows
 
     def stored(self, first: int, end: int) -> Matrix | None:
-        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them only
-        nearly."""
+        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them nearly."""
         if not isinstance(self.settings, Flat | Hnsw) or self.settings.codes != "float32":
             return None
         vectors: Matrix = self._index.reconstruct_n(first, end - first)
@@ -150,14 +135,9 @@ class VectorIndex:
 
     @classmethod
     def read(cls, path: Path, settings: Decided) -> VectorIndex:
-        """Return the index in a file whose hash was checked, mapped into memory: what is not searched is not read.
-
-        Args:
-            settings: those of the index that was written.
-
-        Raises:
-            IndexFolderError: this version of faiss cannot read it, or it is of another kind.
-        """
+        """Return the index in a file whose hash was checked, with the settings that it was written with, mapped into
+        memory: what is not searched is not read. Raises IndexFolderError where this version of faiss cannot read it, or
+        it is of another kind."""
         faiss = _faiss()
         try:
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)

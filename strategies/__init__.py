@@ -1,7 +1,5 @@
-"""ragbed: strategies. Recipes that answer a question, and recipes that gather its evidence.
-
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
-"""
+"""ragbed: strategies. Recipes that answer a question, and recipes that gather its evidence. The public names stand in
+`__init__.pyi`; each is loaded when it is first used."""
 import lazy_loader
 
 __distribution__ = "ragbed"

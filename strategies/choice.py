@@ -171,8 +171,7 @@ class _Forms:
 
     def one_by_one(self, said: str, options: Options) -> set[str | None]:
         """Labels that are said to be right, where each is said to be right or wrong; None where all are wrong."""
-        found = [] if any(_YES_OR_NO.fullmatch(text.strip()) for _, text in options) else [
-            *self.judged.finditer(said)]
+        found = [] if any(_YES_OR_NO.fullmatch(text.strip()) for _, text in options) else [*self.judged.finditer(said)]
         return {self.label(one["label"]) for one in found if one["yes"]} or ({None} if found else set())
 
     def begun(self, said: str, options: Options) -> set[str | None]:

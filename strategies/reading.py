@@ -1,7 +1,5 @@
-"""Read a model's final text: its tags, its citations, and whether it refuses.
-
-The protocol strings are CReSt's (Figures 4 to 8 of the paper).
-"""
+"""Read a model's final text: its tags, its citations, and whether it refuses. The protocol strings are CReSt's (Figures
+4 to 8 of the paper)."""
 from __future__ import annotations
 
 import re

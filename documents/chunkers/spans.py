@@ -14,9 +14,7 @@ def by_name(value: Any) -> Any:
 
 
 Span = tuple[int, int]
-Piece = tuple[int, int, str]
-"""Start, end and the prefix that stands before the text between them."""
-
+Piece = tuple[int, int, str]  # start, end and the prefix that stands before the text between them
 _TAG = re.compile(r"<[^<>]*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _MARK = re.compile(rf"{_TAG.pattern}|{_ENTITY.pattern}")
@@ -31,10 +29,8 @@ def chunks_of(document: Document, format: Format, pieces: Iterable[Piece]) -> li
 
 
 def merged(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece], bool]) -> Iterator[Piece]:
-    """Neighbours that belong together as one piece, which begins with the prefix of the first.
-
-    Blank pieces are joined to the piece before (or, at the beginning, after) them; all others as `together` says.
-    """
+    """Join neighbours that belong `together`, as one piece, which begins with the prefix of the first. Blank pieces are
+    joined to the piece before (or, at the beginning, after) them."""
     held: Piece | None = None
     empty = True
     for piece in pieces:
@@ -51,11 +47,8 @@ def merged(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece]
 
 
 def packed(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
-    """Neighbouring spans joined up to `size` characters; a longer one stays alone.
-
-    Each joined one begins with as many of the last spans before it as fit into `overlap` characters and leave room for
-    the next.
-    """
+    """Join neighbouring spans up to `size` characters; a longer one stays alone. Each joined one begins with as many of
+    the last spans before it as fit into `overlap` characters and leave room for the next."""
     held: list[Span] = []
     for span in spans:
         if held and span[1] - held[0][0] > size:

@@ -28,14 +28,9 @@ _TAIL = 2_048
 
 
 def parse_pdf(data: bytes, source: str) -> Parsed:
-    """Read the renderings of a PDF, page by page.
-
-    Every block says where it is: `data-page`, `data-size` (points), `data-box` (x0 y0 x1 y1, points from the
-    top left corner) and its class, as the records of CReSt do.
-
-    Raises:
-        DocumentError: it is no PDF, encrypted, truncated, damaged, or has no text.
-    """
+    """Read the renderings of a PDF, page by page. Every block says where it is: `data-page`, `data-size` (points),
+    `data-box` (x0 y0 x1 y1, points from the top left corner) and its class, as the records of CReSt do. Raises
+    DocumentError where it is no PDF, encrypted, truncated, damaged, or has no text."""
     import pymupdf
 
     tools: Any = pymupdf.TOOLS

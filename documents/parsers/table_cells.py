@@ -17,12 +17,7 @@ _NEXT_ITEM = re.compile(r"\n\s*(?:- |(?=\d+\. ))")
 
 @dataclass(frozen=True, slots=True)
 class HtmlCell:
-    """A cell as it was written.
-
-    Attributes:
-        nested: whether it holds a table of its own.
-        listed: whether it holds a long list.
-    """
+    """A cell as it was written: whether it holds a table of its own (`nested`), or a long list (`listed`)."""
 
     blocks: list[str]
     header: bool = False

@@ -27,14 +27,9 @@ def parse_text(data: bytes, source: str) -> Parsed:
 
 
 def parse_markdown(data: bytes, source: str) -> Parsed:
-    """Render the HTML that the Markdown stands for; its title is its first heading.
-
-    Below `_DEEPEST` levels the library leaves out what it does not reach, so text nested that deep is read as
-    plain text.
-
-    Raises:
-        DocumentError: the data is binary.
-    """
+    """Render the HTML that the Markdown stands for; its title is its first heading. Below `_DEEPEST` levels the library
+    leaves out what it does not reach, so text nested that deep is read as plain text. Raises DocumentError where the
+    data is binary."""
     from markdown_it import MarkdownIt
 
     markdown = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])

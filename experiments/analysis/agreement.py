@@ -42,41 +42,27 @@ class Rater:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two raters agree.
-
-    Attributes:
-        n: answers that both judged.
-        judgements: what is compared: the answers, or their steps.
-        agree: share of judgements that are equal; None without any. `agree_low` and `agree_high`, its 95 % interval:
-            Wilson's, by question where one has several.
-        kappa: Cohen's; None where it is not defined: without judgements, or where all are of one label.
-        low, high: 95 % interval of the kappa: percentiles over resamples of questions, with all answers to each. None
-            for one question, and where all resamples agree.
-        labels: of the rows and columns of `table`.
-        table: judgements by the first rater's label (rows) and the second's (columns).
-    """
+    """How far two raters agree: the share of judgements that are equal, with Wilson's 95 % interval, by question where
+    one has several; and kappa, whose interval is of percentiles over resamples of questions, with all answers to each:
+    None for one question, and where all resamples agree."""
 
     first: str
     second: str
-    n: int
-    judgements: int
+    n: int  # answers that both judged
+    judgements: int  # what is compared: the answers, or their steps
     agree: float | None
     agree_low: float | None
     agree_high: float | None
-    kappa: float | None
+    kappa: float | None  # Cohen's; None where it is not defined: without judgements, or where all are of one label
     low: float | None
     high: float | None
-    labels: tuple[str, ...]
-    table: tuple[tuple[int, ...], ...]
+    labels: tuple[str, ...]  # of the rows and columns of `table`
+    table: tuple[tuple[int, ...], ...]  # judgements by the first rater's label (rows) and the second's (columns)
 
 
 def agreements(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
                seed: int = 0) -> list[Agreement]:
-    """Return the agreement of every two of the raters, in order.
-
-    Args:
-        steps: number of reference steps of each answer, for the rubric `steps`.
-    """
+    """Return the agreement of every two of the raters, in order; for the rubric `steps`, each answer has so many."""
     return [_agreement(first, second, rubric, steps, seed) for first, second in itertools.combinations(raters, 2)]
 
 
@@ -121,10 +107,8 @@ def _places(verdict: Verdict, steps: int) -> list[int]:
 
 
 def kappas(tables: Floats, quadratic: bool) -> Floats:
-    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined.
-
-    A thousand resamples at once take milliseconds; one by one they would take a second.
-    """
+    """Return Cohen's kappa of each table of counts (tables by labels by labels); nan where it is not defined. A
+    thousand resamples at once take milliseconds; one by one they would take a second."""
     import numpy as np
 
     count = tables.shape[1]
@@ -138,11 +122,7 @@ def kappas(tables: Floats, quadratic: bool) -> Floats:
 
 
 def agreement_view(found: Sequence[Agreement], rubric: Rubric, answers: int) -> View:
-    """Return how far every two raters agree.
-
-    Args:
-        answers: how many there are to judge.
-    """
+    """Return how far every two raters agree, of so many answers that there are to judge."""
     steps = rubric == "steps"
     kappa_of = "kappa, quadratic weights" if rubric == "points" else "kappa"
     rows = tuple((one.first, one.second, one.n, *([one.judgements] if steps else []),

@@ -39,7 +39,6 @@ def apart(make: Analysis) -> Analysis:
 
 
 def _part(material: AnalysisInput, version: str) -> AnalysisInput:
-    """The questions of that version, and the cells' figures over them."""
     results = {cell: [one for one in found if version in material.tags(one, "version")]
                for cell, found in material.results.items()}
     cells = [{**cell, "n": len(results[cell["id"]]),

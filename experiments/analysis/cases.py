@@ -20,17 +20,11 @@ _SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder"
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """Ids of cells; None where the run has none.
+    """Ids of cells; None where the run has none."""
 
-    Attributes:
-        closed_book: without documents; under rules of its own.
-        gold: over the gold alone; of a cell that is so itself, none.
-        undisturbed: over the same evidence with fewer added negatives, the fewest that there are.
-    """
-
-    closed_book: str | None = None
-    gold: str | None = None
-    undisturbed: str | None = None
+    closed_book: str | None = None  # without documents; under rules of its own
+    gold: str | None = None  # over the gold alone; of a cell that is so itself, none
+    undisturbed: str | None = None  # over the same evidence with fewer added negatives, the fewest that there are
 
 
 def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
@@ -110,21 +104,13 @@ def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mappi
 
 
 def share(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
-    """Return the share of the questions that are hits.
-
-    Args:
-        hits: by question's id.
-    """
+    """Return the share of the questions that are hits, by question's id."""
     return share_among(list(hits.values()), [grouped.get(question, question) for question in hits])
 
 
 def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: Mapping[str, Question]) -> View:
-    """Return the questions that have a cause, each with what decided it, for a person to check by hand; of one cell,
-    it has no name.
-
-    Args:
-        called: the labels of the cells that are wanted, by their ids.
-    """
+    """Return the questions that have a cause, each with what decided it, for a person to check by hand, in the cells
+    that `called` labels by their ids; of one cell, it has no name."""
     places = {id: place for place, id in enumerate(questions, start=1)}
     several = len(called) > 1
     rows = [(f"#{places[question]}", questions[question].text, *([label] if several else []), case.outcome,
@@ -197,11 +183,8 @@ def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case
 
 
 def _told(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:
-    """Whether the sibling's answer is right; None where there is none, or it says nothing that is right or wrong.
-
-    Args:
-        whole: a wrong answer counts only where all of the gold was there to answer from.
-    """
+    """Tell whether the sibling's answer is right; None where there is none, or it says nothing that is right or wrong.
+    If `whole`, a wrong answer counts only where all of the gold was there to answer from."""
     case = None if cell is None else alone[cell].get(question)
     if case is None or (whole and not case.right and not case.in_view):
         return None

@@ -36,8 +36,7 @@ _BY = "by:"
 
 
 def view_named(name: str) -> Analysis:
-    """Return the analysis of that name: one of `OF_BENCHMARKS`, or `by:TAG` for a tag of the questions. Raises
-    SettingsError where there is none."""
+    """Return the analysis of that name, of `OF_BENCHMARKS` or `by:TAG` for a tag; SettingsError where there is none."""
     if name.startswith(_BY) and name != _BY:
         return partial(by_tag, tag=name.removeprefix(_BY))
     if name not in OF_BENCHMARKS:

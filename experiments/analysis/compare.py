@@ -21,11 +21,8 @@ from experiments.words import ON_INTERVALS
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A cell, and the baseline that it is compared with, by what they are called in their runs.
-
-    Attributes:
-        factor: the only one in which they differ, where that is why they are compared.
-    """
+    """A cell, and the baseline that it is compared with, by what they are called in their runs; `factor` is the only
+    one in which they differ, where that is why they are compared."""
 
     baseline: str
     cell: str
@@ -46,12 +43,8 @@ def all_pairs(run: ComparedRun) -> tuple[list[Match], list[str]]:
 
 
 def within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
-    """Return the cells of one run against its baseline: the named one, or the first of those that are wanted.
-
-    Raises:
-        SettingsError: there is nothing to compare, or a name fits several cells.
-        RunError: a name fits no cell.
-    """
+    """Return the cells of one run against its baseline: the named one, or the first of those that are wanted. Raises
+    SettingsError where there is nothing to compare or a name fits several cells, and RunError where it fits none."""
     chosen = _chosen(run, wanted)
     against = _one(run, baseline) if baseline else chosen[0] if len(chosen) > 1 else next(iter(run.cells))
     matches = [Match(against, label) for label in chosen if label != against]
@@ -62,14 +55,9 @@ def within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> lis
 
 
 def between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
-    """Return the cells of the second run against their like in the first, or against the first's named one.
-
-    Cells are alike that agree in every factor but those in which the two runs have no value in common.
-
-    Raises:
-        SettingsError: no cell has its like, a cell has several, or a name fits several cells.
-        RunError: a name fits no cell.
-    """
+    """Return the cells of the second run against their like in the first, or against the first's named one. Cells are
+    alike that agree in every factor but those in which the two runs have no value in common. Raises SettingsError where
+    no cell has its like, or a cell or a name has several, and RunError where a name fits no cell."""
     chosen = _chosen(second, wanted)
     if baseline:
         against = _one(first, baseline)
@@ -132,18 +120,13 @@ class CellComparison:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """What was compared, by metric and then by cell, and what a reader has to know of it.
-
-    Attributes:
-        second: the run of the cells; `first`, that of the baselines, where there is one run.
-        left_out: of two runs, what is said of `questions` and `cells` that one of them has alone; among the notes too.
-    """
+    """What was compared, by metric and then by cell, and what a reader has to know of it."""
 
     first: ComparedRun
-    second: ComparedRun
+    second: ComparedRun  # the run of the cells; `first`, that of the baselines, where there is one run
     found: tuple[CellComparison, ...]
     notes: tuple[str, ...]
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, str]  # of two runs, what is said of `questions` and `cells` that one has alone
 
     def cells(self, match: Match) -> tuple[Variant, Variant]:
         """Return the baseline, and the cell."""

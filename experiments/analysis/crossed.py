@@ -15,11 +15,7 @@ CellRow = Mapping[str, Any]
 
 
 def crossed_factors(rows: Sequence[CellRow], varying: Sequence[str]) -> tuple[str, str] | None:
-    """Return reasoning and condition, or the two factors with the most levels; None where fewer than two vary.
-
-    Args:
-        rows: the cells, by their factors; `varying`, the factors that tell them apart.
-    """
+    """Return reasoning and condition, or the two factors with the most levels; None where fewer than two vary."""
     if set(_FIRST) <= set(varying):
         return _FIRST
     most = sorted(varying, key=lambda name: (-len(_levels(rows, name)), varying.index(name)))
@@ -34,13 +30,8 @@ def level_words(row: CellRow, factor: str) -> str:
 
 
 def crossed_views(rows: Sequence[CellRow], columns: Sequence[str]) -> list[View]:
-    """Return a heat map for every combination of the factors that are not crossed; none where fewer than two vary, no
-    cell has a figure, or the cells' judges differ.
-
-    Args:
-        rows: the cells of the summary.
-        columns: of the benchmark's scheme, of which the first is shown.
-    """
+    """Return a heat map, by the scheme's first column, for every combination of the factors that are not crossed; none
+    where fewer than two vary, no cell has a figure, or the cells' judges differ."""
     metric = columns[0].split(" / ")[0] if columns else ""
     labelled = dict(zip((row["id"] for row in rows), labels(rows), strict=True)) if rows else {}
     varying, rows = telling(rows) if len(rows) > 1 else [], shortened(rows)

@@ -35,12 +35,9 @@ _SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be h
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Attributes:
-        fewer: for how many questions of the cell fewer negatives could be had than its dose.
-        hardness: of the mined negatives that each question is shown, or under `pool` searched over beside its gold:
-            the mean, averaged over the questions that have any. It is the mean cosine with the question; None where
-            none were mined.
-    """
+    """For how many questions of a cell fewer negatives could be had than its dose; and the hardness of the mined
+    negatives that each question is shown, or under `pool` searched over beside its gold: their mean cosine with the
+    question, averaged over the questions that have any; None where none were mined."""
 
     fewer: int = 0
     hardness: float | None = None
@@ -63,12 +60,8 @@ _SAME = 0.01  # a mean hardness that differs by less is the same to two decimals
 
 
 def _on_figures(own: Sequence[Areas], metrics: Sequence[str], pairs: int, compared: int, changes: int) -> Iterator[str]:
-    """What areas and tests are of.
-
-    Args:
-        metrics: those that are shown, where any cell has them.
-        pairs: of curves that could be compared; `compared` of them have p, as `changes` of the curves have.
-    """
+    """Say what areas and tests are of: the shown metrics that any cell has, and how many of the pairs of curves that
+    could be compared, and of their changes, have p."""
     lacking = {name: [found.left_out[name] for found in own if found.left_out.get(name)] for name in metrics}
     if said := [f"{name} in {len(counts)} of {len(own)} areas, up to {max(counts)} questions"
                 for name, counts in lacking.items() if counts]:
@@ -164,7 +157,6 @@ def dose_of(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, s
 
 def _point(cell: Variant, names: Sequence[str], together: Mapping[str, Figures],
            reached: Mapping[str, Reached]) -> dict[str, Any]:
-    """The figures of a cell, as the run's table has them."""
     own, found = own_figures(cell, together), reached.get(cell.row["id"], Reached())
     return {"cell": cell.row["id"], "fewer": found.fewer, "hardness": found.hardness,
             "metrics": {name: own[name] for name in names if name in own and own[name]["n"]}}

@@ -21,13 +21,8 @@ CurveRow = Mapping[str, Any]
 
 
 def dose_views(found: Mapping[str, Any] | None, called: Mapping[str, str], judge: str | None = None) -> list[View]:
-    """Return the views of each group of curves over one axis.
-
-    Args:
-        found: as `dose_of` makes it.
-        called: the label of each cell by its id.
-        judge: of the run.
-    """
+    """Return the views of each group of curves over one axis, of what `dose_of` made in a run with that judge; `called`
+    are the labels of cells by their ids."""
     if not found or not found["curves"]:
         return []
     views = [view for group in groups_of(found) for view in _group_views(group, found, called, judge)]

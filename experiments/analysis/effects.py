@@ -67,12 +67,8 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
 
 
 def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> list[View]:
-    """Return views of the main effects, of the levels against each other, and of each interaction.
-
-    Args:
-        found: as `effects` makes them.
-        judge: of the run.
-    """
+    """Return views of the main effects, of the levels against each other, and of each interaction, of what `effects`
+    made in a run with that judge."""
     if not found:
         return []
     metric = shown_name(found["metric"], judge)
@@ -158,8 +154,7 @@ def _levels(design: Design, fitted: Fit, variants: Sequence[Variant], questions:
 
 
 def _contrasts(design: Design, fitted: Fit, term: Term) -> list[dict[str, Any]]:
-    """The second level of every two less the first, averaged as their means are; p corrected by Holm over the factor's
-    contrasts."""
+    """The second level of every two less the first, averaged as their means; p by Holm over the factor's contrasts."""
     means, pairs = design.means(term), list(combinations(range(len(design.combinations(term))), 2))
     lines = [means[second] - means[first] for first, second in pairs]
     tests = [fitted.test(line[None]) for line in lines]
@@ -175,7 +170,6 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _on_design(design: Design, told: Sequence[Term]) -> list[str]:
-    """What the cells cannot tell."""
     lost = [term[0] for term in design.terms if len(term) == 1 and term not in told]
     known = [pair for pair in combinations(design.levels, 2) if not {*pair} & {*lost}]
     untold = [" and ".join(pair) for pair in known if pair not in told]

@@ -44,11 +44,7 @@ def _on_answers(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Que
 
 
 def _on_pairs(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """That a model which is right now and then, whatever it is shown, looks distracted, or better retrieval a cure.
-
-    Args:
-        joint: rows of `joint_of`.
-    """
+    """Say that a model which is right now and then, shown whatever, looks distracted, or better retrieval a cure."""
     told = [row for row in joint if any(cause_of(case).name == "distracted" for case in cases[row["cell"]].values())]
     if chance := sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told):
         yield (f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
@@ -116,12 +112,8 @@ def _rounded(p: float | None) -> float | None:
 def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
                rights: Sequence[str], scoring: Scoring, grouped: Grouped, seed: int,
                sweeps: Sweeps) -> dict[str, Any]:
-    """Return the summary's `error_analysis` and `tradeoff`.
-
-    Args:
-        results: of these cells, with their scores; their traces are not needed.
-        grouped: by question, its cluster.
-    """
+    """Return the summary's `error_analysis` and `tradeoff`, of the cells' results, which have scores and need no
+    traces; `grouped` is the cluster of each question."""
     cases = cases_of(cells, results, questions, rights, scoring)
     return {"error_analysis": error_analysis_of(cells, cases, questions, rights, grouped, seed),
             "tradeoff": tradeoff_of(cells, cases, grouped, sweeps, seed)}
@@ -172,13 +164,8 @@ _KNOWN = (("known", "of the right, right closed-book too"), ("gold_whole", "all 
 
 def cause_views(found: Mapping[str, Any] | None, called: Mapping[str, str], rights: Sequence[str]) -> list[View]:
     """Return views of the causes, of what was known and in view, of each cell beside the gold alone, and of what the
-    causes mean.
-
-    Args:
-        found: as `error_analysis_of` makes it.
-        called: the label of each cell by its id; other cells are left out.
-        rights: the metrics whose score of 1 means right.
-    """
+    causes mean, of what `error_analysis_of` made. Cells that `called` has no label for, by their ids, are left out; by
+    `rights` a score of 1 means right."""
     if not found or not found["cells"]:
         return []
     rows = [row for row in found["cells"] if row["cell"] in called]
@@ -201,7 +188,6 @@ def cause_views(found: Mapping[str, Any] | None, called: Mapping[str, str], righ
 
 def _bars(rows: Sequence[Mapping[str, Any]], causes: Sequence[Mapping[str, Any]], called: Mapping[str, str],
           rights: Sequence[str]) -> Chart:
-    """A bar for each cell, a part for each cause."""
     points = []
     for row in rows:
         label = called[row["cell"]]

@@ -24,11 +24,7 @@ from strategies.types import Rules, Usage
 
 
 def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
-    """Return that a column looks deeper than a retriever was asked to search.
-
-    Args:
-        asked: how many chunks each retriever is asked for, by its name.
-    """
+    """Return that a column looks deeper than a retriever was `asked` to search: how many chunks, by its name."""
     deepest = max((cut_of(name) or 0 for column in columns for name in column.split(" / ")), default=0)
     short = [(name, k) for name, k in asked.items() if k < deepest]
     return [f"{name} finds {k} for a question, so its figures for more than {k} are those for {k}; set k to {deepest} "
@@ -45,11 +41,7 @@ def on_unranked(questions: Iterable[Question]) -> list[str]:
 
 def on_chunked(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:
     """Return that chunks of documents were found where documents are ranked: the deeper cuts are then of fewer
-    documents.
-
-    Args:
-        results: by cell; `names`, what each cell is called.
-    """
+    documents. Results are by cell, and `names` says what each is called."""
     found = []
     for cell, own in results.items():
         if any(passage.repeats for result in own for passage in result.in_view):
@@ -70,11 +62,8 @@ _SHORT = {"negatives": _FEWER, "pool": _FEWER,
 
 
 def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
-    """Return a line for each model whose weights are those of the small default model, whatever name it has here.
-
-    Args:
-        known: identities by name as a run recorded them, for weights that are not on this machine.
-    """
+    """Return a line for each model whose weights are those of the small default model, whatever name it has here;
+    identities that a run recorded are `known` by name, for weights that are not on this machine."""
     from agents.models import resolve
 
     entry = entry_named(DEFAULT)
@@ -84,11 +73,7 @@ def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> 
 
 
 def on_judge(judge: str | None, used: Usage) -> list[str]:
-    """Return what stands behind the grades, and what a judge model used, which is no part of the cells' own figures.
-
-    Args:
-        judge: None where the benchmark asks none.
-    """
+    """Return what stands behind the grades, if any, and what a judge model used, which the cells' figures leave out."""
     if judge == "lexical":
         return [LEXICAL]
     if not used.calls:
@@ -106,8 +91,7 @@ def on_filled(filled: str, results: Iterable[Result]) -> list[str]:
 
 
 def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
-    """Return how many answers a judge said nothing readable of, and why: a judge that fails looks like strategies that
-    do."""
+    """Return how many answers a judge said nothing readable of, and why: they look like failures of strategies."""
     said = unjudged(verdicts)
     return [f"{said}. They count 0 in the judge's figures, whatever they say; as published, some means leave them "
             "out."] if said else []
@@ -122,11 +106,7 @@ def unjudged(verdicts: Iterable[Verdict | None]) -> str:
 
 
 def on_rules(rules: Iterable[Rules]) -> list[str]:
-    """Under which rules no refusal is scored.
-
-    Args:
-        rules: of the cells that ask what is unanswerable.
-    """
+    """Return under which rules, of the cells that ask what is unanswerable, no refusal is scored."""
     without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
     return [f"Under the rules {' and '.join(without)} prompts offer no refusal: what is asked there without an answer "
             "in its documents is not scored, and the unified score is the mean over the answerable questions."
@@ -148,11 +128,7 @@ def on_skipped(skipped: Sequence[str]) -> list[str]:
 
 
 def on_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return that a unified score rests on a half of very few questions.
-
-    Args:
-        rows: the cells of the summary.
-    """
+    """Return that a unified score among the summary's cells rests on a half of very few questions."""
     halves = [row["metrics"][name]["n"] for row in rows if row["metrics"].get("unified", {}).get("n")
               for name in ("refused_answerable", "refusal_accuracy") if name in row["metrics"]]
     least = min(filter(None, halves), default=_FEW)
@@ -162,8 +138,7 @@ def on_halves(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def on_late_clues(questions: Collection[Question]) -> list[str]:
-    """Return how many questions have a clue that no condition shows, since it stands where the answer is told, or
-    after."""
+    """Return how many questions have a clue that no condition shows, since it stands where the answer is told."""
     late = sum("late" in question.tags.get("clues", ()) for question in questions)
     return [f"In {late} of {len(questions)} questions a clue stands at the place where the novel tells the answer, or "
             "after it: neither gold nor full shows it."] if late else []
@@ -179,11 +154,8 @@ def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) ->
 
 
 def on_short(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
-    """For how many questions fewer negatives could be had, or the gold stands nearer, than a perturbation asks for.
-
-    Args:
-        perturbed: every result, with the perturbation of its cell.
-    """
+    """Return for how many questions fewer negatives could be had, or the gold stands nearer, than a perturbation asks
+    for; each result comes with that of its cell."""
     asked: dict[str, set[str]] = {}
     had: dict[tuple[str, str], dict[str, int]] = {}
     for name, result in perturbed:

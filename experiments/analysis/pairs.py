@@ -33,12 +33,8 @@ _ON_TABLES = ("Compared are every two cells that differ in one factor, over the 
 def comparisons(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, scoring: Scoring, seed: int = 0,
                 repeated: CellRows = ()) -> dict[str, Any] | None:
     """Return the paired comparisons by the metric, p corrected over all of them; None where the run has one cell.
-
-    Repeats and seeds are no comparison: a question's score is its mean over them.
-
-    Args:
-        repeated: the summary's, whose intervals are those of what was asked several times.
-    """
+    Repeats and seeds are no comparison: a question's score is its mean over them, and the summary's `repeated` has the
+    intervals."""
     if len(rows) < 2:
         return None
     variants, together = variants_of(rows, answers), together_of(repeated)
@@ -56,8 +52,7 @@ def comparisons(rows: CellRows, answers: Answers, clusters: Clusters, metric: st
 
 
 def comparison_views(found: Mapping[str, Any] | None, rows: CellRows) -> list[View]:
-    """Return a view of the comparisons for each factor, as `comparisons` makes them: reasoning first, then the
-    condition."""
+    """Return a view of the comparisons for each factor, as `comparisons` has them: reasoning first, then condition."""
     if not found or not found["pairs"]:
         return []
     variants = {one.row["id"]: one for one in variants_of(rows, {})}
@@ -119,11 +114,7 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
 def change_of(factor: str | None, first: Variant, second: Variant, before: str, after: str) -> str:
     """Return what changes from one cell to another, such as `direct → chain_of_thought, evidence`: the two values of
     the factor in which alone they differ, and what else the second is called; the first by what it is besides, where
-    the second has no such part, as none closed-book is shuffled.
-
-    Args:
-        before, after: what the cells are called.
-    """
+    the second has no such part, as none closed-book is shuffled. The cells are called `before` and `after`."""
     if factor is None:
         return after
     names = short_names(str(one.row["model"]) for one in (first, second))

@@ -49,16 +49,11 @@ _TRACES = ("SELECT question, json_extract(result, '$.trace', '$.evidence', '$.ou
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """A question, and where its two answers part.
-
-    Attributes:
-        step: from 1; None where no step differs.
-        where: the step and what differs in it, as `2 answer: the reply`; `nowhere` where all agrees.
-    """
+    """A question, and where its two answers part."""
 
     question: str
-    step: int | None
-    where: str
+    step: int | None  # from 1; None where no step differs
+    where: str  # the step and what differs in it, as `2 answer: the reply`; `nowhere` where all agrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +90,8 @@ def divergences(first: tuple[Path, str], second: tuple[Path, str], questions: Se
 
 
 def histogram(found: Sequence[Divergence], up: Mapping[str, bool]) -> list[Bar]:
-    """Return how many questions part at each place, in the order of the steps; those that part nowhere last.
-
-    Args:
-        up: of each question whose score differs, whether it is higher in the second cell.
-    """
+    """Return how many questions part at each place, in the order of the steps, those that part nowhere last; `up` says
+    of each question whose score differs whether it is higher in the second cell."""
     counts = Counter((one.step is None, one.step or 0, one.where) for one in found)
     return [Bar(where, count, *(sum(one.where == where and up.get(one.question) is way for one in found)
                                 for way in (True, False)))
@@ -107,7 +99,6 @@ def histogram(found: Sequence[Divergence], up: Mapping[str, bool]) -> list[Bar]:
 
 
 def _difference(one: _TracedStep | None, other: _TracedStep | None) -> str:
-    """What differs between two steps of one number; empty where nothing does."""
     if one is None or other is None:
         return f"{(one or other or ('',))[0]}: one of the two ends before it"
     if one[0] != other[0]:
@@ -142,11 +133,8 @@ def _step(step: Mapping[str, Any], chunks: Mapping[int, str]) -> _TracedStep:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """A cell against its baseline: where each question parts, and how many part at each place.
-
-    Attributes:
-        metric: by which a question scores higher or lower; that of the first finding.
-    """
+    """A cell against its baseline: where each question parts, and how many part at each place; by `metric`, that of the
+    first finding, a question scores higher or lower."""
 
     match: Match
     metric: str

@@ -53,8 +53,7 @@ def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, sweeps: S
 
 
 def _area(points: Sequence[Mapping[str, Case]], grouped: Grouped, seed: int) -> Estimate | None:
-    """The area under the curve through these cells' points, with the bootstrap's interval, of questions or of whole
-    clusters."""
+    """The area under the curve through these cells' points, with the bootstrap's interval by cluster."""
     import numpy as np
 
     shared = sorted(set(points[0]).intersection(*points[1:])) if len(points) > 1 else []

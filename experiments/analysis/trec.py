@@ -1,7 +1,5 @@
-"""Retrievers side by side: the cells of a run that only searches, and the TREC runs of other programs.
-
-A TREC run has a line for each document found, `query Q0 document rank score tag`.
-"""
+"""Retrievers side by side: the cells of a run that only searches, and the TREC runs of other programs. A TREC run has a
+line for each document found, `query Q0 document rank score tag`."""
 from __future__ import annotations
 
 import ctypes
@@ -28,9 +26,7 @@ from experiments.statistics import Clusters, Comparison, clusters, compare, pair
 from experiments.words import ON_INTERVALS, verdict
 from retrieval.storage.files import why_unwritten, write_atomically
 
-Rankings = Mapping[str, Sequence[str]]
-"""Ids of documents by query, best first."""
-
+Rankings = Mapping[str, Sequence[str]]  # ids of documents by query, best first
 _COLUMNS = 6
 _LONGEST = 1 << 16  # characters of a line
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
@@ -111,14 +107,9 @@ def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> R
 
 def scores_of(rankings: Rankings, questions: Iterable[Question],
               wanted: Iterable[str] = ()) -> dict[str, ScoredQuestion]:
-    """Return the scores of another program's rankings by question; 0 for a question that it ranks nothing for.
-
-    Args:
-        wanted: metrics of the group `ranking`, with any cuts.
-
-    Raises:
-        SettingsError: the gold of a question is finer than documents, which alone a TREC run ranks.
-    """
+    """Return the scores of another program's rankings by question, by the wanted metrics of the group `ranking`, with
+    any cuts; 0 for a question that it ranks nothing for. Raises SettingsError where the gold of a question is finer
+    than documents, which alone a TREC run ranks."""
     names = list(wanted)
     return {one.id: ScoredQuestion(one.answerable, "searched", score(
         _scored(rankings.get(one.id, ()), one), groups=("ranking",), wanted=names)) for one in questions}
@@ -138,17 +129,12 @@ def _scored(ranked: Iterable[str], question: Question) -> Scored:
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """What found something: a cell of a run, or another program.
-
-    Attributes:
-        answers: scores by question.
-        row: the cell in the run's summary; None of another program.
-    """
+    """What found something: a cell of a run, or another program."""
 
     name: str
     metrics: Mapping[str, Estimate]
-    answers: Mapping[str, ScoredRow]
-    row: Mapping[str, Any] | None = None
+    answers: Mapping[str, ScoredRow]  # scores by question
+    row: Mapping[str, Any] | None = None  # the cell in the run's summary; None of another program
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +186,7 @@ def line_name(label: str, row: Mapping[str, Any]) -> str:
 
 def evaluated_alone(foreign: Mapping[str, Rankings], questions: Sequence[Question],
                     columns: Sequence[str]) -> Evaluation:
-    """Other programs' rankings for these questions, with each other.
-
-    Raises:
-        SettingsError: see `evaluated`.
-    """
+    """Return other programs' rankings for these questions, with each other; raise SettingsError as `evaluated`."""
     others, said = _foreign(foreign, questions, columns, 0)
     return _compared(columns, [], others, [], clusters(questions), 0, [*on_unranked(questions), *said])
 

@@ -21,17 +21,11 @@ _GO_WITH_CONDITION = ("rules", "perturbation")  # which mean nothing closed-book
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Cells that differ in repeats and seeds alone.
+    """Cells that differ in repeats and seeds alone."""
 
-    Attributes:
-        row: of the first of them.
-        answers: by question; where there are several cells, averaged over them.
-        cells: how many.
-    """
-
-    row: Mapping[str, Any]
-    answers: Mapping[str, ScoredRow]
-    cells: int
+    row: Mapping[str, Any]  # of the first of them
+    answers: Mapping[str, ScoredRow]  # by question; where there are several cells, averaged over them
+    cells: int  # how many
 
     @property
     def levels(self) -> dict[str, str | None]:
@@ -90,11 +84,9 @@ def _averaged(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRo
 
 
 def differing(first: Variant, second: Variant) -> list[str]:
-    """Return the factors in which two variants differ.
-
-    A factor that has no effect in one of them, as the retriever has none closed-book, is none in which they differ:
-    it has none because of another one, in which they do. Rules and perturbations have none closed-book.
-    """
+    """Return the factors in which two variants differ. One that has no effect in one of them, as the retriever has none
+    closed-book, does not count: it has none because of another one, in which they do. Rules and perturbations have none
+    closed-book."""
     one, other = first.levels, second.levels
     return [name for name in VARIED if one[name] is not None and other[name] is not None and one[name] != other[name]]
 
@@ -107,19 +99,15 @@ def pairs_by_factor(variants: Sequence[Variant]) -> Iterator[tuple[str, Variant,
 
 
 def averages_of(variant: Variant, grouped: Mapping[str, str], scoring: Scoring, seed: int) -> dict[str, Estimate]:
-    """Return every metric over the questions of a variant.
-
-    Args:
-        grouped: by question, its cluster; one that is not named is by itself.
-    """
+    """Return every metric over the questions of a variant; `grouped` is by question its cluster, and one that is not
+    named is by itself."""
     return aggregate(list(variant.answers.values()), scoring, seed, refusing=variant.refusing,
                      clusters=[grouped.get(question, question) for question in variant.answers])
 
 
 def compared(metric: str, couples: Iterable[tuple[Variant, Variant]], grouped: Mapping[str, str], scoring: Scoring,
              seed: int) -> list[Comparison | None]:
-    """Compare the second of each couple with its first, p corrected over all; None where no question of both has the
-    metric."""
+    """Compare the second of each couple with its first, p corrected over all; None where they share no question."""
     made = [pairs_of(metric, first.answers, second.answers, grouped, scoring, first.refusing and second.refusing)
             for first, second in couples]
     found = iter(compare([pairs for pairs in made if pairs.n], seed))
@@ -141,8 +129,7 @@ def repeated(rows: CellRows, answers: Answers, clusters: Clusters, scoring: Scor
 
 
 def together_of(repeated: Iterable[Mapping[str, Any]]) -> dict[str, Figures]:
-    """Return the figures of what was asked several times, by the id of its first cell, out of a summary's
-    `repeated`."""
+    """Return the figures of what was asked several times, by the id of its first cell, from a summary's `repeated`."""
     return {row["cell"]: row["metrics"] for row in repeated}
 
 

@@ -84,7 +84,6 @@ class Crest(Selection):
 
 
 def _question(row: Row, split: Split, seen: Counter[str]) -> Loaded:
-    """The question of one record, and its documents."""
     listed = row.decoded("documents", list, "a list of documents")
     records = [row.part(f"documents[{at}]", record) for at, record in enumerate(listed)]
     docids, same = [record.number("docid") for record in records], Counter[str]()

@@ -83,10 +83,8 @@ def pipe_table(table: str) -> str:
 
 
 def _numbered(cells: list[str]) -> list[list[str]]:
-    """The rows of a table on one line: equally long ones that begin with 1, 2, 3 after the head; else the one.
-
-    The last may be shorter: its number shows that those before it are whole.
-    """
+    """Return the rows of a table on one line: equally long ones that begin with 1, 2, 3 after the head, of which the
+    last may be shorter, as its number shows that those before it are whole; else the one."""
     width = cells.index("1") if "1" in cells else 0
     rows = [cells[at:at + width] for at in range(0, len(cells), width)] if width else []
     numbered = all(row[0] == str(place) for place, row in enumerate(rows[1:], start=1))
@@ -144,7 +142,6 @@ class Mdbench(RecordFiles):
 
 
 def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
-    """The question of one record, and its documents."""
     brought = [passage(unwrapped(content) if unwrap else content, id=f"{id}/{number}")
                for number, content in enumerate(_documents(row), start=1)]
     given = tuple(chunk for _, chunk in brought)
@@ -160,7 +157,6 @@ def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
 
 
 def _renamed(row: Row) -> Row:
-    """The row under the names of the published file."""
     if "Resultant Generated Question" not in row.fields:
         return row
     return replace(row, fields={new: row.fields[old] for old, new in _IN_LOGS.items() if old in row.fields})

@@ -48,10 +48,8 @@ _TASKS = {task.lower(): task for task in TASKS.values()}
 
 
 def named_subtask(text: str) -> str | None:
-    """Return the one sub-task that the text names, such as `Temporal reasoning` or `facts_understanding/entity`.
-
-    None where it names none, or several.
-    """
+    """Return the one sub-task that the text names, such as `Temporal reasoning` or `facts_understanding/entity`; None
+    where it names none, or several."""
     return _named(text, _NAMES)
 
 

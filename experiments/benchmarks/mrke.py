@@ -83,8 +83,7 @@ class Mrke(RecordFiles):
 
 
 def _questions(row: Row, id: str) -> Iterator[Loaded]:
-    """The original, where the record holds it under `original` or in fields that begin with `original_`, and the
-    question itself."""
+    """The original, if the record holds it in `original` or in fields `original_…`, and the question itself."""
     original: Row | None = None
     if row.fields.get(_ORIGINAL) is not None:
         original = row.part(_ORIGINAL, row.fields[_ORIGINAL])
@@ -128,7 +127,6 @@ def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
 
 
 def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
-    """Title and text."""
     if isinstance(item, str):
         return "", item
     if isinstance(item, dict):

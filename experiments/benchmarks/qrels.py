@@ -57,14 +57,9 @@ def _once(known: dict[str, Any], id: str, value: Any, what: str) -> None:
 
 
 def read_qrels(file: Path) -> Qrels:
-    """Read relevance by query and document, in the file's order.
-
-    Three columns, query, document and relevance, with or without a header; TREC's four, with one between the first
-    two that is not read; or records `{"query-id", "corpus-id", "score"}`.
-
-    Raises:
-        BenchmarkError: a line does not fit.
-    """
+    """Read relevance by query and document, in the file's order. Three columns, query, document and relevance, with or
+    without a header; TREC's four, with one between the first two that is not read; or records `{"query-id",
+    "corpus-id", "score"}`. Raises BenchmarkError where a line does not fit."""
     qrels: Qrels = {}
 
     def keep(row: Row) -> None:

@@ -68,7 +68,6 @@ def _questions(article: Row) -> list[Row]:
 
 
 def _answers(row: Row) -> tuple[str, ...]:
-    """The accepted texts, each once, from a list of answers or from the hub's columns."""
     stated = row.fields.get("answers")
     texts = row.part("answers", stated).filled_texts("text") if isinstance(stated, dict) else (
         answer.filled("text") for answer in row.parts("answers"))

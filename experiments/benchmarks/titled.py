@@ -19,11 +19,7 @@ Units = Literal["paragraphs", "sentences"]
 
 @dataclass(frozen=True, slots=True)
 class TitledMaterial:
-    """What a question's paragraphs become.
-
-    Attributes:
-        gold: one item for each gold unit, also where the paragraphs do not hold it.
-    """
+    """What a question's paragraphs become; gold has an item for each gold unit, in these paragraphs or not."""
 
     documents: tuple[Document, ...]
     given: tuple[Chunk, ...]

@@ -23,8 +23,7 @@ Retrievers = Annotated[Texts, typer.Option("--retriever", help=(
     "default bm25, dense and fused."))]
 Chunkers = Annotated[Texts, typer.Option("--chunker", help=(
     "Cut the documents anew: a kind, or settings, as in '{kind: fixed, size: 800}'; given again, each is tried."))]
-Embedders = Annotated[Texts, typer.Option("--embedder", help="A model, or settings; given again, each is "
-                                                                        "tried.")]
+Embedders = Annotated[Texts, typer.Option("--embedder", help="A model, or settings; given again, each is tried.")]
 Others = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
     "Any other setting, as in --set benchmark.chunker=sentences; may be given again."))]
 Foreign = Annotated[list[Path] | None, typer.Option("--run", metavar="FILE", help=(
@@ -84,8 +83,7 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
                     if key in given},
                  "set": [*given.get("set", ()), *([f"benchmark.split={split}"] if split else ())]}
     elif split or k is not None:
-        refuse(f"{'--split' if split else '-k'} goes with a benchmark's name; {target} says itself what "
-                            "is run")
+        refuse(f"{'--split' if split else '-k'} goes with a benchmark's name; {target} says itself what is run")
     first, *others = runs_of_target(target, path, given, part)
     if others:
         refuse(f"{target} is {len(others) + 1} runs; give one benchmark")

@@ -1,7 +1,5 @@
-"""Where a run is exported to: a file, whose ending says in what form, or MLflow.
-
-Nothing but an earlier export of the same form is replaced.
-"""
+"""Where a run is exported to: a file, whose ending says in what form, or MLflow. Nothing but an earlier export of the
+same form is replaced."""
 from __future__ import annotations
 
 import os
@@ -29,14 +27,8 @@ _LOOKED_AT = 4096  # bytes
 
 
 def check_replaceable(path: Path, form: str) -> None:
-    """Make sure that writing there destroys nothing but an earlier export.
-
-    Args:
-        form: the ending of files of that form, whatever that of this one is.
-
-    Raises:
-        RunError: something else is there.
-    """
+    """Make sure that writing there destroys nothing but an earlier export, whose files end in `form` whatever this one
+    does; raise RunError where something else is there."""
     if path.is_dir():
         raise RunError(f"{path}: that is a folder; name a file")
     if not path.exists():

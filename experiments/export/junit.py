@@ -31,11 +31,7 @@ _LONGEST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class JUnitTest:
-    """One test as JUnit has it.
-
-    Attributes:
-        kind: None where it passed; what `why` and `message` then say is output of the test.
-    """
+    """One test as JUnit has it. Its kind is None where it passed; what `why` and `message` then say is its output."""
 
     name: str
     kind: Kind | None = None
@@ -106,11 +102,8 @@ def _clean(text: str) -> str:
 
 
 def write_gates(all_passed: Sequence[Passed], left_out: Mapping[str, str], path: Path) -> None:
-    """Write a suite for each gate, a test for each cell; RunError where the file cannot be written.
-
-    Args:
-        left_out: what no gate was checked of, by what it is: errors of every gate.
-    """
+    """Write a suite for each gate, a test for each cell; what no gate was checked of, `left_out` by what it is, are
+    errors of every gate. Raises RunError where the file cannot be written."""
     suites: dict[str, list[JUnitTest]] = defaultdict(list)
     for one in all_passed:
         name = one.finding.match.cell

@@ -20,12 +20,8 @@ from experiments.runs.finished import Finished
 
 @dataclass(frozen=True, slots=True)
 class ExportedRun:
-    """A finished run with the cause of every answer.
-
-    Attributes:
-        causes: by cell's id, then by question: why an answer is wrong, or `right`; empty where the benchmark has no
-            notion of a right answer.
-    """
+    """A finished run with the cause of every answer, by cell's id, then by question: why it is wrong, or `right`; empty
+    where the benchmark has no notion of a right answer."""
 
     run: Finished
     causes: Mapping[str, Mapping[str, str]]

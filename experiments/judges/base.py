@@ -25,25 +25,16 @@ Judging = Generator[Generate, Reply | Failure, Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What a judge reads.
-
-    Attributes:
-        answers: accepted gold answers, at least one for `grades` and `points`.
-        predicted: the final answer; its citations are removed before it is read, as the scoring has it.
-        reasoning: all that the model said besides, for `steps`.
-        steps: the reference steps, for `steps`.
-        scoring: as-published asks as the published code does.
-        reasoned: whether the strategy asked for reasoning before the answer.
-    """
+    """What a judge reads."""
 
     rubric: Rubric
     question: str
-    answers: tuple[str, ...]
-    predicted: str
-    reasoning: str = ""
-    steps: tuple[str, ...] = ()
-    scoring: Scoring = "corrected"
-    reasoned: bool = False
+    answers: tuple[str, ...]  # accepted gold answers, at least one for `grades` and `points`
+    predicted: str  # the final answer; its citations are removed before it is read, as the scoring has it
+    reasoning: str = ""  # all that the model said besides, for `steps`
+    steps: tuple[str, ...] = ()  # the reference steps, for `steps`
+    scoring: Scoring = "corrected"  # as-published asks as the published code does
+    reasoned: bool = False  # whether the strategy asked for reasoning before the answer
 
 
 class Judge(Protocol):
@@ -70,8 +61,7 @@ def template(name: str) -> str:
 
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
-    """Fill the template's fields in, none of which ends its frame. Raises KeyError where the fields are not those that
-    the template has."""
+    """Fill the template's fields in, none of which ends its frame; KeyError where they are not those that it has."""
     return fill_framed(template(name), f"{name} of the judge", fields)
 
 
@@ -84,11 +74,8 @@ def prompts_hash() -> str:
 
 
 def stated(text: str, label: str) -> str | None:
-    """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop.
-
-    Returns:
-        None where no line begins so, or two of them say different things, case apart.
-    """
+    """Return what follows the label and a colon at the start of a line, without marks of emphasis or a full stop; None
+    where no line begins so, or two of them say different things, case apart."""
     lines = re.findall(rf"^[*_`#> \t-]*{label}[*_`#> \t]*[:：][\s*_`#>]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
     found = {plain(line).lower(): plain(line) for line in lines}
     return next(iter(found.values())) if len(found) == 1 else None
@@ -127,8 +114,7 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
     due = bool(text) if published else result.outcome == "answered"
     if rubric is None or not due or not result.answerable or not question.answers:
         return None
-    return Graded(rubric, question.text, question.answers, text, scoring=scoring,
-                  reasoned=result.tagged is not None)
+    return Graded(rubric, question.text, question.answers, text, scoring=scoring, reasoned=result.tagged is not None)
 
 
 async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, deadline: Callable[[], float]) -> Judged:

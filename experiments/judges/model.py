@@ -79,7 +79,6 @@ class ModelJudge(BaseModel):
 
 
 def _fields(graded: Graded) -> dict[str, str]:
-    """What fills the prompt of the rubric."""
     if graded.rubric == "steps":
         return {"question": graded.question, "steps": numbered(graded.steps), "reasoning": graded.reasoning}
     predicted = graded.predicted
@@ -113,9 +112,7 @@ _ERROR_TYPES: dict[str, ErrorType] = {kind.lower(): kind for kind in get_args(Er
 
 def read_grade(text: str) -> tuple[Grade, ErrorType | None] | None:
     """Read the grade and the error type of a judge's reply; None where it says not exactly one grade on its own line.
-
-    The error type is None for Correct and where the reply names none, or none that is known.
-    """
+    The error type is None for Correct and where the reply names none, or none that is known."""
     grade = _GRADES_BY_WORD.get((stated(text, "Grade") or "").lower())
     if grade is None:
         return None
@@ -129,11 +126,8 @@ _POINTS = re.compile(r"(10|[0-9])(?:\s*(?:/|out of)\s*10)?", re.IGNORECASE)
 
 
 def read_points(text: str) -> int | None:
-    """Read the points of a judge's reply, 0 to 10: after `Grade:` on its own line, or all that the reply says.
-
-    Returns:
-        None where there is no such number, or there are two; one that is no whole number or out of range is none.
-    """
+    """Read the points of a judge's reply, 0 to 10: after `Grade:` on its own line, or all that the reply says. None
+    where there is no such number, or there are two; one that is no whole number or out of range is none."""
     grade = stated(text, "Grade")
     match = _POINTS.fullmatch(plain(text) if grade is None else grade)
     return int(match[1]) if match else None
@@ -144,15 +138,9 @@ _NUMBERS = re.compile(r"\s*[0-9]{1,4}\s*(?:,\s*[0-9]{1,4}\s*)*")
 
 
 def read_steps(text: str, count: int) -> tuple[int, ...] | None:
-    """Read the numbers, from 0, in the one list with which a judge's reply ends, in order and each once.
-
-    Args:
-        count: of the reference steps.
-
-    Returns:
-        None where the reply has no list or several, does not end with it, or the list holds anything but numbers
-        below `count`. An empty list is a reading.
-    """
+    """Read the numbers, from 0, in the one list with which a judge's reply ends, in order and each once; an empty list
+    is a reading. None where the reply has no list or several, does not end with it, or the list holds anything but
+    numbers below `count`, that of the reference steps."""
     lists = _BRACKETS.findall(text)
     if len(lists) != 1 or not plain(text).endswith("]"):
         return None

@@ -47,11 +47,8 @@ def outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
 
 
 def sample_of(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) -> Sample:
-    """Return the rows' scores by unit, the same in whichever order the rows come.
-
-    Args:
-        clusters: of each row; without, or where no two share one, every row is a unit.
-    """
+    """Return the rows' scores by unit, the same in whichever order the rows come. Without clusters, or where no two
+    rows share one, every row is a unit."""
     import numpy as np
 
     names = names_of(rows)
@@ -123,8 +120,7 @@ def share_of(count: int, n: int) -> Estimate:
 
 
 def share_among(hits: Sequence[bool], clusters: Sequence[str]) -> Estimate:
-    """Compute the share of those that are hits, with its 95 % interval, by the cluster of each where any two share
-    one."""
+    """Compute the share of those that are hits, with its 95 % interval, by clusters where any two share one."""
     totals = Counter(clusters)
     if len(totals) == len(hits):
         return share_of(sum(hits), len(hits))

@@ -127,8 +127,7 @@ def form(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
     `tagged` is None where the strategy asks for neither, and where no final reply came.
     """
-    return {"well_formed": float(item.read),
-            "tagged": None if item.tagged is None else float(item.tagged)}
+    return {"well_formed": float(item.read), "tagged": None if item.tagged is None else float(item.tagged)}
 
 
 FORM = MetricGroup((
@@ -181,13 +180,8 @@ def chain(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def chain_pattern(scores: Mapping[str, float | None]) -> tuple[bool, ...]:
-    """Return whether each sub-question in order, and last the question, is answered exactly (MRKE, Table 5).
-
-    Empty where no chain is scored.
-
-    Args:
-        scores: of one question, with those of this group.
-    """
+    """Return whether each sub-question in order, and last the question, is answered exactly (MRKE, Table 5), by one
+    question's scores of this group. Empty where no chain is scored."""
     right, lucky = scores.get("chain_correct"), scores.get("lucky")
     if right is None or lucky is None:
         return ()

@@ -32,11 +32,8 @@ NO_INTERVAL = Interval(None, None)
 
 
 def wilson(share: float, n: float) -> Interval:
-    """Compute Wilson's score interval (1927): the shares that a test at this level would not reject.
-
-    Args:
-        n: questions, or as many independent ones as they are worth.
-    """
+    """Compute Wilson's score interval (1927) of n questions, or as many independent ones as they are worth: the shares
+    that a test at this level would not reject."""
     scale = 1 + Z**2 / n
     middle = (share + Z**2 / (2 * n)) / scale
     half = Z / scale * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
@@ -70,12 +67,9 @@ def weight(counts: Floats) -> float:
 
 
 def worth(sums: Floats, counts: Floats) -> float:
-    """Compute how many units the mean of two splits' means is worth: the degrees of freedom of Welch and Satterthwaite
-    (Biometrika 34, 1947) and one, so that a small split with much of the variance counts as the few that it has.
-
-    Args:
-        sums: units by splits, each unit in one of these; `counts`, its questions.
-    """
+    """Compute how many units the mean of two splits' means is worth, by units and splits, each unit in one of these:
+    the degrees of freedom of Welch and Satterthwaite (Biometrika 34, 1947) and one, so that a small split with much of
+    the variance counts as the few that it has."""
     known = []
     for own, many in zip(sums.T, counts.T, strict=True):
         own, many = own[many > 0], many[many > 0]

@@ -186,14 +186,9 @@ _LONGEST = 40
 
 
 def measured(figures: Mapping[str, float], metrics: Collection[str]) -> Scores:
-    """Return the figures that a strategy measured of a question (`Draft.figures`) as scores, under their names.
-
-    A name becomes lower-case letters, digits and `_`. One that a metric has, which a strategy cannot score itself by,
-    begins with `figure_`.
-
-    Args:
-        metrics: the names of those that are scored.
-    """
+    """Return the figures that a strategy measured of a question (`Draft.figures`) as scores, under their names in
+    lower-case letters, digits and `_`. One that a metric has, which a strategy cannot score itself by, begins with
+    `figure_`."""
     scores: Scores = {}
     for name, value in figures.items():
         plain = _UNNAMED.sub("_", name.lower())[:_LONGEST].strip("_")

@@ -27,10 +27,8 @@ def is_korean(text: str) -> bool:
 
 def holds(text: str, answer: str) -> bool:
     """Tell whether the answer stands in the text, both normalised: as whole words; anywhere where its script has no
-    spaces.
-
-    Korean particles join the word before them, so there too anywhere, but up to three characters where a word begins.
-    """
+    spaces. Korean particles join the word before them, so there too anywhere, but up to three characters where a word
+    begins."""
     if not answer:
         return False
     if is_korean(answer):
@@ -39,8 +37,7 @@ def holds(text: str, answer: str) -> bool:
 
 
 def normalised_as_published(text: str) -> str:
-    """Return the text as SQuAD's and HotpotQA's code has it: in lower case, without ASCII's punctuation and articles,
-    with single spaces."""
+    """Return the text as SQuAD's and HotpotQA's code has it: lower case, no ASCII punctuation, articles, wide gaps."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_ASCII)).split())
 
 

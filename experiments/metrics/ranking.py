@@ -112,8 +112,7 @@ Grades = tuple[int, ...]
 
 
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score a ranking: 0 where nothing was found, a failure included; None for evidence that was placed, and without
-    gold labels."""
+    """Score a ranking: 0 where nothing was found or all failed; None for evidence that was placed, or without gold."""
     if not _applies(item):
         return dict.fromkeys(_RANKED_NAMES)
     return dict(_figures(new_items(item), _ideal(item), _RANKED_NAMES))
@@ -134,9 +133,7 @@ def _ideal(item: Scored) -> Grades:
 
 def new_items(item: Scored) -> tuple[Grades, ...]:
     """Return the grades of the gold items that each rank is the first to hold, in order, up to the last that holds any.
-
-    A rank is a chunk; or a document, where gold is whole documents.
-    """
+    A rank is a chunk; or a document, where gold is whole documents."""
     seen: set[int] = set()
     new: list[Grades] = []
     for number, held in item.hits.items():
@@ -167,11 +164,7 @@ def _figure(name: str, found: dict[tuple[str, str], float], new: Sequence[Grades
 
 @lru_cache(maxsize=256)
 def _evaluator(ideal: Grades, cuts: tuple[int, ...]) -> Evaluator:
-    """Make the evaluator of a ranking of the same gold items for each cut, 0 for none: fifty times a ranking's time.
-
-    Args:
-        ideal: the grades of all gold items.
-    """
+    """Make the evaluator of a ranking of gold items of these grades, for each cut, 0 for none: slow, so kept."""
     import ir_measures
     from ir_measures import AP, RR, R, nDCG
 
@@ -193,8 +186,7 @@ def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
     import ir_measures
 
     names = _names(tuple(grade for grades in new for grade in grades))
-    ranked = [name for place, grades in enumerate(new) for name in (
-        [next(names) for _ in grades] or [f"miss {place}"])]
+    ranked = [name for place, grades in enumerate(new) for name in ([next(names) for _ in grades] or [f"miss {place}"])]
     return [ir_measures.ScoredDoc(query, name, -float(rank)) for rank, name in enumerate(ranked)]
 
 

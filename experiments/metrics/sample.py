@@ -41,18 +41,12 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Scores by unit.
+    """Scores by unit."""
 
-    Attributes:
-        names: of the scores, as `scoring.names_of` has them.
-        limits: the lower and the upper bounds of a score, splits by names: infinite or nan where there is none.
-        shares: the names that are shares, of which every question has 0 or 1: a mean over repeats may be between.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # of the scores, as `scoring.names_of` has them
     units: Totals
-    limits: tuple[Floats, Floats]
-    shares: frozenset[str]
+    limits: tuple[Floats, Floats]  # lower and upper bounds of a score, splits by names: infinite or nan if none
+    shares: frozenset[str]  # names of which every question has 0 or 1: a mean over repeats may be between
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:
@@ -103,11 +97,7 @@ def _ratio(sums: Floats, counts: Floats) -> Floats:
 
 
 def totals_of(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Totals:
-    """Return the totals of each unit.
-
-    Args:
-        table: questions by whatever, nan where there is no score; `units` and `split` of each question.
-    """
+    """Return the totals of each unit, of a table of questions by whatever, nan where there is no score."""
     import numpy as np
 
     found = np.zeros((2, int(units.max(initial=-1)) + 1, 2, *table.shape[1:]))
@@ -123,7 +113,6 @@ def together(counts: Floats) -> bool:
 
 
 def _kinds(counts: Floats) -> NDArray[np.bool_]:
-    """Which splits each unit has questions of."""
     import numpy as np
 
     found: NDArray[np.bool_] = np.any(counts, axis=tuple(range(2, counts.ndim)))

@@ -173,10 +173,8 @@ def text_as_published(result: Result) -> str:
 
 
 def reasoning_of(result: Result, options: Options) -> str:
-    """Return all that the model wrote outside its answer tags, in the order of its calls.
-
-    A final reply without answer tags is reasoning too, unless it does no more than name an option.
-    """
+    """Return all that the model wrote outside its answer tags, in the order of its calls. A final reply without answer
+    tags is reasoning too, unless it does no more than name an option."""
     return "\n\n".join(text for step in result.trace if step.kind == "generate"
                        for text in (step.reasoning.strip(), _besides(step, options)) if text)
 

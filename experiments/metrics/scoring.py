@@ -31,8 +31,7 @@ _PLACES = {name: place for place, name in enumerate(METRICS)}
 
 
 def metric_named(name: str) -> Metric:
-    """Return the metric of that name, such as `em` or `recall@5`: `str` of it is the name again. Raises SettingsError
-    where there is none."""
+    """Return the metric of that name, such as `em` or `recall@5`, which `str` gives again; SettingsError if none."""
     metric, cut = METRICS.get(family_of(name)), cut_of(name)
     if metric is not None and cut:
         metric = metric.at(cut)
@@ -44,12 +43,8 @@ def metric_named(name: str) -> Metric:
 
 def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups,
           wanted: Iterable[str] = ()) -> Scores:
-    """Score one question by the groups' metrics, in order; None where a metric does not apply. Last come those that the
-    strategy measured itself.
-
-    Args:
-        wanted: names with further cuts of the groups' families, such as `recall@50`.
-    """
+    """Score one question by the groups' metrics, in order, with `wanted` cuts of their families such as `recall@50`;
+    None where a metric does not apply. Last come those that the strategy measured itself."""
     scores: Scores = {}
     for name in groups:
         scores |= GROUPS[name].score(item, scoring)
@@ -62,11 +57,7 @@ def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = 
 
 def scored_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
                   separators: bool, searched: bool) -> Result:
-    """Return the result with its scores, computed from what is stored of it alone.
-
-    Args:
-        rules, separators, searched: those of the result's cell.
-    """
+    """Return the result with its scores, computed from what is stored of it alone and from what its cell has."""
     item = scored_of(result, question, rules, separators=separators, searched=searched)
     if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not result.tagged)):
         item = replace(item, text=text_as_published(result))
@@ -96,8 +87,7 @@ def is_share(name: str) -> bool:
 
 
 def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
-    """Return the bounds of a question's score, by a name of `names_of`: infinite where there is none, nan of what is
-    no metric."""
+    """Return the bounds of a question's score, by a name of `names_of`: infinite if none, nan of what is no metric."""
     known = METRICS.get(family_of(name.partition("&")[0]))
     if known is None:
         return math.nan, math.nan
@@ -137,11 +127,7 @@ def sizes_of(rows: Sequence[ScoredRow]) -> Sizes:
 
 
 def figures_of(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
-    """Return every figure of a set by name: the pooled mean of a metric, or what a group makes of it.
-
-    Args:
-        sizes: of the names that there are.
-    """
+    """Return every figure of a set with scores of these names: the mean of a metric, or what a group makes of it."""
     figures = {name: SetFigure((name,), pooled_mean) for name in sizes if "&" not in name}
     for group in GROUPS.values():
         figures |= group.derive(sizes, scoring, refusing)

@@ -1,7 +1,5 @@
-"""Choosing a question's negatives among what the miners found, in turns and past the guard; and how hard each is.
-
-Where the guard left a question short, the miners look deeper, until they find nothing more.
-"""
+"""Choosing a question's negatives among what the miners found, in turns and past the guard; and how hard each is. Where
+the guard left a question short, the miners look deeper, until they find nothing more."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -28,14 +26,9 @@ def hardness_of(cosine: float) -> float:
 
 
 def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
-    """Return by chunk id, in the order in which they were taken, how each negative was mined, and how hard it is.
-
-    Hardness is the cosine of the question's vector and that of the chunk's nearest window, by the embedder of the
-    collection: the same for whichever miner found the chunk.
-
-    Args:
-        cosines: of the question with each chunk, in the order of `chosen.chunks`.
-    """
+    """Return by chunk id, in the order in which they were taken, how each negative was mined, and how hard it is: the
+    cosine of the question's vector and that of the chunk's nearest window, by the embedder of the collection, the same
+    for whichever miner found the chunk. `cosines` are in the order of `chosen.chunks`."""
     hardness = [hardness_of(cosine) for cosine in cosines]
     order = sorted(range(len(hardness)), key=lambda place: (-hardness[place], place))
     buckets = {place: _THIRDS[rank * len(_THIRDS) // len(order)] for rank, place in enumerate(order)}
@@ -44,11 +37,8 @@ def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
 
 
 class Scores:
-    """A reranker's scores of candidates. Those of many questions are scored together, once they are known.
-
-    Args:
-        scorer: None for no reranker, to which nothing is above the gold.
-    """
+    """A reranker's scores of candidates; without a scorer nothing is above the gold. Those of many questions are scored
+    together, once they are known."""
 
     def __init__(self, scorer: Scorer | None) -> None:
         self._scorer = scorer
@@ -84,11 +74,8 @@ class Scores:
 
 
 def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, scores: Scores) -> Chosen:
-    """Take the first miner's finds until the question is filled up, then one of each miner in turn.
-
-    Args:
-        found: what each miner found for the question, in the order of the miners' turns.
-    """
+    """Take the first miner's finds until the question is filled up, then one of each miner in turn; `found` has the
+    miners in the order of their turns."""
     by: dict[str, tuple[FoundBy, ...]] = defaultdict(tuple)
     for miner, hits in found.items():
         for hit in hits:
@@ -134,25 +121,18 @@ class _Passing:
         return False
 
 
-MOST_GOLD = 5
-"""Chunks that a question keeps of gold that is known by page or document alone; CReSt has one to five."""
+MOST_GOLD = 5  # chunks that a question keeps of gold that is known by page or document alone; CReSt has one to five
 _COARSE: dict[str, Reason] = {"page": "gold_page", "document": "gold_document"}
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Where negatives are found.
+    """Where negatives are found."""
 
-    Attributes:
-        chunks: of the collection.
-        indexed: whether they are an index's, which knows the benchmark's documents by their source alone.
-        nearest: the chunks that are nearest to a query, best first.
-    """
-
-    chunks: Sequence[Chunk]
+    chunks: Sequence[Chunk]  # of the collection
     source_of: SourceOf
-    indexed: bool
-    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]
+    indexed: bool  # whether they are an index's, which knows the benchmark's documents by their source alone
+    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]  # the chunks that are nearest to a query, best first
 
 
 def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSettings) -> Iterator[Wanted]:
@@ -189,16 +169,9 @@ _GROUP = 512  # questions that are mined for together
 
 def in_rounds(wanted: Sequence[Wanted], settings: MiningSettings, miners: Mapping[str, Miner], scorer: Scorer | None,
               rarity: Rarity, progress: Progress) -> list[Chosen]:
-    """Choose negatives for each question, in their order.
-
-    Args:
-        miners: by name, in the order of their turns.
-        scorer: the reranker, if any.
-        rarity: of words among the candidates.
-
-    Raises:
-        UserError: a miner's or the reranker's model is not to be had.
-    """
+    """Choose negatives for each question, in their order, by the miners in the order of their turns and the reranker,
+    if any; `rarity` is of words among the candidates. Raises UserError where a miner's or the reranker's model is not
+    to be had."""
     chosen: dict[str, Chosen] = {}
     for first in range(0, len(wanted), _GROUP):
         group = wanted[first:first + _GROUP]

@@ -15,8 +15,7 @@ from retrieval.mining.same_name import numbers_of
 from strategies.normalising import normalize_answer, with_values
 
 _SHINGLE = 5
-_FEWEST = 20
-"""Shingles below which a text is too short to be called a part of another."""
+_FEWEST = 20  # shingles below which a text is too short to be called a part of another
 
 
 def likeness(one: Collection[str], other: Collection[str]) -> tuple[float, float]:
@@ -38,13 +37,10 @@ def shingles(text: str) -> frozenset[str]:
     return frozenset(plain[at:at + _SHINGLE] for at in range(max(len(plain) - _SHINGLE + 1, 1)))
 
 
-_LONG = 5
-"""Distinct words from which on an answer is told by most of its words, not only by all in a row."""
+_LONG = 5  # distinct words from which on an answer is told by most of its words, not only by all in a row
 _SHORTEST = 4  # letters of such a word
-_NAME = range(2, 5)
-"""How many words a name has of which one alone may tell it."""
-_FEW, _SHARE = 20, 0.002
-"""A word is rare that stands in at most so many chunks, or in that share of them, whichever is more."""
+_NAME = range(2, 5)  # how many words a name has of which one alone may tell it
+_FEW, _SHARE = 20, 0.002  # a word is rare in at most so many chunks, or that share of them, whichever is more
 _KEPT = 1_024  # texts whose forms are kept: neighbouring questions share candidates, and answers recur
 
 

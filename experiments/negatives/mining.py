@@ -34,19 +34,14 @@ _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),
                               "later": range(21, maxsize)}
 """Ranks of candidates: what stands first is nearest, and most often the answer."""
-NOBODY = "left out"
-"""In the place of a miner: what was left out before anybody looked."""
+NOBODY = "left out"  # in the place of a miner: what was left out before anybody looked
 
 
 def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[Mapping[str, Mined]],
             rejected_near: Sequence[float]) -> dict[str, Any]:
-    """Count everything that a table of a mining shows, as the manifest keeps it.
-
-    A candidate that several miners found counts once in `candidates`, and under each of these miners in `miners`.
-
-    Args:
-        rejected_near: the hardness of every candidate that the guard rejected.
-    """
+    """Count everything that a table of a mining shows, as the manifest keeps it. A candidate that several miners found
+    counts once in `candidates`, and under each of these miners in `miners`; `rejected_near` has the hardness of every
+    candidate that the guard rejected."""
     by_miner: dict[str, Counter[str]] = defaultdict(Counter)
     for one in chosen:
         for rejected in one.rejected:
@@ -87,11 +82,7 @@ _SCOPE = "all"
 
 @dataclass(frozen=True, slots=True)
 class MiningSource:
-    """The chunks among which negatives are found.
-
-    Attributes:
-        index: None where they are the benchmark's own.
-    """
+    """The chunks among which negatives are found; `index` is None where they are the benchmark's own."""
 
     benchmark: Benchmark
     collection: Collection
@@ -114,12 +105,8 @@ class MiningSource:
 
 def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> MiningSource:
     """Open the index that the settings name, or the chunks of the benchmark: those that all its questions share, else
-    those of all its questions.
-
-    Raises:
-        BenchmarkError: there is no index, and the benchmark brings no chunks.
-        IndexFolderError, ModelError, SettingsError: the index or the embedder cannot be opened.
-    """
+    those of all its questions. Raises BenchmarkError where there is no index and the benchmark brings no chunks, and
+    IndexFolderError, ModelError or SettingsError where the index or the embedder cannot be opened."""
     if settings.index is not None:
         index = Index.open(settings.index)
         index.check_embedder()

@@ -43,10 +43,8 @@ class Axis:
 
 
 def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float = 1.0) -> Axis:
-    """Fits the values, and means nothing beyond `least` and `most`, the bounds of the metric.
-
-    It begins at 0 unless all values are far from it.
-    """
+    """Return an axis that fits the values, which mean nothing beyond `least` and `most`, the bounds of the metric. It
+    begins at 0 unless all values are far from it."""
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     least, most = min(least, low), max(most, high)
@@ -60,8 +58,7 @@ def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float
 
 
 def percent_axis(values: Iterable[float | None]) -> Axis:
-    """Return an axis of shares in percent: the part of it that the values take, or from 0 to 100 where they take most
-    of it."""
+    """Return an axis of shares in percent: the part that the values take, or 0 to 100 where they take most of it."""
     known = [value for value in values if value is not None]
     low, high = max(min(known, default=0.0) - 0.05, 0.0), min(max(known, default=1.0) + 0.05, 1.0)
     if high - low > 0.8:

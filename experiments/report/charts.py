@@ -31,12 +31,8 @@ _ANY = [(colour, hatch) for hatch in ("solid", "rising", "lines", "dots")
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point as it is drawn.
-
-    Attributes:
-        number: of its cell; None where it leads to none.
-        across, up: ends of the intervals along each axis; None where there is none.
-    """
+    """A point as it is drawn: `number` is its cell's, None where it leads to none; `across` and `up` are the ends of
+    the intervals along each axis."""
 
     point: Point
     number: int | None
@@ -72,36 +68,25 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A chart as it is drawn.
-
-    Attributes:
-        steps: lines of the front, and `joined` those between points, from (x, y) to (x, y), with a colour.
-        keys: titles with the colour, shape and words of each entry.
-        bars: the cell's number, its label, and its parts; `looks` are the colour and hatching of each series.
-        goal: where the ideal is.
-    """
+    """A chart as it is drawn."""
 
     chart: Chart
     x: Axis
     y: Axis
     spots: tuple[Spot, ...] = ()
-    steps: tuple[Segment, ...] = ()
-    joined: tuple[tuple[Segment, int], ...] = ()
-    keys: tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...] = ()
-    bars: tuple[tuple[int | None, str, tuple[BarPart, ...]], ...] = ()
-    looks: tuple[tuple[str, str, str], ...] = ()
-    goal: tuple[float, float] | None = None
+    steps: tuple[Segment, ...] = ()  # lines of the front, each from (x, y) to (x, y)
+    joined: tuple[tuple[Segment, int], ...] = ()  # lines between points, each with a colour
+    keys: tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...] = ()  # titles, with colour, shape and words
+    bars: tuple[tuple[int | None, str, tuple[BarPart, ...]], ...] = ()  # number and label of the cell, its parts
+    looks: tuple[tuple[str, str, str], ...] = ()  # name, colour and hatching of each series
+    goal: tuple[float, float] | None = None  # where the ideal is
 
 
 _EMPTY = Axis(0.0, 1.0, ())
 
 
 def drawn(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
-    """Return the chart in places.
-
-    Args:
-        numbers: of the table's cells, by their ids and labels.
-    """
+    """Return the chart in places; `numbers` are of the table's cells, by their ids and labels."""
     return _bars(chart, numbers) if chart.kind == "bars" else _points(chart, table, numbers)
 
 
@@ -196,11 +181,7 @@ def _bars(chart: Chart, numbers: Mapping[str, int]) -> Drawing:
 
 
 def beside(places: Sequence[float], heights: Sequence[float], gap: float = GAP) -> list[float]:
-    """Return the places from the left, moved `apart` where points would hide each other.
-
-    Args:
-        heights: where they stand from the top.
-    """
+    """Return the places from the left, moved `apart` where points at these heights from the top hide each other."""
     groups: list[list[int]] = []
     for at in sorted(range(len(places)), key=lambda at: places[at]):
         near = [group for group in groups if any(abs(places[at] - places[other]) < 100 * gap

@@ -14,15 +14,10 @@ from experiments.words import column_words, cut, interval, is_alone, metric_word
 
 @dataclass(frozen=True, slots=True)
 class CellCosts:
-    """Cost per question.
+    """Cost per question."""
 
-    Attributes:
-        priced: in dollars, which takes a price of every cell that is not 0; else in tokens.
-        of: by the cell's id; what has none is not there.
-    """
-
-    priced: bool
-    of: Mapping[str, float]
+    priced: bool  # in dollars, which takes a price of every cell that is not 0; else in tokens
+    of: Mapping[str, float]  # by the cell's id; what has none is not there
 
     @property
     def unit(self) -> str:
@@ -53,10 +48,8 @@ def cost_of(cells: Sequence[ReportCell]) -> CellCosts:
 
 
 def front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
-    """Return the Pareto front, cheapest first: the cells than which none is as good for less, nor better for as much.
-
-    By means alone. Cells of different judges do not compare, so there is none.
-    """
+    """Return the Pareto front by means, cheapest first: the cells than which none is as good for less, nor better for
+    as much. Cells of different judges do not compare, so there is none."""
     placed = [(cost.of[cell.id], found[1].mean, cell) for cell in table.cells
               if cell.id in cost.of and (found := cell.of(table.quality)) and found[1].mean is not None]
     if len(table.judges) > 1:
@@ -69,11 +62,7 @@ def front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CellPair:
-    """Two cells that differ in one factor, compared over the same questions.
-
-    Attributes:
-        tested: `before` is of the first cell, `after` of the second.
-    """
+    """Two cells that differ in one factor over the same questions: `before` is of the first, `after` of the second."""
 
     factor: str
     first: ReportCell
@@ -108,11 +97,7 @@ class CellPair:
 
 @dataclass(frozen=True, slots=True)
 class CellPairs:
-    """Pairs that were tested together.
-
-    Attributes:
-        many: how many p is corrected for: those that are not here too.
-    """
+    """Pairs that were tested together; p is corrected for `many`: those that are not here too."""
 
     pairs: tuple[CellPair, ...]
     many: int
@@ -146,18 +131,12 @@ _CHEAPER = 0.9  # of the cell's cost, from which on less is worth a word
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A cell against each that it was tested against, which is the first of its pairs, over the questions of both.
-
-    Attributes:
-        below: those that it is really better than; `above`, those that are really better.
-        alone: those that it differs from by a test on its own, not after the correction.
-        level: those from which no difference is seen.
-    """
+    """A cell against each that it was tested against, which is the first of its pairs, over the questions of both."""
 
     cell: ReportCell
-    below: tuple[CellPair, ...]
-    alone: tuple[CellPair, ...]
-    level: tuple[CellPair, ...]
+    below: tuple[CellPair, ...]  # those that it is really better than; `above`, those that are really better
+    alone: tuple[CellPair, ...]  # those that it differs from by a test on its own, not after the correction
+    level: tuple[CellPair, ...]  # those from which no difference is seen
     above: tuple[CellPair, ...]
 
     @property
@@ -208,11 +187,8 @@ _LEAST = {"unified": -0.5}  # of metrics that go below 0
 
 
 def plot(table: Table, cost: CellCosts) -> Chart | None:
-    """Return the chart; None where no cell has both the first column's figure and a cost.
-
-    Args:
-        table: of entrants, so that repeats of a cell do not compete with each other.
-    """
+    """Return the chart of entrants, so that repeats of a cell do not compete with each other; None where no cell has
+    both the first column's figure and a cost."""
     rivals = contenders(table)
     best, competing = ({cell.id for cell in cells} for cells in (front(rivals, cost), rivals.cells))
     points = []

@@ -56,12 +56,8 @@ def _label(cell: ReportCell, table: Table, factors: list[str]) -> str:
 
 
 def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
-    """Return the table with one cell for all that ask the same again, under the first one's id. Comparisons name them
-    so.
-
-    Args:
-        repeated: the summary's figures of them; without, they have their means and no intervals.
-    """
+    """Return the table with one cell for all that ask the same again, under the first one's id: comparisons name them
+    so. Without the summary's figures of them, `repeated`, they have their means and no intervals."""
     factors = [name for name in table.varying if name not in REPLICATED]
     if len(factors) == len(table.varying):
         return table

@@ -22,11 +22,7 @@ Piece = str | int | dict[str, int]
 
 
 class Texts:
-    """Numbers texts in the order in which they are first named.
-
-    Args:
-        text: content by hash.
-    """
+    """Numbers texts, which it gets by their hash, in the order in which they are first named."""
 
     def __init__(self, text: Callable[[str], str]) -> None:
         self._text = lru_cache(maxsize=256)(text)  # the prompts of one question show the same passages
@@ -39,11 +35,7 @@ class Texts:
         return self._evidence.setdefault(key, len(self._evidence))
 
     def prompt(self, key: str, shown: tuple[str, ...]) -> int:
-        """Return the number of a prompt part.
-
-        Args:
-            shown: hashes of the passages that it may hold, in order.
-        """
+        """Return the number of a prompt part, which may hold the passages whose hashes are `shown`, in order."""
         if key not in self._prompts:
             self._prompts[key] = len(self._prompts)
             self._shown.append(shown)
@@ -110,19 +102,14 @@ def linked(answer: str) -> list[str | int]:
 
 @dataclass(slots=True)
 class Passages:
-    """Collects the chunks of a question's answers, in order of first appearance.
-
-    Attributes:
-        found: as the page gets them.
-    """
+    """Collects the chunks of a question's answers, in order of first appearance, as the page gets them."""
 
     texts: Texts
     found: list[dict[str, Any]] = field(default_factory=list)
     _places: dict[str, int] = field(default_factory=dict)
 
     def of(self, result: Result) -> list[Any]:
-        """Return the place in `found` and the number of each passage; places alone where the numbers are 1, 2, 3 and
-        so on."""
+        """Return each passage's place in `found` and number; places alone where the numbers are 1, 2, 3 and so on."""
         places = [self._place(stored) for stored in result.evidence]
         numbers = [stored.number for stored in result.evidence]
         return [places] if numbers == list(range(1, len(numbers) + 1)) else [places, numbers]

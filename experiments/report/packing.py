@@ -26,20 +26,13 @@ def as_json(item: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The items of one kind that the page has room for.
-
-    Attributes:
-        blocks: each is a packed JSON list of items.
-        firsts: of each block, the number of its first item.
-        kept: items in all blocks; those of higher numbers are left out.
-        left_out: how many those are.
-    """
+    """The items of one kind that the page has room for."""
 
     kind: Kind
-    blocks: tuple[str, ...]
-    firsts: tuple[int, ...]
-    kept: int
-    left_out: int
+    blocks: tuple[str, ...]  # each is a packed JSON list of items
+    firsts: tuple[int, ...]  # of each block, the number of its first item
+    kept: int  # items in all blocks; those of higher numbers are left out
+    left_out: int  # how many those are
 
     @property
     def size(self) -> int:
@@ -49,11 +42,7 @@ class Packed:
 
 @dataclass(slots=True)
 class Blocks:
-    """Takes items one after the other; the number of an item is its place.
-
-    Attributes:
-        size: characters of the blocks that are packed already.
-    """
+    """Takes items one after the other; an item's number is its place, `size` the characters that are packed already."""
 
     kind: Kind
     count: int = 0
@@ -93,11 +82,7 @@ class Blocks:
 
 
 def packed_within(kind: Kind, total: int, items: Iterable[Any], budget: int) -> Packed:
-    """As `Blocks.packed`, of items that are made one by one, and of which none is made that does not fit.
-
-    Args:
-        total: how many there are.
-    """
+    """Pack as `Blocks.packed` items that are made one by one, `total` in all, but none that does not fit."""
     blocks = Blocks(kind)
     made = iter(items)
     while blocks.size < budget and blocks.count < total:

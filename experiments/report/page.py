@@ -72,12 +72,8 @@ def write_report(view: ReportInput, path: Path, budget: int = BUDGET) -> None:
 
 
 def render(view: ReportInput, budget: int = BUDGET) -> str:
-    """Return the whole page. Equal input gives equal bytes.
-
-    Args:
-        budget: characters of packed texts; what a larger run has beyond them is left out, and said to be: prompts
-            first, then traces, then passages.
-    """
+    """Return the whole page; equal input gives equal bytes. What a run has beyond the budget, in characters of packed
+    texts, is left out, and said to be: prompts first, then traces, then passages."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(loader=PackageLoader("experiments.report", "assets"), autoescape=True,
@@ -112,12 +108,8 @@ def _takeaways(summary: Mapping[str, Any], whole: Table, results: Sequence[Resul
 
 
 def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Takeaway]:
-    """Return what a reader takes home, a paragraph for each matter.
-
-    Args:
-        whole: the ways of answering.
-        results: of all records, for the reasons of failures.
-    """
+    """Return what a reader takes home of the ways of answering, a paragraph for each matter; the results of all records
+    have the reasons of failures."""
     return [one if one.about == _APART else Takeaway(one.about, (" ".join(one.lines),))
             for one in _takeaways(summary, whole, results)]
 
@@ -130,7 +122,6 @@ def headlines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _context(view: ReportInput, budget: int) -> dict[str, Any]:
-    """The templates' data, and `links`: anchors and titles of what there is, in order."""
     folder = files("experiments.report").joinpath("assets")
     script, style = ("\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
                      for names in (SCRIPTS, STYLES))

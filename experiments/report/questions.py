@@ -21,11 +21,7 @@ TAG = 80
 
 
 class Words:
-    """Numbers words in the order of their first appearance.
-
-    Attributes:
-        known: the number of each.
-    """
+    """Numbers words in the order of their first appearance; `known` has the number of each."""
 
     def __init__(self, *words: str) -> None:
         self.known = {word: number for number, word in enumerate(words)}
@@ -125,11 +121,7 @@ class _Collected:
             "score": [round(one[1], 3) if one else None for one in decides]}))
 
     def index(self, causes: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-        """Return everything of the index but where the items are.
-
-        Args:
-            causes: by cell's id, then by question's.
-        """
+        """Return everything of the index but where the items are; causes are by cell's id, then by question's."""
         rows = [row for _, row in sorted(self.rows, key=lambda row: row[0])]
         of_cells = [causes.get(cell.id, {}) for cell in self._cells]
         numbers = Words("")

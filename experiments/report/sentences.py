@@ -1,7 +1,5 @@
-"""Sentences on quality: which cell is best and what it beats, the best of each part, ceiling and floor.
-
-They claim no more than the paired tests allow, corrected for their number.
-"""
+"""Sentences on quality: which cell is best and what it beats, the best of each part, ceiling and floor. They claim no
+more than the paired tests allow, corrected for their number."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,10 +23,8 @@ _MOST = 6  # sentences
 
 
 def on_parts(table: Table, tested: CellPairs | None) -> list[str]:
-    """Return a sentence for each level of the second of two crossed factors; none where a third one varies.
-
-    Conditions stand in the order in which they compete.
-    """
+    """Return a sentence for each level of the second of two crossed factors, conditions in the order in which they
+    compete; none where a third factor varies."""
     factors = crossed(table)
     if factors is None or tested is None or len(table.varying) > 2 or len(table.judges) > 1:
         return []
@@ -66,11 +62,7 @@ _NAMED = 4  # cells that a sentence names
 
 
 def headline(table: Table, tested: CellPairs | None, cost: CellCosts) -> str:
-    """Return the best cell, and how far that is certain.
-
-    Args:
-        table: the cells that compete.
-    """
+    """Return the best of the cells that compete, and how far that is certain."""
     known = figures(table)
     metric = column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)
     if not known:
@@ -170,7 +162,6 @@ def _by(pairs: Sequence[CellPair], tests: bool = False) -> str:
 
 
 def _detectable(pairs: Sequence[CellPair]) -> str:
-    """How large a difference would have had to be."""
     sizes = sorted(size for pair in pairs if (size := pair.tested.smallest) is not None and size <= 1)
     if not sizes:
         return "So few questions could show no difference."

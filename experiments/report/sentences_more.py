@@ -102,7 +102,6 @@ def _ends(known: list[tuple[ReportCell, Figure]], refused: str) -> str:
 
 
 def _who(level: list[tuple[ReportCell, Figure]]) -> str:
-    """The cells, which have the same mean, with it."""
     return f"{listed([cell.label for cell, _ in level])} ({'each ' if len(level) > 1 else ''}in {_cases(level)})"
 
 
@@ -114,11 +113,7 @@ def _cases(level: list[tuple[ReportCell, Figure]]) -> str:
 
 
 def on_cost(table: Table, cost: CellCosts, tested: CellPairs | None) -> list[str]:
-    """Return the cheapest cell that is not really different from the best one, and the Pareto front.
-
-    Args:
-        table: the cells that compete.
-    """
+    """Return the cheapest of the competing cells not really different from the best one, and the Pareto front."""
     known = [cell for cell in table.cells if cell.id in cost.of]
     if len(known) < 2 or len({round(cost.of[cell.id], 10) for cell in known}) == 1:
         return []
@@ -154,12 +149,8 @@ Stored = Mapping[str, Any]
 
 
 def on_effects(found: Stored | None) -> list[str]:
-    """Return each factor that makes a difference over the mean of all others and which of its levels is ahead, the
-    factors of which no difference is seen or none could be, and interactions.
-
-    Args:
-        found: the summary's `effects`.
-    """
+    """Return of the summary's `effects` each factor that makes a difference over the mean of all others and which of
+    its levels is ahead, the factors of which no difference is seen or none could be, and interactions."""
     if not found or not found["factors"]:
         return []
     names = short_names(row["level"] for one in found["factors"] if one["factor"] == "model" for row in one["levels"])
@@ -191,11 +182,8 @@ def _p(one: Stored) -> str:
 
 
 def _matters(one: Stored, metric: str, depends: Sequence[str], names: Mapping[str, str]) -> str:
-    """The test is of all levels together: which of them differ is left to their intervals.
-
-    Args:
-        depends: the factors on which it depends how much this one matters.
-    """
+    """Say that a factor matters, and on which others it depends how much. The test is of all its levels together: which
+    of them differ is left to their intervals."""
     levels = sorted((level for level in one["levels"] if level["mean"] is not None), key=lambda level: -level["mean"])
     means = [f"{level['mean']:z.2f} {interval(level['low'], level['high'])}".rstrip()
              + f" for {names.get(level['level'], level['level'])}" for level in levels]
@@ -205,12 +193,8 @@ def _matters(one: Stored, metric: str, depends: Sequence[str], names: Mapping[st
 
 
 def _ahead(one: Stored, others: Sequence[str], names: Mapping[str, str]) -> list[str]:
-    """The level of the highest mean against the nearest that is really lower; where there is none, the two levels that
-    are really apart by most.
-
-    Args:
-        others: the factors over all of whose levels that is; none where some combinations were not asked.
-    """
+    """Set the level of the highest mean against the nearest that is really lower; where there is none, the two levels
+    that are really apart by most. It is over all levels of `others`: none where some combinations were not asked."""
     contrasts = [_upwards(contrast) for contrast in one.get("contrasts") or ()]
     real = [contrast for contrast in contrasts if _real(contrast)]
     if not real:
@@ -241,12 +225,8 @@ _NOT_WRONG = {cause.name for cause in CAUSES if cause.right} | {"not_scored", "u
 
 
 def on_causes(table: Table, found: Stored | None) -> list[str]:
-    """Return the causes of the wrong answers of the best cell, where one is, and of the one with most of them.
-
-    Args:
-        table: the cells that compete.
-        found: the summary's `error_analysis`.
-    """
+    """Return the causes of the wrong answers of the best cell that competes, where one is best, and of the one with
+    most of them, by the summary's `error_analysis`."""
     if not found or not found["cells"]:
         return []
     titles = {one["name"]: visible(one["title"]) for one in found["causes"] if one["name"] not in _NOT_WRONG}

@@ -38,19 +38,13 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the most that questions use.
-
-    Attributes:
-        too_long: how many questions have a prompt that cannot fit the context.
-        ended: how many questions some replies lead to where the limits of a question end them.
-        limits: what ended them, in words.
-    """
+    """The least and the most that questions use."""
 
     least: Use = Use()
     most: Use = Use()
-    too_long: float = 0
-    ended: float = 0
-    limits: tuple[str, ...] = ()
+    too_long: float = 0  # how many questions have a prompt that cannot fit the context
+    ended: float = 0  # how many questions some replies lead to where the limits of a question end them
+    limits: tuple[str, ...] = ()  # what ended them, in words
 
     def __add__(self, other: Bounds) -> Bounds:
         return Bounds(self.least + other.least, self.most + other.most, self.too_long + other.too_long,
@@ -66,12 +60,8 @@ Find = Callable[[int | None, int], Sequence[Chunk]]
 
 
 def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
-    """Return the bounds of one question, its sub-questions included.
-
-    Args:
-        search: returns what a search for so many chunks finds, for the question's first query, its second and so on,
-            from 0.
-    """
+    """Return the bounds of one question, its sub-questions included; `search` returns what a search for so many chunks
+    finds, for the question's first query, its second and so on, from 0."""
     played = _Plays(tasks, tasks.whole(question), search, context).all()
     bounds = _bounds([play.use for play in played])
     ended = dict.fromkeys(play.answer.failure.message for play in played
@@ -111,8 +101,6 @@ _Says = Callable[[Generate, int, int], Reply]  # the reply to a call of a limit,
 
 
 class _Plays:
-    """The plays of one task."""
-
     def __init__(self, tasks: Tasks, task: Task, search: Find, context: Context | None) -> None:
         self._recipe, self._task, self._search, self._context = tasks.reasoning, task, search, context
         self._limits = tasks.settings.limits

@@ -132,14 +132,7 @@ class Spending:
             self.end(plan, done)
 
     def end(self, plan: Plan, done: Collection[tuple[str, str]]) -> NoReturn:
-        """End the session in one line.
-
-        Args:
-            done: the (cell, question) pairs that have a record.
-
-        Raises:
-            BudgetSpent: always.
-        """
+        """Raise BudgetSpent, in one line, to end the session; the (cell, question) pairs `done` have a record."""
         left, cells = self.left(), {cell.id for cell in plan.cells}
         name = next((name for name in left if left[name] == 0), "seconds")
         limit, spent = getattr(self.budget, name), self.spent()[name]
@@ -242,11 +235,7 @@ class CellBudgets:
         self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def recall(self, folder: RunFolder, done: Collection[tuple[str, str]]) -> None:
-        """Take over what earlier sessions used.
-
-        Args:
-            done: the (cell, question) pairs whose records stay.
-        """
+        """Take over what earlier sessions used for the (cell, question) pairs whose records stay."""
         for record in folder.records(traces=True) if self._limits and done else ():
             if (record.result.cell, record.result.question) in done:
                 self._take(record)

@@ -46,28 +46,20 @@ class RecordedBenchmark(BaseModel):
 
 
 class RecordedRun(BaseModel):
-    """A run as its cassette describes it.
-
-    Attributes:
-        settings: resolved; without those of `LEFT_OUT`.
-        models: identities by name.
-        pins: hashes of what was searched, by what it is called.
-        cells: what each is called.
-        results: the hash over all results, which a replay under the same settings has too.
-    """
+    """A run as its cassette describes it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # resolved; without those of `LEFT_OUT`
     benchmark: RecordedBenchmark
     prompts: str
     judge_prompt: str
     exemplars: str | None
-    models: dict[str, str]
-    pins: dict[str, str]
-    cells: list[str]
-    results: str
+    models: dict[str, str]  # identities by name
+    pins: dict[str, str]  # hashes of what was searched, by what it is called
+    cells: list[str]  # what each is called
+    results: str  # the hash over all results, which a replay under the same settings has too
 
 
 @dataclass(frozen=True)
@@ -150,14 +142,9 @@ def misses(folder: RunFolder) -> int:
 
 
 def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part) -> RunSettings:
-    """Return the settings that were recorded, some of them changed.
-
-    Args:
-        options: of the command line; those of `TAKEN`, for anything else a TARGET says what is run.
-
-    Raises:
-        SettingsError: another option is given, or one that does not fit.
-    """
+    """Return the settings that were recorded, some of them changed by options of the command line: those of `TAKEN`,
+    since for anything else a TARGET says what is run. Raises SettingsError for another option, or one that does not
+    fit."""
     other = next((name for name in options if name not in TAKEN), None)
     if other is not None:
         raise SettingsError(f"{option(other)} goes with a TARGET; {replay.path} says itself what was run, and --set "
@@ -182,14 +169,9 @@ def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> N
 
 
 def export_cassette(run: Finished, out: Path | None = None) -> tuple[Path, Mapping[str, int]]:
-    """Write the cassette of a finished run; return its file, and how many texts, calls and searches it holds.
-
-    Args:
-        out: by default the run's name and `.cassette.jsonl.gz`, in the current folder. A cassette there is replaced.
-
-    Raises:
-        RunError: the file is something else, or cannot be written.
-    """
+    """Write the cassette of a finished run, by default under the run's name and `.cassette.jsonl.gz` in the current
+    folder, in the place of one there; return its file, and how many texts, calls and searches it holds. Raises RunError
+    where the file is something else, or cannot be written."""
     made = run.made
     benchmark = RecordedBenchmark(**{name: made.benchmark[name] for name in RecordedBenchmark.model_fields})
     about = RecordedRun(name=run.name, settings=portable(run.config), benchmark=benchmark, prompts=made.prompts,

@@ -73,8 +73,7 @@ def _check_labelled(shown: Collection[str], cells: Sequence[Cell], benchmark: Be
     if any(question.gold or not question.answerable for question in benchmark.questions):
         return
     if "gold" in shown:
-        raise SettingsError(f"conditions: no question of {benchmark.name} says what its gold is; leave gold "
-                            "out")
+        raise SettingsError(f"conditions: no question of {benchmark.name} says what its gold is; leave gold out")
     if whole:
         raise SettingsError(f"conditions: no question of {benchmark.name} says which document to show under full; "
                             "leave full out")

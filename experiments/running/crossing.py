@@ -25,11 +25,7 @@ Strategies = Mapping[Family, Mapping[str, Strategy]]  # by what tables call them
 
 
 class Crossing:
-    """Makes the cells of combinations.
-
-    Args:
-        retrievers: every retriever that the settings describe, by name.
-    """
+    """Makes the cells of combinations; `retrievers` are all that the settings describe, by name."""
 
     def __init__(self, settings: RunSettings, benchmark: Benchmark, combinations: Sequence[Combination],
                  retrievers: Mapping[str, RetrieverFactor], strategies: Strategies) -> None:

@@ -47,11 +47,8 @@ class Foreseen:
         self.guessed = False
 
     def chunks(self, cell: Cell, question: Question, k: int | None = None, turn: int = 0) -> Sequence[Chunk]:
-        """Return what a search for `k` chunks finds under the cell's condition.
-
-        Args:
-            turn: of several draws, where what will be found is not known; each has other chunks while there are any.
-        """
+        """Return what a search for `k` chunks finds under the cell's condition. Where that is not known, each turn, of
+        several draws, has other chunks while there are any."""
         if cell.retriever is None:
             return self._resources.placed(cell, question).chunks
         retriever = self._finders[cell.finder or ""].retriever
@@ -109,12 +106,8 @@ def _filled(size: int, id: str) -> Chunk:
 
 
 def judged(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
-    """Return the most that the judge uses of one question: the reply is as long as it may be, and the judge's own
-    cannot be read.
-
-    Args:
-        answerable: under the cell's condition.
-    """
+    """Return the most that the judge uses of one question, answerable under the cell's condition or not: the reply is
+    as long as it may be, and the judge's own cannot be read."""
     due = question.steps if rubric == "steps" else answerable and question.answers
     if rubric is None or not due:
         return Use()
@@ -133,12 +126,8 @@ def judged(settings: RunSettings, rubric: Rubric | None, question: Question, ans
 
 
 def detectable(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters, pairs: int) -> dict[str, Any]:
-    """Return the smallest difference in the main metric that the questions detect: of one pair of cells, and of all.
-
-    Args:
-        clusters: of the questions, as the run's tests will take them.
-        pairs: that the run's summary will compare.
-    """
+    """Return the smallest difference in the main metric that the questions, in the clusters of the run's tests, detect:
+    of one pair of cells, and of all pairs that the run's summary will compare."""
     metric = benchmark.scheme.columns[0].split(" / ")[0]
     ways = sorted({(cell.rules, cell.searched) for cell in cells})
     asked = [question for question in benchmark.questions if any(score(

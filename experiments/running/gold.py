@@ -24,22 +24,15 @@ LEVELS: tuple[Level, ...] = ("chunk", "span", "page", "document")
 
 @dataclass(frozen=True, slots=True)
 class GoldView:
-    """What of a question's gold its evidence showed.
+    """What of a question's gold its evidence showed. `repeats` are the evidence numbers of further chunks of a document
+    that was found before, where all gold is whole documents: a ranking goes by the best chunk of each (MaxP: Dai and
+    Callan, "Deeper Text Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019), so they take no
+    rank."""
 
-    Attributes:
-        levels: per evidence number, the finest level at which it is gold, or None.
-        hits: per evidence number, the indices of the gold items that it holds.
-        total: number of distinct gold items, shown or not.
-        grades: their relevance, where any is not 1; else empty.
-        repeats: the evidence numbers of further chunks of a document that was found before, where all gold is whole
-            documents. A ranking of documents goes by the best chunk of each (MaxP: Dai and Callan, "Deeper Text
-            Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019), so they take no rank.
-    """
-
-    levels: Mapping[int, Level | None]
-    hits: Mapping[int, frozenset[int]]
-    total: int
-    grades: tuple[int, ...] = ()
+    levels: Mapping[int, Level | None]  # per evidence number, the finest level at which it is gold, or None
+    hits: Mapping[int, frozenset[int]]  # per evidence number, the indices of the gold items that it holds
+    total: int  # number of distinct gold items, shown or not
+    grades: tuple[int, ...] = ()  # their relevance, where any is not 1; else empty
     repeats: frozenset[int] = frozenset()
 
     @property
@@ -95,21 +88,14 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
 
 
 def by_source(gold: Iterable[Gold], own: Mapping[str, Document]) -> tuple[Gold, ...]:
-    """Return the gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know.
-
-    Args:
-        own: the benchmark's documents, by id.
-    """
+    """Return the gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know;
+    `own` are the benchmark's documents, by id."""
     return tuple(Gold(own[item.document].source, relevance=item.relevance) if item.document in own else item
                  for item in gold)
 
 
 def missing_documents(gold: Iterable[Gold], known: Collection[str]) -> tuple[str, ...]:
-    """Gold documents that are neither a known document id nor a known source path: most likely mistyped.
-
-    Args:
-        known: ids and source paths of everything indexed.
-    """
+    """Return the gold documents that are no known id or source path of anything indexed: most likely mistyped."""
     named = (item.document for item in gold if item.document)
     return tuple(name for name in dict.fromkeys(named) if name not in known)
 
@@ -204,11 +190,8 @@ class Perturber:
         return Changed(after, tuple(notes))
 
     def searched(self, change: Perturbation, question: Question, own: Sequence[Chunk], seed: int) -> Changed:
-        """Return what is searched under `pool`: the gold of the question's chunks, unless it is dropped, and negatives.
-
-        Args:
-            own: the chunks that the question is searched over without it.
-        """
+        """Return what is searched under `pool`: the gold of `own`, the chunks that the question is searched over
+        without it, unless it is dropped, and negatives."""
         golden = self._golden(question.gold, own)
         gold = [chunk for chunk in own if chunk.id in golden]
         negatives = self._negatives(change, question, gold, question.gold, seed, own)
@@ -264,10 +247,8 @@ def _short(word: str, found: int, wanted: int) -> list[str]:
 
 
 def telling(question: Question) -> tuple[str, ...]:
-    """Return the gold answers, normalised, that a chunk which holds them may tell; of an option, its text.
-
-    `yes`, a number of one digit or a lone letter stands anywhere and tells nothing.
-    """
+    """Return the gold answers, normalised, that a chunk which holds them may tell; of an option, its text. `yes`, a
+    number of one digit or a lone letter stands anywhere and tells nothing."""
     options = dict(question.options)
     answers = (normalize_answer(options.get(answer, answer)) for answer in question.answers)
     return tuple(answer for answer in answers if len(answer) > 1 and answer not in _SAID_ANYWHERE)

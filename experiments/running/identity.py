@@ -34,11 +34,8 @@ _PACE = ("budget.", "concurrency.", "calls.calls.")  # how fast and how far a ru
 
 def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
     """Return what a folder's run has other than these settings and questions, in words; None where both are the same.
-
-    Args:
-        known, config: the resolved settings of the run there, and of the one to be begun.
-        questions: the hash of the latter's.
-    """
+    `known` and `config` are resolved settings, of the run there and of the one to be begun; `questions` is the latter's
+    hash."""
     same_questions = manifest_of(path).benchmark.get("hash") == questions
     if known != config and (apart := difference(known, config, same_questions)):
         return f"other settings: {apart}"
@@ -46,14 +43,8 @@ def what_differs(path: Path, known: str, config: str, questions: str) -> str | N
 
 
 def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a run would be made of, as its manifest is written (`runs.manifest.Made`), with the packages used.
-
-    Args:
-        known: identities of models by name, as an earlier session recorded them.
-
-    Raises:
-        ModelError, SettingsError: see `identities`.
-    """
+    """Return what a run would be made of, as its manifest is written (`runs.manifest.Made`), with the packages used;
+    identities of models that an earlier session recorded are `known`. Raises as `identities`."""
     settings, benchmark = plan.settings, plan.benchmark
     return {"settings": digest(settings.resolved()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": plan.questions_hash,
@@ -66,15 +57,9 @@ def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
 
 
 def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
-    """Return the identity of every model by name, judges' too. Of two with one identity, one would get no call.
-
-    Args:
-        known: of an earlier session of the run.
-
-    Raises:
-        ModelError: a model is unknown.
-        SettingsError: two models are one.
-    """
+    """Return the identity of every model by name, judges' too; those of an earlier session of the run are `known`. Of
+    two with one identity, one would get no call. Raises ModelError where a model is unknown, and SettingsError where
+    two are one."""
     names: dict[str, str] = {}
     for name in plan.models:
         identity = resolve(name, calls=False, known=known.get(name)).identity

@@ -42,8 +42,7 @@ def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Form
 
 
 def open_searching(plan: Plan, resources: Resources, progress: Progress) -> None:
-    """Open what the cells search, as far as nobody opened it yet; UserError where an index, a model or a package is not
-    to be had."""
+    """Open what the cells search, unless it is open; UserError where an index, a model or a package is missing."""
     for cell in plan.cells:
         if cell.finder is None:
             continue
@@ -127,11 +126,8 @@ def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resou
 
 
 def scopes_of(resources: Resources, finder: Finder, among: Collection[Among | None]) -> dict[str, Sequence[Chunk]]:
-    """Return the chunks that questions bring, by the scope that they are searched in.
-
-    Args:
-        among: the negatives that any cell searches in the place of what questions bring.
-    """
+    """Return the chunks that questions bring, by the scope that they are searched in; `among` are the negatives that
+    any cell searches in the place of what questions bring."""
     benchmark, everything = resources.benchmark, finder.retriever.over == "all"
     if everything:
         scopes = {"all": benchmark.searchable}

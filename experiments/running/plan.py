@@ -1,7 +1,5 @@
-"""The plan of a run: its settings resolved once, and handed down; nothing is looked up again while it goes on.
-
-From the questions of one cell to the tasks that its strategies see: never gold.
-"""
+"""The plan of a run: its settings resolved once, and handed down; nothing is looked up again while it goes on. From the
+questions of one cell to the tasks that its strategies see: never gold."""
 from __future__ import annotations
 
 import json
@@ -206,11 +204,7 @@ class Tasks:
                     seed=int(digest(str(seed), cell.id)[:12], 16))
 
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:
-        """Return a sub-question over the evidence that its question had.
-
-        Args:
-            text: the sub-question, its references to earlier answers filled in.
-        """
+        """Return a sub-question, references to earlier answers filled in, over the evidence that its question had."""
         return replace(self.whole(question), id=f"{question.id}, sub-question {place + 1}", question=text,
                        retrieval=RETRIEVAL["once" if evidence else "none"], options=(), sub_questions=(),
                        rules="open" if self.cell.rules == "choice" else self.cell.rules, placed=True)

@@ -42,11 +42,8 @@ if TYPE_CHECKING:
 
 
 class CellPlayer:
-    """Plays the questions of one cell; the graph finds each question's playback here.
-
-    Args:
-        shown: what a question's searches return under the cell's condition.
-    """
+    """Plays the questions of one cell, whose searches return what is `shown` under its condition; the graph finds each
+    question's playback here."""
 
     def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], ShownSearch]) -> None:
         self.cell, self.settings = tasks.cell, tasks.settings
@@ -65,21 +62,14 @@ class CellPlayer:
         return self._tasks.sub_answers(question)
 
     async def answer(self, question: Question, limits: Limits) -> Answer:
-        """Play the cell's strategies over one question.
-
-        Args:
-            limits: what it may use.
-        """
+        """Play the cell's strategies over one question, within the limits of what it may use."""
         shown = self._shown(self.cell, question)
         answer = await self._play(self._tasks.whole(question), shown.search, limits)
         return replace(answer, notes=(*answer.notes, *shown.notes)) if shown.notes else answer
 
     async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
-        """Play the cell's reasoning strategy over a sub-question and the evidence that its question had.
-
-        Args:
-            text: the sub-question, its references to earlier answers filled in.
-        """
+        """Play the cell's reasoning strategy over a sub-question, its references to earlier answers filled in, and the
+        evidence that its question had."""
         task = self._tasks.part(question, place, text, evidence)
         chunks = tuple(passage.chunk for passage in evidence)
         return await self._play(task, instant(chunks), self.settings.limits)

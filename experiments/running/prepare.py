@@ -30,20 +30,14 @@ class Session:
     """A session of a run that can begin: one process that works on its folder, from start to end.
 
     The folder is held, and what an earlier run left there is untouched until `begin`.
-
-    Attributes:
-        manifest: what the run is made of, as it is written.
-        folder: None until `begin` where the run is to begin anew: the earlier one may be damaged.
-        continues: whether the folder holds calls or records of this run.
-        replay: the cassette that its calls are from; None where it makes them.
     """
 
     plan: Plan
-    manifest: dict[str, Any]
+    manifest: dict[str, Any]  # what the run is made of, as it is written
     lock: FileLock
-    folder: RunFolder | None = None
-    continues: bool = False
-    replay: Replay | None = None
+    folder: RunFolder | None = None  # None until `begin` where the run is to begin anew: the earlier one may be damaged
+    continues: bool = False  # whether the folder holds calls or records of this run
+    replay: Replay | None = None  # the cassette that its calls are from; None where it makes them
 
     def done(self) -> set[tuple[str, str]]:
         """Return the (cell, question) pairs whose records stay."""
@@ -57,21 +51,15 @@ class Session:
                            "of it; give the same command without --journal replay to continue it")
 
     def kept(self) -> Mapping[str, str] | None:
-        """Return the contents of what was searched, by what it is called, where all that was found is kept; else
-        None."""
+        """Return the contents of what was searched, by name, where all that was found is kept; else None."""
         if self.replay is not None:
             return self.replay.pins(self.plan)
         return self.folder.pins() if self.folder else None
 
     def begin(self, searched: Mapping[str, str]) -> RunFolder:
-        """Remove what does not belong to the run, and write what it is.
-
-        Args:
-            searched: a hash of the content of whatever is searched, by what it is called.
-
-        Raises:
-            RunError: what was made came from an index with another content, or the folder cannot be written.
-        """
+        """Remove what does not belong to the run, and write what it is; whatever is `searched` has a hash of its
+        content, by what it is called. Raises RunError where what was made came from an index with another content, or
+        the folder cannot be written."""
         if self.folder is None:
             for name in _OWN_FILES:  # its index and anything else stays
                 remove(self.plan.settings.folder / name)
@@ -152,8 +140,7 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
 
 
 def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False) -> None:
-    """Make sure that each of several runs could begin, before the first call of any; RunError where one could not; it
-    names the run."""
+    """Make sure, before the first call of any, that each of several runs could begin; else RunError names the run."""
     for settings in runs:
         try:
             _check(settings, fresh, replay)

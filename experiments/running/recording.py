@@ -1,7 +1,5 @@
-"""What a run takes out of indexes and pools, by their content: kept as it is taken, and given again by a replay.
-
-A replay opens neither index nor embedder. What it would search is known by the pins of the run that it replays.
-"""
+"""What a run takes out of indexes and pools, by their content: kept as it is taken, and given again by a replay. A
+replay opens neither index nor embedder. What it would search is known by the pins of the run that it replays."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,35 +39,26 @@ class Recording:
         self._indexes = indexes
 
     def content(self, key: IndexKey) -> str:
-        """Return a hash of what the index holds; empty where a replay does not know it, and nothing can have been
-        kept."""
+        """Return a hash of what the index holds; empty where a replay does not know it, so that nothing is kept."""
         index = self._indexes.get(key)
         return (self.pins or {}).get(pin("index", *key), "") if index is None else content_of_index(index.manifest)
 
     def of_index(self, key: IndexKey, request: Request, make: Callable[[Index], FoundHits]) -> FoundHits:
-        """Return what is kept of a request to an index, else what is made now; ReplayMiss where nothing is kept, and
-        the index is not open."""
+        """Return what is kept of a request to an index, else what is made now; ReplayMiss if neither can be."""
         index = self._indexes.get(key)
         return self.searches.taken({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), pin("index", *key))
 
     def searched(self, key: IndexKey, how: str) -> KeptSearches[str]:
-        """Return how searches of an index are kept.
-
-        Args:
-            how: the retriever's identity.
-        """
+        """Return how searches of an index are kept, by the retriever's identity."""
         content = self.content(key)
         return KeptSearches(self.searches, pin("index", *key),
                             lambda query, k: {"of": content, "query": query, "k": k, "how": how})
 
     def pooled(self, name: str, content: Callable[[str], str], how: str) -> KeptSearches[Within]:
         """Return how searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds.
-
-        Args:
-            content: returns a hash of a scope's chunks in their order, which decides between equal ones, and of the
-                embedder.
-        """
+        `content` returns a hash of a scope's chunks in their order, which decides between equal ones, and of the
+        embedder."""
         return KeptSearches(self.searches, pin("chunks", name), lambda asked, k: {
             "of": content(asked.scope), "query": asked.query, "k": k, "how": how})
 

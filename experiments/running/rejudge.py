@@ -50,16 +50,11 @@ _EXPECTED = {"grades": "Correct, Partially Correct or Wrong", "points": "a whole
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The answers of a run that a judge is asked of.
-
-    Attributes:
-        graded: what a judge is given of each, in the run's order.
-        recorded: what the run's own judge said of them.
-    """
+    """The answers of a run that a judge is asked of."""
 
     rubric: Rubric
-    graded: Mapping[JudgedAnswer, Graded]
-    recorded: Mapping[JudgedAnswer, Verdict]
+    graded: Mapping[JudgedAnswer, Graded]  # what a judge is given of each, in the run's order
+    recorded: Mapping[JudgedAnswer, Verdict]  # what the run's own judge said of them
 
     @property
     def steps(self) -> dict[JudgedAnswer, int]:
@@ -68,8 +63,7 @@ class Material:
 
 
 def material_of(folder: RunFolder, settings: RunSettings) -> Material:
-    """Return what of the run's answers a judge is asked of; RunError where its benchmark asks no judge, or there is no
-    such answer."""
+    """Return what of the run's answers a judge is asked of; RunError where none is asked, or of nothing."""
     questions = folder.questions()
     scheme = settings.scheme_of(questions.values())
     if scheme.rubric is None:
@@ -89,12 +83,8 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
 
 
 def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | ModelJudge]:
-    """Return the judges of these names; the run's own is as its settings have it.
-
-    Raises:
-        SettingsError: two are one.
-        ModelError: one is unknown.
-    """
+    """Return the judges of these names; the run's own is as its settings have it. Raises SettingsError where two are
+    one, and ModelError where one is unknown."""
     known: dict[str, str] = {}
     for name in names:
         identity = name if name == "lexical" else resolve(name).identity
@@ -108,13 +98,9 @@ def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | 
 
 async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, judges: Sequence[Lexical | ModelJudge],
                   repeats: int, progress: Progress) -> tuple[list[Rater], Cost]:
-    """Return every judge's verdicts on every answer, through the run's journal: what was asked before costs nothing.
-
-    A repeat is part of a call's key. Repeats of the lexical judge would be equal by construction: it has one.
-
-    Raises:
-        ModelError: every call would fail.
-    """
+    """Return every judge's verdicts on every answer, through the run's journal: what was asked before costs nothing. A
+    repeat is part of a call's key. Repeats of the lexical judge would be equal by construction: it has one. Raises
+    ModelError where every call would fail."""
     raters: list[Rater] = []
     spent = Cost()
     journal = Journal(folder.database)
@@ -172,12 +158,8 @@ def guarded(cell: str) -> str:
 
 
 def raters_of(paths: Sequence[Path], material: Material) -> list[Rater]:
-    """Return a rater for each file, called by the file's name, or by its path where several have that name.
-
-    Raises:
-        SettingsError: a file is given twice.
-        BenchmarkError, RunError: as `read_labels`.
-    """
+    """Return a rater for each file, called by the file's name, or by its path where several have that name. Raises
+    SettingsError where a file is given twice, and else as `read_labels`."""
     real = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, real, strict=True) if real.count(file) > 1]:
         raise SettingsError(f"--labels {twice[-1]} is given twice, so its agreement says nothing; give it once")
@@ -239,10 +221,8 @@ def _verdict(row: Row, rater: str, graded: Graded) -> Verdict | None:
 
 
 def _sheet_rows(path: Path) -> Iterator[Row]:
-    """The rows of a CSV file, whose line is that on which they begin. Cells may be parted by `;` or tabs too.
-
-    Blank rows are passed over, before the names of the columns too.
-    """
+    """Return the rows of a CSV file, whose line is that on which they begin, without blank ones. Cells may be parted by
+    `;` or tabs too."""
     text = read_text(path)
     head = next((line for line in text.splitlines() if line.strip(" ,;\t")), "")
     csv.field_size_limit(_LONGEST)

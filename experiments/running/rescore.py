@@ -38,10 +38,8 @@ from strategies.types import Failure, Generate, Reply, Search
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
-    """Yield the cells' results, without their traces, scored anew in the order of the records.
-
-    Answers are as they were read, and verdicts as they were given.
-    """
+    """Yield the cells' results, without their traces, scored anew in the order of the records. Answers are as they were
+    read, and verdicts as they were given."""
     questions = folder.questions()
     known = {cell.id: cell for cell in cells}
     for result in folder.results(traces=True):
@@ -95,11 +93,8 @@ class Rereader:
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
 
     def read(self, result: Result, question: Question) -> Result | None:
-        """Return the result as its replies are read now; None where the strategy would have asked something else.
-
-        Args:
-            result: with its trace.
-        """
+        """Return the result, which has its trace, as its replies are read now; None where the strategy would have asked
+        something else."""
         if result.outcome == "budget" and result.cell not in self.hindered:
             return result  # whatever the replies say; and what was left of its cell's limits is not recorded
         answer = None if result.cell in self.hindered else self._answer(result, question)
@@ -156,23 +151,16 @@ class Read:
 
 @dataclass(slots=True)
 class Again:
-    """A run scored anew.
+    """A run scored anew."""
 
-    Attributes:
-        scheme: the run's, with the groups of the metrics that were asked for, and these as its columns.
-        judge: whose verdicts the scores rest on; None where the benchmark asks none.
-        notes: what a reader has to know of it.
-        asked: the verdicts that were given for it, where a judge was asked.
-    """
-
-    scheme: Scheme
+    scheme: Scheme  # the run's, with the groups of the metrics that were asked for, and these as its columns
     scoring: Scoring
-    judge: str | None
+    judge: str | None  # whose verdicts the scores rest on; None where the benchmark asks none
     seed: int
     results: list[Result] = field(default_factory=list)
     read: Read = field(default_factory=Read)
-    notes: list[str] = field(default_factory=list)
-    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what a reader has to know of it
+    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)  # given for it, where a judge was asked
 
 
 def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,

@@ -27,11 +27,8 @@ from strategies.types import Usage
 
 
 def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
-    """Figures of every cell, its benchmark's views, notes on how to read them, and one hash over all results.
-
-    Args:
-        exemplars: how many worked examples every prompt shows.
-    """
+    """Return the figures of every cell, its benchmark's views, notes on how to read them, and one hash over all
+    results, of a run whose prompts show so many exemplars."""
     settings, scheme, cells = plan.settings, plan.scheme, plan.cells
     by_cell: dict[str, list[Result]] = defaultdict(list)
     for result in folder.results():

@@ -26,18 +26,12 @@ _SHOWN = ("columns", "published")  # of a summary: which figures a table shows, 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was compared.
-
-    Attributes:
-        detail: what was compared, or why it could not be.
-        differences: each with both sides; none where all agrees.
-        checked: False where what it is compared with is not here.
-    """
+    """One thing that was compared."""
 
     name: str
-    detail: str
-    differences: tuple[str, ...] = ()
-    checked: bool = True
+    detail: str  # what was compared, or why it could not be
+    differences: tuple[str, ...] = ()  # each with both sides; none where all agrees
+    checked: bool = True  # False where what it is compared with is not here
 
     @property
     def agrees(self) -> bool:
@@ -45,8 +39,7 @@ class Check:
 
 
 def verify(run: Finished) -> Iterator[Check]:
-    """Yield every check, in the order in which they build upon each other; RunError where the run's manifest cannot be
-    read."""
+    """Yield every check, in the order in which they build on each other; RunError where the manifest cannot be read."""
     plan, folder = Plan.of_finished(run), run.folder
     done, wanted = folder.done(), {(cell.id, question) for cell in run.cells for question in run.questions}
     altered = [f"{question} in cell {cell}: altered since it was kept" for cell, question in folder.altered()]
@@ -109,11 +102,7 @@ def _leaves(value: Any) -> int:
 
 
 def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator[str]:
-    """Yield where two JSON values differ, each place with both sides. Numbers may differ in the last digits.
-
-    Args:
-        named, again: what the sides are called.
-    """
+    """Yield where two JSON values, `named` and `again`, differ, with both sides; numbers may in the last digits."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             yield from differences(old.get(key), new.get(key), f"{at}.{key}".lstrip("."), named, again)

@@ -1,7 +1,5 @@
-"""A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for.
-
-Also found here: a question and cells of a run by what a person writes of them.
-"""
+"""A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for. Also
+found here: a question and cells of a run by what a person writes of them."""
 from __future__ import annotations
 
 import gc
@@ -77,11 +75,7 @@ class _Factors(BaseModel):
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run, whose folder is open.
-
-    Attributes:
-        summary: as `summarise` made it.
-    """
+    """A finished run, whose folder is open, with the summary that `summarise` made."""
 
     folder: RunFolder
     summary: Mapping[str, Any]
@@ -174,8 +168,7 @@ class Finished:
 
 @contextmanager
 def open_finished(path: Path) -> Iterator[Finished]:
-    """Yield the finished run of a folder, which is closed in the end; RunError where there is no run, or as
-    `Finished.of` says."""
+    """Yield the finished run of a folder, closed in the end; RunError where there is none, or as `Finished.of`."""
     with closing(RunFolder.existing(path)) as folder:
         yield Finished.of(folder)
 
@@ -230,8 +223,7 @@ def _listed(ids: Sequence[str]) -> str:
 
 
 def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
-    """Return the id and factors of each cell of a run, in the run's order; RunError where the summary or the manifest
-    is damaged."""
+    """Return the id and factors of each cell of a run, in order; RunError where summary or manifest is damaged."""
     return Finished.of(folder).rows if (folder.path / "summary.json").is_file() else manifest_of(folder.path).cells
 
 

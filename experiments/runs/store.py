@@ -52,14 +52,9 @@ _RESULT = {traces: f"SELECT r.cell, r.question, {result}" for traces, result in 
 
 
 class RunFolder:
-    """Reads and writes the folder of one run.
-
-    Args:
-        lock: held until the folder is closed; None for reading, for which the folder need not be writable.
-
-    Raises:
-        RunError: the folder cannot be made or its database cannot be opened, or it is of a newer ragbed.
-    """
+    """Reads and writes the folder of one run. The lock is held until the folder is closed; None for reading, for which
+    the folder need not be writable. Raises RunError where the folder cannot be made, or its database cannot be opened
+    or is of a newer ragbed."""
 
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
@@ -164,19 +159,12 @@ class RunFolder:
         self.database.flush()
 
     def records(self, traces: bool = False) -> Iterator[Record]:
-        """Yield every record, by question in the benchmark's order, then by cell in the run's order.
-
-        Args:
-            traces: as for `results`.
-        """
+        """Yield every record, by question in the benchmark's, then cell in the run's order; traces as for `results`."""
         return self._records(_RESULT[traces] + ", r.timing" + _JOINED + _ORDERED)
 
     def results(self, traces: bool = False) -> Iterator[Result]:
-        """Yield the result of every record, in the order of `records`.
-
-        Args:
-            traces: without, each trace is empty: it is most of a record, and figures rest on what was made of it.
-        """
+        """Yield the result of every record, in the order of `records`. Without traces each is empty: it is most of a
+        record, and figures rest on what was made of it."""
         for row in self.database.read(_RESULT[traces] + _JOINED + _ORDERED):
             yield self._read(Result, *row)
 
@@ -255,8 +243,7 @@ def hold(folder: Path) -> FileLock:
 
 
 def config_of(run: Path) -> str | None:
-    """Return the resolved settings of the run that was begun in the folder, or None; RunError where they cannot be
-    read."""
+    """Return the resolved settings of the run begun in the folder, or None; RunError where they cannot be read."""
     path = run / "config.yaml"
     try:
         return content_of(path).decode()
@@ -283,8 +270,7 @@ def remove(path: Path) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Replace a file at once: readers see the old content or the new, never half of it; RunError where the file cannot
-    be written."""
+    """Replace a file at once: readers see old or new, never half; RunError where it cannot be written."""
     try:
         write_atomically(path, content.encode())
     except OSError as error:

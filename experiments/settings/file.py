@@ -1,7 +1,5 @@
 """Reading a run's settings: a YAML file, a run for each benchmark that it names, and one line for what does not fit.
-
-Also strategies as options of the command line name them: by a name, or by settings in YAML.
-"""
+Also strategies as options of the command line name them: by a name, or by settings in YAML."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -41,8 +39,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_yaml_int(self, node: Any) -> int:
-        """Return a number of 64 bits; longer ones are none that a setting could be, and Python refuses to write
-        some."""
+        """Return a number of 64 bits: no setting could be a longer one, and Python refuses to write some."""
         try:
             number = int(super().construct_yaml_int(node))
         except (ValueError, LookupError):
@@ -58,10 +55,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 def read_settings(path: Path) -> RunSettings:
     """Return the settings of one run in its own `config.yaml`. No strategy that is none of ragbed's is executed for it.
-
-    Raises:
-        SettingsError: one line that names the file, the key and what is wrong.
-    """
+    Raises SettingsError with one line that names the file, the key and what is wrong."""
     return check_settings(content_of(path), str(path), checked=True)
 
 
@@ -188,14 +182,8 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 def said(text: str, option: str) -> Said:
-    """Return what a text such as `direct`, `my.py:recipe` or `{kind: self_consistency, of: direct}` says.
-
-    Args:
-        option: for messages.
-
-    Raises:
-        SettingsError: it is neither a name nor a mapping.
-    """
+    """Return what a text such as `direct`, `my.py:recipe` or `{kind: self_consistency, of: direct}` says; raise
+    SettingsError, which names the option, where it is neither a name nor a mapping."""
     value = read_value(text, option)
     if not isinstance(value, str | dict) or not value:
         raise SettingsError(f"{option} {text!r:.80}: expected a name of `ragbed list strategies`, FILE.py:FUNCTION, or "
@@ -204,22 +192,16 @@ def said(text: str, option: str) -> Said:
 
 
 def read_runs(path: Path) -> list[RunSettings]:
-    """Return the settings of a YAML file, one run for each benchmark that it names.
-
-    Relative paths in it count from the current folder, as on the command line.
-
-    Raises:
-        SettingsError: one line that names the file, the key and what is wrong.
-    """
+    """Return the settings of a YAML file, one run for each benchmark that it names. Relative paths in it count from the
+    current folder, as on the command line. Raises SettingsError with one line that names the file, the key and what is
+    wrong."""
     return runs_of(content_of(path), str(path))
 
 
 def runs_of(content: dict[str, Any], where: str) -> list[RunSettings]:
-    """Typed settings of each run: one, or for a list of benchmarks one each, called `NAME-KIND`, then `NAME-KIND-2`.
-
-    Raises:
-        SettingsError: as `check_settings`, or an entry of `exclude` or `include` is for a benchmark that is not there.
-    """
+    """Type the settings of each run: one, or for a list of benchmarks one each, called `NAME-KIND`, then `NAME-KIND-2`.
+    Raises SettingsError as `check_settings`, or where an entry of `exclude` or `include` is for a benchmark that is not
+    there."""
     benchmarks = content.get("benchmark")
     if not isinstance(benchmarks, list):
         return [check_settings(content, where)]

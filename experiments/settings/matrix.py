@@ -104,8 +104,7 @@ def _no_condition(rules: list[Rules]) -> list[Rules]:
 
 
 def by_key(fields: Any) -> Any:
-    """Return the settings, each list under its key and not under the name of its column; ValueError where it has
-    both."""
+    """Return the settings, each list under its key and not its column's name; ValueError where it has both."""
     if not isinstance(fields, Mapping):
         return fields
     twice = next((column for column, key in COLUMNS.items() if column in fields and key in fields), None)

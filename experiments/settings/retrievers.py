@@ -21,8 +21,7 @@ from strategies.catalogue import RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
 def label(settings: BaseModel | str) -> str:
-    """Return what tables call settings of some kind: the kind, and what is not as usual; a model by the end of its
-    name."""
+    """Return what tables call settings of some kind: the kind, and what is not usual; a model by its name's end."""
     if isinstance(settings, str):
         return settings
     usual = _usual(type(settings))
@@ -106,11 +105,8 @@ def check_searching(reasoning: Collection[str], retrieval: Collection[str], mode
 
 
 def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
-    """Return what is measured of searches for these questions: characters too, where some gold is spans of them.
-
-    Args:
-        usual: the benchmark's own scheme.
-    """
+    """Return what is measured of searches for these questions, whose benchmark's scheme is the usual one: characters
+    too, where some gold is spans of them."""
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
     return replace(SPANS if spans else RANKED, published=usual.published, itself_ignored=usual.itself_ignored)
@@ -194,13 +190,8 @@ def parts_of(retriever: RetrieverKind) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A retriever over chunks of one making.
-
-    Attributes:
-        retriever: its `name` has those of the chunker and the embedder where the run compares them, and its `build`
-            has those in the place of its own.
-        cut: whether documents that questions bring are cut by the chunker, rather than searched as they were cut.
-    """
+    """A retriever over chunks of one making: where the run compares chunkers or embedders, its `name` has theirs, and
+    its `build` has them in the place of its own."""
 
     retriever: RetrieverFactor
-    cut: bool = False
+    cut: bool = False  # whether documents that questions bring are cut by the chunker, not searched as they were cut

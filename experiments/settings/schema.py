@@ -13,8 +13,7 @@ _NAMED = {"anyOf": [{"type": "string"}, {"additionalProperties": True, "type": "
 
 
 def settings_schema() -> dict[str, Any]:
-    """Return the schema. A strategy is one of those that there are, one of a file, or any name, which a package may
-    offer."""
+    """Return the schema. A strategy is one of those that there are, of a file, or any name, as of a package."""
     schema = RunSettings.model_json_schema()
     for family in FAMILIES:
         schema["$defs"][f"{family}_strategy"] = _strategy(family)
@@ -41,8 +40,7 @@ def _settings(family: Family, name: str) -> dict[str, Any]:
         value = {"$ref": f"#/$defs/{of}_strategy"} if of in FAMILIES else schema
         fields[field] = value if takes_several(function, field) else {"anyOf": [value, {"type": "array",
                                                                                        "items": value}]}
-    needed = [field for field, schema in fields_schema(function).items()
-              if "default" not in schema]
+    needed = [field for field, schema in fields_schema(function).items() if "default" not in schema]
     return {"type": "object", "additionalProperties": False, "required": ["kind", *needed],
             "properties": {"kind": {"const": name}, "name": {"type": "string"}, **fields}}
 

@@ -56,11 +56,8 @@ class Budget(BaseModel):
 
 
 def changed(budget: Budget, texts: Sequence[str]) -> Budget:
-    """Return the budget with the parts that texts of the form `dollars=5` give it.
-
-    Raises:
-        SettingsError: one line that names the text.
-    """
+    """Return the budget with the parts that texts of the form `dollars=5` give it; raise SettingsError with one line
+    that names the text."""
     fields: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))

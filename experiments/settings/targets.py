@@ -29,11 +29,8 @@ _TARGETS = ("give a YAML file of settings, or a benchmark's name and its files, 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a benchmark's questions that is asked; None and empty leave what the settings say.
-
-    Attributes:
-        filter: texts of the form `tag=value`.
-    """
+    """The part of a benchmark's questions that is asked; None and empty leave what the settings say. `filter` has texts
+    of the form `tag=value`."""
 
     limit: int | None = None
     sample: int | None = None
@@ -120,13 +117,8 @@ def option(name: str) -> str:
 
 
 def narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
-    """Return the settings for a part of the questions.
-
-    Args:
-        rename: whether the run is called after the part too.
-    """
-    chosen: dict[str, Any] = {name: value for name in _COUNTED
-                              if (value := getattr(part, name)) is not None}
+    """Return the settings for a part of the questions; with `rename` the run is called after the part too."""
+    chosen: dict[str, Any] = {name: value for name in _COUNTED if (value := getattr(part, name)) is not None}
     if part.filter:
         chosen["filter"] = {**settings.benchmark.filter, **_tags(part.filter)}
     benchmark = settings.benchmark.model_copy(update=chosen)
@@ -158,15 +150,8 @@ class Finding(BaseModel):
 
 
 def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str, ...]]:
-    """Return the retriever's settings and the conditions.
-
-    Args:
-        retriever: a kind such as `bm25`, or settings in YAML such as `{kind: fused, of: [dense, bm25]}`.
-        where: texts such as `page >= 3`.
-
-    Raises:
-        SettingsError: one line for what does not fit.
-    """
+    """Return a retriever's settings, by a kind such as `bm25` or YAML such as `{kind: fused, of: [dense, bm25]}`, and
+    the conditions, of texts such as `page >= 3`. Raises SettingsError with one line for what does not fit."""
     try:
         given = Finding(retriever=read_value(retriever, "--retriever"), where=where)
     except ValidationError as error:

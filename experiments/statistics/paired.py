@@ -1,7 +1,5 @@
-"""Pairs: one metric of two cells over the questions that both have, as the sums that figures are made of.
-
-Clusters: questions over the same documents are not independent of each other.
-"""
+"""Pairs: one metric of two cells over the questions that both have, as the sums that figures are made of. Clusters:
+questions over the same documents are not independent of each other."""
 from __future__ import annotations
 
 import math
@@ -24,11 +22,8 @@ FEWEST = 6  # clusters below which no test finds anything: of five, no way to sw
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The cluster of each question by its id: an id of one of the cluster's questions.
-
-    Attributes:
-        note: what a reader has to know of how they were made; empty where they are what they seem.
-    """
+    """The cluster of each question by its id: an id of one of the cluster's questions; and a note of what a reader has
+    to know of how they were made, empty where they are what they seem."""
 
     of: Mapping[str, str]
     note: str = ""
@@ -81,25 +76,15 @@ def _joined(documents: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The pairs of one metric.
-
-    Attributes:
-        figure: what the metric's figure is made of; of a metric that questions have, itself.
-        questions: ids of the pairs, in order.
-        units: what is drawn and swapped as a whole, a question or all questions over one document: arrays of units by
-            splits by sides (first and second cell) by names.
-        scores: of each pair, pairs by sides; None for a metric that no single question has.
-        answerable: of each pair, in the first cell.
-        unpaired: questions that the metric applies to in one cell alone.
-    """
+    """The pairs of one metric."""
 
     metric: str
-    figure: SetFigure
-    questions: tuple[str, ...]
-    units: Totals
-    scores: Floats | None
-    answerable: tuple[bool, ...]
-    unpaired: int = 0
+    figure: SetFigure  # what the metric's figure is made of; of a metric that questions have, itself
+    questions: tuple[str, ...]  # ids of the pairs, in order
+    units: Totals  # drawn and swapped as a whole, by question or by document: units by splits by sides by names
+    scores: Floats | None  # of each pair, pairs by sides; None for a metric that no single question has
+    answerable: tuple[bool, ...]  # of each pair, in the first cell
+    unpaired: int = 0  # questions that the metric applies to in one cell alone
 
     @property
     def n(self) -> int:
@@ -138,17 +123,12 @@ class Pairs:
                       frozenset([self.metric] if self.share else []))
 
     def figures(self, totals: Totals) -> tuple[Floats, Floats]:
-        """Compute the metric of both cells for each draw; nan where it has none.
-
-        Args:
-            totals: draws by splits by sides by names.
-        """
+        """Compute the metric of both cells for each draw of totals (splits by sides by names); nan if it has none."""
         first, second = (self.side(side).values(self.figure, totals.side(side)) for side in (0, 1))
         return first, second
 
     def changes(self, totals: Totals) -> Floats:
-        """Compute by how much the metric of the second cell is above the first's for each draw; nan where it has none,
-        or both are infinite."""
+        """Compute how far the second cell's metric is above the first's for each draw; nan if undefined."""
         import numpy as np
 
         first, second = self.figures(totals)
@@ -163,14 +143,9 @@ class Pairs:
 
 def pairs_of(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow],
              clusters: Mapping[str, str], scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
-    """Return the pairs of two cells' questions by id.
-
-    A question whose gold one of the cells dropped is no pair of `unified`: what is right of it differs.
-
-    Args:
-        clusters: by question; see `Clusters`.
-        refusing: whether the rules of both cells offer a refusal.
-    """
+    """Return the pairs of two cells' questions by id, of the clusters of `Clusters`. A question whose gold one of the
+    cells dropped is no pair of `unified`: what is right of it differs. `refusing` says whether the rules of both cells
+    offer a refusal."""
     import numpy as np
 
     rows = [*first.values(), *second.values()]

@@ -123,11 +123,8 @@ def _swapped(units: int, swaps: int, seed: int, table: Floats) -> Floats:
 
 
 def _extreme(pairs: Pairs, shift: Floats) -> int:
-    """Count the ways of swapping in which the difference is as large as the observed one; what has no figure counts.
-
-    Args:
-        shift: of each way, the changes of the units that it swaps, added up.
-    """
+    """Count the ways of swapping in which the difference is as large as the observed one; what has no figure counts. Of
+    each way `shift` adds up the changes of the units that it swaps."""
     import numpy as np
 
     whole, (first, second) = pairs.units.whole(), pairs.observed()
@@ -176,14 +173,9 @@ def assumed(metric: str, clustered: bool = False) -> str:
 
 
 def smallest_share(n: int, discordance: float = DISCORDANCE, comparisons: int = 1) -> float | None:
-    """Compute the smallest difference of two paired shares that McNemar's exact test over `n` pairs detects.
-
-    Args:
-        discordance: the share of pairs that differ; where the difference is larger, all that differ do so one way.
-
-    Returns:
-        None where even pairs that all differ one way are too few.
-    """
+    """Compute the smallest difference of two paired shares that McNemar's exact test over `n` pairs detects, of which
+    the share `discordance` differs; where the difference is larger, all that differ do so one way. None where even
+    pairs that all differ one way are too few."""
     low, high = 0.0, 1.0
     if mcnemar_power(n, high, discordance, comparisons) < POWER:
         return None
@@ -194,8 +186,7 @@ def smallest_share(n: int, discordance: float = DISCORDANCE, comparisons: int = 
 
 
 def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, comparisons: int = 1) -> float:
-    """Compute the probability that McNemar's exact test detects the difference: exact, over the number of pairs that
-    differ."""
+    """Compute exactly, over the number of pairs that differ, how likely McNemar's exact test detects the difference."""
     import numpy as np
     from scipy.special import bdtr
 

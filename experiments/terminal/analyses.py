@@ -103,14 +103,9 @@ def _budgets(text: str | None) -> list[float]:
 
 
 def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> None:
-    """Show why the questions of a run came out as they did, from its records alone. The run stays as it is.
-
-    Args:
-        cell: cells of this name alone; `cause`, the questions that have it.
-
-    Raises:
-        UserError: there is no such run, cell or cause, or answers are not scored there.
-    """
+    """Show why the questions of a run came out as they did, from its records alone: those of cells of that name, or
+    that have that cause. The run stays as it is. Raises UserError where there is no such run, cell or cause, or answers
+    are not scored there."""
     wanted = None if cause is None else _cause_named(cause)
     with open_finished(path) as run:
         names, grouped = cells_named(run.rows, cell), run.grouped.of
@@ -187,8 +182,7 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
         check_replaceable(junit, ".xml")
     with no_collections():
         findings = _find(paths, metrics, cells, baseline, gates)
-    passed = [Passed.of(gate, one) for gate in gates for one in findings.found
-              if one.comparison.metric == gate.metric]
+    passed = [Passed.of(gate, one) for gate in gates for one in findings.found if one.comparison.metric == gate.metric]
     failed = [one for one in passed if not one.passes]
     partings = partings_of(findings) if steps else []
     left_out = {what: said for what, said in findings.left_out.items()

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 
 class Watched:
-    """Print replies on stdout, piece by piece, and steps, decisions and reasoning on stderr.
-
-    Of calls that are made together one is shown as it comes, and what the others say is kept until it ended.
-    """
+    """Print replies on stdout, piece by piece, and steps, decisions and reasoning on stderr. Of calls that are made
+    together one is shown as it comes, and what the others say is kept until it ended."""
 
     def __init__(self) -> None:
         self._shown: int | None = None

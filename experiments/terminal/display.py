@@ -56,11 +56,8 @@ def write(text: str, stderr: bool = False) -> None:
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """Print the value as JSON on stdout, for programs; what could steer a terminal is escaped.
-
-    Args:
-        indent: None for one line, shown at once.
-    """
+    """Print the value as JSON on stdout, for programs, without an indent on one line, shown at once; what could steer a
+    terminal is escaped."""
     ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     text = json.dumps(value, indent=indent, ensure_ascii=ascii)
     sys.stdout.write(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
@@ -79,12 +76,8 @@ def print_result(json: bool, value: Any, text: str) -> None:
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None,
                 keys: int | None = None) -> None:
     """Print a table, in blocks of columns where it is wider than the terminal; cells are shown as they are, never as
-    markup.
-
-    Args:
-        keys: how many columns, from the first, tell rows apart, and stand in every block; by default those before
-            the column `n`, else one.
-    """
+    markup. The first `keys` columns tell rows apart, and stand in every block; by default those before the column `n`,
+    else one."""
     output = console()
     named = keys or (list(header).index("n") if "n" in header[1:] else 1)
     if title:
@@ -156,10 +149,7 @@ def print_progress(figures: Mapping[str, Any]) -> None:
 
 def drawable(output: Console) -> bool:
     """Return whether a display that is drawn over is of use: not in a file, a pipe, or a terminal that knows no such
-    codes.
-
-    Programs that run commands set FORCE_COLOR, which says nothing of moving about.
-    """
+    codes. Programs that run commands set FORCE_COLOR, which says nothing of moving about."""
     return output.is_interactive and output.file.isatty()
 
 
@@ -208,11 +198,7 @@ class Bars:
 
 @contextmanager
 def stoppable(kept: str) -> Iterator[None]:
-    """End what goes on within on Ctrl-C and on SIGTERM alike, with one line; exit status 130 or 143.
-
-    Args:
-        kept: what is kept, and how to go on.
-    """
+    """End what goes on within on Ctrl-C and SIGTERM alike, with a line of what is kept; exit status 130 or 143."""
     terminated: list[int] = []
 
     def terminate(number: int, frame: FrameType | None) -> None:

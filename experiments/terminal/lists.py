@@ -25,9 +25,7 @@ _MOST = (("maximum", "at most"), ("exclusiveMaximum", "below"))
 
 def strategies() -> list[Row]:
     """List retrieval and reasoning strategies: what each does, its settings with defaults and bounds, whose it is.
-
-    Installed packages are loaded for it; of one that cannot be used `does` says why.
-    """
+    Installed packages are loaded for it; of one that cannot be used `does` says why."""
     rows = [_row(family, name, function, "ragbed") for family in FAMILIES for name, function in known(family).items()]
     for family in FAMILIES:
         for found in installed(family, tuple(known(family))):

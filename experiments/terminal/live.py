@@ -100,10 +100,8 @@ class Tally:
                  sum(self._failed[id] for id in ids)) for name, ids in grouped.items()]
 
     def rate(self) -> float | None:
-        """Return the records a second, recently; None before the first.
-
-        What came from the journal in a burst, before the model was asked, does not count: the rest is as slow as it.
-        """
+        """Return the records a second, recently; None before the first. What came from the journal in a burst, before
+        the model was asked, does not count: the rest is as slow as it."""
         now = self._clock()
         if now - self._moments[-1][0] >= _APART:
             self._moments.append((now, self.made))

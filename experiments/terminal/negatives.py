@@ -1,9 +1,7 @@
 """What a mining of negatives came to, in the terminal."""
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from experiments.benchmarks.mined import DECISIONS, MinedManifest
 from experiments.negatives.types import REASONS
@@ -23,30 +21,20 @@ def show_mining(manifest: MinedManifest, out: Path) -> None:
             for reason, what in (("kept", "kept"), *REASONS.items())
             if reason == "kept" or counts["candidates"][reason]]
     print_table(["candidates", "all", *names], rows)
-    _show_guard(counts["guard"])
+    guard = counts["guard"]
+    print_table(["best rank", "kept", "rejected"],
+                [[band, str(each["kept"]), str(each["rejected"])] for band, each in guard["ranks"].items()])
+    kept, rejected = guard["hardness"]["kept"], guard["hardness"]["rejected"]
+    if kept is not None and rejected is not None:  # which a curve over the rest does not see
+        nearer = "The guard removes the nearest" if rejected > kept else "The guard does not remove the nearest"
+        say(f"{nearer}: the mean hardness of what it rejected is {rejected:.2f}, of what was kept {kept:.2f}.")
     if not manifest.mining.get("reranker"):
         say("Not checked: whether a reranker puts a candidate above the gold (--reranker late_interaction).")
     print_table(["hardness, in thirds of each question's", "n", "least", "mean", "greatest"], [
         [bucket, str(each["n"]), *(f"{each[name]:.2f}" for name in ("least", "mean", "greatest"))]
         for bucket, each in counts["hardness"].items()])
-    _show_short(manifest)
-    say(f"each rejected candidate, with what decided: {out / DECISIONS}; to ask with them: ragbed run mined {out}")
-
-
-def _show_guard(guard: Mapping[str, Any]) -> None:
-    """What the guard took out of the nearest, which is what a curve over the rest does not see."""
-    print_table(["best rank", "kept", "rejected"],
-                [[band, str(each["kept"]), str(each["rejected"])] for band, each in guard["ranks"].items()])
-    kept, rejected = guard["hardness"]["kept"], guard["hardness"]["rejected"]
-    if kept is not None and rejected is not None:
-        nearer = "The guard removes the nearest" if rejected > kept else "The guard does not remove the nearest"
-        say(f"{nearer}: the mean hardness of what it rejected is {rejected:.2f}, of what was kept {kept:.2f}.")
-
-
-def _show_short(manifest: MinedManifest) -> None:
-    if not manifest.short:
-        say("every question has as many as were wanted")
-        return
-    say(f"{plural(len(manifest.short), 'question')} got fewer than wanted; manifest.json names them all")
+    say(f"{plural(len(manifest.short), 'question')} got fewer than wanted; manifest.json names them all"
+        if manifest.short else "every question has as many as were wanted")
     for id, each in list(manifest.short.items())[:_SHOWN]:
         say(f"  {id}: {each['kept']} of {each['wanted']}, {each['rejected']} rejected; {each['why']}")
+    say(f"each rejected candidate, with what decided: {out / DECISIONS}; to ask with them: ragbed run mined {out}")

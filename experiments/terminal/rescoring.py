@@ -30,11 +30,8 @@ from experiments.words import figure, price
 
 def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,
                 json: bool) -> None:
-    """Judge, compare and show. The run's own judge is compared too, by what its records hold.
-
-    Raises:
-        UserError: what the user can mend.
-    """
+    """Judge, compare and show. The run's own judge is compared too, by what its records hold. Raises UserError for what
+    the user can mend."""
     with ExitStack() as opened:
         folder = RunFolder.existing(path)
         opened.callback(folder.close)

@@ -24,11 +24,8 @@ from experiments.terminal.tables import all_failed, on_failures, on_published, p
 
 
 def on_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
-    """Lines on what was missed, and on whether the results are the recorded ones; and whether all is as recorded.
-
-    Args:
-        replay: None where the run's own journal was replayed.
-    """
+    """Return lines on what was missed, and on whether the results are the recorded ones; and whether all is as
+    recorded. Without a cassette the run's own journal was replayed."""
     missed = misses(folder)
     if missed:
         return [f"{missed} of the calls and searches are not in {replay.path if replay else 'the journal'}; each "
@@ -47,15 +44,9 @@ _ALL_FAILED, _MENDABLE = 1, 2
 
 def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put], None], json: bool = False,
             fresh: bool = False, replay: bool = False) -> None:
-    """Carry out each run; one that stops does not keep the next from its turn. Exit status: the worst of all.
-
-    Args:
-        carry_out: carries out one, and hands on its figures as JSON where these are wanted.
-        json: print the figures of all, as a list.
-
-    Raises:
-        RunError: one of them could not begin, so none did.
-    """
+    """Carry out each run; one that stops does not keep the next from its turn. With `json` the figures of all are
+    printed as a list. Returns the worst exit status of all; raises RunError where one of them could not begin, so none
+    did."""
     check_all(runs, fresh, replay)
     figures: list[Mapping[str, Any]] = []
     worst = 0

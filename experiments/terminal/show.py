@@ -147,15 +147,9 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores: bool, json: bool) -> None:
-    """Show a question and what each cell, or those named, made of it. The run stays as it is.
-
-    Args:
-        prompts: whether with the prompts as sent.
-        scores: whether with all scores; JSON has them anyhow.
-
-    Raises:
-        UserError: there is no such run, question or cell.
-    """
+    """Show a question and what each cell, or those named, made of it, with the prompts as sent and with all scores
+    where asked for; JSON has all scores anyhow. The run stays as it is. Raises UserError where there is no such run,
+    question or cell."""
     with closing(RunFolder.existing(path)) as folder:
         questions, cells = folder.questions(), cells_in(folder)
         ids = list(questions)
@@ -238,13 +232,8 @@ def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PassagePlaces:
-    """Where the passages of an answer come from.
-
-    Attributes:
-        of: their places by their numbers.
-        searched: whether they were searched for, rather than placed.
-        listed: the name of the cell under which they are listed already; None where they are not.
-    """
+    """Where the passages of an answer come from: their places by their numbers, whether they were searched for rather
+    than placed, and the name of the cell under which they are listed already, or None."""
 
     of: Mapping[int, str]
     searched: bool = True

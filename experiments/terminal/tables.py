@@ -19,15 +19,10 @@ _NO_REPLY = ("error", "timeout", "budget", "too_long")
 
 
 def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: the factors that tell cells apart, figures with their 95 % intervals, outcomes, passages
-    shown for a question in the mean, cost.
-
-    Shares that have a column together, joined by ` / `, stand there as counts. How many answers are unjudged has a
-    column where any is, and so has what strategies measured themselves.
-
-    Args:
-        columns: of the benchmark's scheme.
-    """
+    """Return header and rows: the factors that tell cells apart, figures of the scheme's columns with their 95 %
+    intervals, outcomes, passages shown for a question in the mean, cost. Shares that have a column together, joined by
+    ` / `, stand there as counts. How many answers are unjudged has a column where any is, and so has what strategies
+    measured themselves."""
     factors = telling(cells)
     columns = [*columns, *measured_in(cells)]
     judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # a model's name is long, and in the title
@@ -35,8 +30,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     names = [column.split(" / ")[0] for column in columns]  # metrics in words, and the judge's name once
     shown = [column.replace("_", " ") + shown_name(name, judge).removeprefix(name)
              for column, name in zip(columns, names, strict=True)]
-    header = [*factors, "n", *shown, *unjudged, "outcomes",
-              "passages", "calls", "tokens", "price"]
+    header = [*factors, "n", *shown, *unjudged, "outcomes", "passages", "calls", "tokens", "price"]
     return header, [_row(cell, factors, columns, bool(unjudged)) for cell in shortened(cells)]
 
 
@@ -50,11 +44,8 @@ def on_published(names: Sequence[str]) -> list[str]:
 
 
 def on_failures(folder: RunFolder, retry: str) -> list[str]:
-    """Return a line for each kind of failure, with the first message of it, and how to ask again.
-
-    Args:
-        retry: what asks again, for the start of a sentence.
-    """
+    """Return a line for each kind of failure, with the first message of it, and how to ask again, by what `retry` says
+    at the start of a sentence."""
     counts: dict[str, int] = {}
     messages: dict[str, str] = {}
     again = False
@@ -118,12 +109,8 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def print_views(views: Sequence[View], judge: str | None = None, whole: bool = False) -> None:
-    """Print views, and then the notes of all of them.
-
-    Args:
-        judge: of the run; a model's name is long, and in the title of the run's table.
-        whole: all comparisons, however many.
-    """
+    """Print views, and then the notes of all of them; the judge is that of the run, which its table's title names, and
+    `whole` shows all comparisons, however many."""
     for place, (view, (title, table)) in enumerate(zip(views, tables_of(views, judge, whole), strict=True)):
         if place:
             say("")
@@ -154,12 +141,9 @@ def tables_of(views: Iterable[View], judge: str | None, whole: bool = False) -> 
 
 
 def table_of(view: View, judge: str | None, whole: bool = False) -> tuple[str, Table | None]:
-    """Return title and table of a view. A long one over several cells becomes a cross table of its main figure; of many
-    comparisons, those alone that are real stay.
-
-    Returns:
-        the title, and header with rows; None for the table where it is folded, or too long or wide for a terminal.
-    """
+    """Return the title of a view, and its header with rows; None for these where it is folded, or too long or wide for
+    a terminal. A long one over several cells becomes a cross table of its main figure; of many comparisons, those alone
+    that are real stay."""
     if view.folded:
         return _elsewhere(view), None
     view = replace(view, header=tuple(name if judge == "lexical" else name.removesuffix(f" ({judge})")

@@ -25,21 +25,14 @@ from retrieval.storage.parquet import ChunkTable, DocumentTable
 from retrieval.types import Matrix
 from retrieval.vectors import VectorIndex
 
-ABANDONED = 7 * 24 * 3_600
-"""Seconds after which what a killed build has parsed is thrown away: nobody continues it."""
+ABANDONED = 7 * 24 * 3_600  # seconds after which what a killed build has parsed is thrown away: nobody continues it
 
 
 class Staging:
-    """Parsed documents by key, a file each in a folder of the cache; to be used while `alone` with the index.
-
-    A document is there whole or not at all, whenever the process is killed.
-
-    Attributes:
-        refused: why sources could not be parsed, by name: the estimate may have waited long for one.
-
-    Raises:
-        SettingsError: the folder cannot be made or written.
-    """
+    """Parsed documents by key, a file each in a folder of the cache; to be used while `alone` with the index. A
+    document is there whole or not at all, whenever the process is killed; why sources could not be parsed is known by
+    their names until the process ends, for the estimate may have waited long for one. Raises SettingsError where the
+    folder cannot be made or written."""
 
     def __init__(self, out: Path) -> None:
         self.path = cache_dir() / "building" / digest(os.path.realpath(out))
@@ -85,20 +78,13 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A document on its way into the index.
-
-    Attributes:
-        sha256: of what it was made from.
-        parser: what made it.
-        fresh: parsed now.
-        same: the index before holds it under this name, with this rendering.
-    """
+    """A document on its way into the index."""
 
     document: Document
-    sha256: str
-    parser: str
-    fresh: bool = False
-    same: bool = False
+    sha256: str  # of what it was made from
+    parser: str  # what made it
+    fresh: bool = False  # parsed now
+    same: bool = False  # the index before holds it under this name, with this rendering
 
 
 class Before:

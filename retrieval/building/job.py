@@ -65,9 +65,7 @@ class BuildReport:
     hidden: int = 0
 
 
-BLOCK = 2_048
-"""Windows embedded together: of similar length within a block, since the embedder sorts them."""
-
+BLOCK = 2_048  # windows embedded together: of similar length within a block, since the embedder sorts them
 RAW = "vectors.f32"
 
 
@@ -200,12 +198,8 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
-    """Build the index of the documents that arrive.
-
-    Raises:
-        IndexFolderError: there is nothing to index, or the folder cannot be written.
-        ModelError: the embedder is needed and not on this machine.
-    """
+    """Build the index of the documents that arrive. Raises IndexFolderError where there is nothing to index or the
+    folder cannot be written, and ModelError where the embedder is needed and not on this machine."""
     seconds, added = dict[str, float](), 0
     with replaced(job.out) as fresh, Writer(fresh, job.out, job.embedder) as writer:
         skipped = _fill(job, arriving, writer, seconds, progress)

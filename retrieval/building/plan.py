@@ -42,8 +42,7 @@ def check_place(out: Path) -> None:
 
 
 def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
-    """Return the sources of that name; where there is none, those below a folder of that name, or that match the
-    pattern."""
+    """Return the sources of that name; where there is none, those in a folder of that name, or matching the pattern."""
     known = list(sources)
     if name in known:
         yield name
@@ -59,19 +58,12 @@ _PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One source of the index to be.
+    """One source of the index to be."""
 
-    Attributes:
-        source: its name in the index.
-        sha256: of its bytes; None where they cannot be read.
-        file: where it is read; None where it stays as the index before has it.
-        known: a source of the index before that was parsed out of the same bytes.
-    """
-
-    source: str
-    sha256: str | None
-    file: Source | None = None
-    known: str | None = None
+    source: str  # its name in the index
+    sha256: str | None  # of its bytes; None where they cannot be read
+    file: Source | None = None  # where it is read; None where it stays as the index before has it
+    known: str | None = None  # a source of the index before that was parsed out of the same bytes
 
     @property
     def key(self) -> str:
@@ -115,8 +107,7 @@ def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
 
 
 def parsing_code() -> list[Path]:
-    """Return the files that decide what a document becomes; not those that find, fetch or cut, or that start
-    processes."""
+    """Return the files that decide what a document becomes, not those that find, fetch or cut, or start processes."""
     (folder,) = map(Path, documents.__path__)
     return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
 
@@ -146,8 +137,7 @@ def kind_of(source: str) -> str:
     return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
 
 
-_ATTEMPTS = 3
-"""How often a file is read that changes meanwhile."""
+_ATTEMPTS = 3  # how often a file is read that changes meanwhile
 
 
 Arriving = Generator[Arrival | DocumentError, None, None]
@@ -165,8 +155,7 @@ def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> A
 
 def arrived(work: Work, result: Document | DocumentError | None, before: Before | None,
             staging: Staging) -> Arrival | DocumentError:
-    """Return the document of a plan's source. `result`: what was read of it just now; None where it is known, or
-    staged."""
+    """Return the document of a plan's source: `result`, if it was read just now, else None."""
     if work.file is None or work.known is not None:
         assert before is not None
         source = work.known or work.source

@@ -34,49 +34,30 @@ class Engine(Protocol):
         ...
 
     def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
-        """Return vectors as the model's modules make them, float32 of shape (pieces, dimension).
-
-        Args:
-            pieces: at least one; what is longer than the window is cut.
-            batch: pieces that are computed at once; None for what is fastest.
-        """
+        """Return vectors as the model's modules make them, float32 of shape (pieces, dimension), of one piece at least;
+        what is longer than the window is cut. `batch` pieces are computed at once; None for what is fastest."""
         ...
 
 
-TOKENS = 1_024
-"""Tokens computed at once by each thread: four full windows of 256. Larger ones leave the processor's cache."""
-
-STEP = 8
-"""Lengths are padded to multiples of it: every other shape of the input costs its own preparation."""
-
+TOKENS = 1_024  # computed at once by each thread: four full windows of 256; more leave the processor's cache
+STEP = 8  # lengths are padded to multiples of it: every other shape of the input costs its own preparation
 Side = Literal["left", "right"]
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts of a model that its graph does not hold.
-
-    Attributes:
-        window: tokens that it reads, special ones included.
-        padding: the token that fills shorter texts.
-        padded: the side on which they are filled.
-        truncation: the side from which longer ones are cut.
-    """
+    """Facts of a model that its graph does not hold."""
 
     dimension: int
-    window: int
-    padding: int
-    padded: Side
-    truncation: Side
+    window: int  # tokens that it reads, special ones included
+    padding: int  # the token that fills shorter texts
+    padded: Side  # the side on which they are filled
+    truncation: Side  # the side from which longer ones are cut
 
 
 def batches(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
-    """Group the rows that are computed together: of about one length, the longest first, so that no thread ends alone.
-
-    Args:
-        lengths: in tokens.
-        size: rows of a batch; None for as many as have `TOKENS` together.
-    """
+    """Group the rows that are computed together: of about one length in tokens, the longest first, so that no thread
+    ends alone; `size` rows each, or None for as many as have `TOKENS` together."""
     order = sorted(range(len(lengths)), key=lambda row: (-_stepped(lengths[row]), row))
     for length, group in groupby(order, key=lambda row: _stepped(lengths[row])):
         rows = list(group)

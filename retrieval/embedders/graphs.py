@@ -30,12 +30,8 @@ if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
 
-VERSION = 1
-"""Of what is kept; a change makes every model be exported anew."""
-
-NEAREST = 0.9999
-"""Cosine that an exported graph must reach with PyTorch's vectors; float32 reaches 0.999999."""
-
+VERSION = 1  # of what is kept; a change makes every model be exported anew
+NEAREST = 0.9999  # cosine that an exported graph must reach with PyTorch's vectors; float32 reaches 0.999999
 OPSET = 18
 _TELEMETRY = "openvino_telemetry"
 _FACTS, _TOKENIZER, _ONNX, _OPENVINO = "facts.json", "tokenizer.json", "model.onnx", "model.xml"
@@ -58,12 +54,9 @@ class Graph:
 
     @classmethod
     def open(cls, folder: ModelFolder, backend: Literal["onnx", "openvino", "openvino_bfloat16"]) -> Graph:
-        """Open the engine of that backend; a model that was not used with it before is exported first, once.
-
-        Raises:
-            MissingExtra: a package that the backend needs is not installed.
-            ModelError: the model cannot be exported or loaded.
-        """
+        """Open the engine of that backend; a model that was not used with it before is exported first, once. Raises
+        MissingExtra where a package that the backend needs is not installed, and ModelError where the model cannot be
+        exported or loaded."""
         library = "onnxruntime" if backend == "onnx" else "openvino"
         if find_spec(library) is None:
             raise MissingExtra(library, "onnx" if backend == "onnx" else "openvino")
@@ -93,15 +86,9 @@ class Graph:
 
 
 def exported(folder: ModelFolder, file: str) -> Path:
-    """Return where the model's graph is: kept and as it was written, or exported now and compared with PyTorch.
-
-    Args:
-        file: of the graph, whose name says the form.
-
-    Raises:
-        ModelError: the model cannot be loaded or exported, or its graph gives other vectors.
-        SettingsError: the cache folder cannot be written.
-    """
+    """Return where the model's graph is: kept and as it was written, or exported now and compared with PyTorch; the
+    file's name says the form. Raises ModelError where the model cannot be loaded or exported, or its graph gives other
+    vectors, and SettingsError where the cache folder cannot be written."""
     makers = ("torch", "transformers", *(("openvino",) if file == _OPENVINO else ()))  # may change a graph
     versions = (f"{name} {importlib.metadata.version(name)}" for name in makers)
     kept = cache_dir() / "graphs" / digest(folder.identity, file, str(VERSION), *versions)[:32]

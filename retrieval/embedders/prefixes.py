@@ -98,10 +98,8 @@ class PrefixedEmbedder:
 
 
 def choice_of(embedder: Embedder) -> EmbedderKind | None:
-    """Return the settings that open this embedder again, with the prefixes that they leave to the model said outright.
-
-    None for an embedder that no settings opened.
-    """
+    """Return the settings that open this embedder again, with the prefixes that they leave to the model said outright;
+    None for an embedder that no settings opened."""
     if not isinstance(embedder, PrefixedEmbedder):
         return None
     prefixes = embedder.prefixes

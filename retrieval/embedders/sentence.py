@@ -63,12 +63,8 @@ class SentenceEmbedder(PrefixedEmbedder):
 
 @lru_cache(2)  # those before are loaded again when needed: a matrix of embedders may have more than fit in memory
 def engine_of(folder: ModelFolder, backend: Backend) -> Engine:
-    """Load the engine of that backend for a model.
-
-    Raises:
-        MissingExtra: a package that the backend needs is not installed.
-        ModelError: the model cannot be loaded, or the backend does not give the vectors that PyTorch gives.
-    """
+    """Load the engine of that backend for a model. Raises MissingExtra where a package that the backend needs is not
+    installed, and ModelError where the model cannot be loaded or the backend does not give PyTorch's vectors."""
     if backend == "float32" or backend == "bfloat16":
         return PyTorch(folder, backend)
     from retrieval.embedders.graphs import Graph

@@ -1,7 +1,5 @@
-"""Settings of embedders: one model a kind, and the names that stand for usual settings.
-
-The union of the kinds is the registry; `retrieval.embedders.opening` opens what they name.
-"""
+"""Settings of embedders: one model a kind, and the names that stand for usual settings. The union of the kinds is the
+registry; `retrieval.embedders.opening` opens what they name."""
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args

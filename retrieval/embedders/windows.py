@@ -16,8 +16,7 @@ from retrieval.types import Matrix
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SPECIAL = 4
-"""Tokens that a model may put around a text."""
+SPECIAL = 4  # tokens that a model may put around a text
 
 
 def _weight(character: str) -> float:
@@ -37,13 +36,9 @@ def tokens_at_most(text: str) -> float:
 
 
 def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list[Span]]:
-    """Return for each text, spans that cover it and fit the window behind the header, in order and without overlap.
-
-    A cut falls behind a space where there is one in the second half of the window.
-
-    Raises:
-        ModelError: the header leaves no room.
-    """
+    """Return for each text, spans that cover it and fit the window behind the header, in order and without overlap. A
+    cut falls behind a space where there is one in the second half of the window. Raises ModelError where the header
+    leaves no room."""
     room = window - SPECIAL - tokens_at_most(header)
     if room < 16:
         raise ModelError(f"a window of {window} tokens leaves no room behind a header of {len(header)} characters: "
@@ -71,25 +66,17 @@ def _cut(text: str, room: float) -> list[Span]:
     return [*spans, (start, len(text))]
 
 
-LEAST_ROOM = 16
-"""Tokens that a prefix and a header must leave for the text."""
+LEAST_ROOM = 16  # tokens that a prefix and a header must leave for the text
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The windows of texts for one model.
+    """The windows of texts for one model."""
 
-    Attributes:
-        name: the model's, for messages.
-        tokenizer: one that cuts and pads nothing.
-        window: how many tokens the model reads, its special tokens included.
-        long: what becomes of a text that is longer.
-    """
-
-    name: str
-    tokenizer: Tokenizer
-    window: int
-    long: Literal["windows", "truncated"]
+    name: str  # the model's, for messages
+    tokenizer: Tokenizer  # one that cuts and pads nothing
+    window: int  # how many tokens the model reads, its special tokens included
+    long: Literal["windows", "truncated"]  # what becomes of a text that is longer
 
     def windows(self, texts: Sequence[str], header: str) -> list[list[Span]]:
         """Cut texts as `Embedder.windows` says; truncated, a text is one window, read as far as the model reads."""
@@ -115,12 +102,8 @@ class Reader:
 
 
 def pooled(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:
-    """Return for each text the mean of its windows' vectors, float32 of shape (texts, d).
-
-    Args:
-        counts: the windows of each text, at least one.
-        normalise: whether the windows' vectors and their means are brought to unit length.
-    """
+    """Return for each text the mean of its windows' vectors, float32 of shape (texts, d); `counts` are its windows, one
+    at least. With `normalise` the windows' vectors and their means are brought to unit length."""
     vectors = unit(vectors) if normalise else vectors
     if len(vectors) == len(counts):
         return vectors

@@ -17,14 +17,11 @@ from retrieval.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
 
-OWN = ("document", "source", "title", "format", "page")
-"""What an index knows of every chunk itself."""
-
+OWN = ("document", "source", "title", "format", "page")  # what an index knows of every chunk itself
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _BOOLEANS = {"true": True, "false": False}
 
-Metadata = Mapping[str, Mapping[str, FieldValue]]
-"""Fields by source."""
+Metadata = Mapping[str, Mapping[str, FieldValue]]  # fields by source
 
 
 def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:

@@ -19,9 +19,7 @@ from documents.errors import SettingsError
 from documents.types import digest, normalize
 from retrieval.types import Collection, FieldValue, Matrix
 
-LONGEST = 2_000
-"""Characters of a filter: what is longer is a mistake."""
-
+LONGEST = 2_000  # characters of a filter: what is longer is a mistake
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 _OPERATOR = r"!=|!~|<=|>=|==|=|<|>|~"
 _QUOTED = r'"(?:[^"\\]|\\["\\])*"'

@@ -21,11 +21,8 @@ Bm25Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 
 class Postings:
-    """The scores of every token in every chunk that holds it, computed once. Searching is thread-safe.
-
-    Attributes:
-        scorer: None where no chunk has a token.
-    """
+    """The scores of every token in every chunk that holds it, computed once; `scorer` is None where no chunk has a
+    token. Searching is thread-safe."""
 
     def __init__(self, scorer: Any) -> None:
         self.scorer = scorer
@@ -47,13 +44,9 @@ class Postings:
         return cls(scorer)
 
     def best(self, tokens: Sequence[str], k: int, among: Scores | None = None) -> list[tuple[int, float]]:
-        """Return at most `k` rows that hold any of the tokens, with their score, best first, then by row.
-
-        A token that stands twice counts twice.
-
-        Args:
-            among: 1 for the rows that may be found and 0 for the others, shape (chunks,); None for all.
-        """
+        """Return at most `k` rows that hold any of the tokens, with their score, best first, then by row. A token that
+        stands twice counts twice. `among`, shape (chunks,), is 1 for the rows that may be found and 0 for the others;
+        None for all."""
         ids = self.scorer.get_tokens_ids(tokens) if self.scorer else []
         if not ids or k < 1:
             return []
@@ -72,16 +65,9 @@ _LOCK = Lock()
 
 
 def kept(key: str, build: Callable[[], Postings]) -> Postings:
-    """Return the postings of that key: open already, else from the cache folder, else built and put there.
-
-    A process that needs what another is building waits for it. What is damaged is built anew.
-
-    Args:
-        key: a hash of all that the postings depend on.
-
-    Raises:
-        SettingsError: the cache folder cannot be written.
-    """
+    """Return the postings of that key, a hash of all that they depend on: open already, else from the cache folder,
+    else built and put there. A process that needs what another is building waits for it. What is damaged is built anew.
+    Raises SettingsError where the cache folder cannot be written."""
     folder = cache_dir() / "bm25" / key
     with _LOCK:
         found = _OPEN.get(folder) or _read(folder)

@@ -13,11 +13,8 @@ from documents.types import digest, normalize
 
 
 class Tokenizer(Protocol):
-    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe.
-
-    Attributes:
-        many: texts from which postings are kept on disk: those of fewer are built in the time of opening them.
-    """
+    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe. Postings of fewer than `many` texts are
+    not kept on disk: they are built in the time of opening them."""
 
     many: int
 
@@ -57,9 +54,7 @@ def _version(distribution: str) -> str:
         return "absent"
 
 
-HANGUL = "\uac00-\ud7a3\u1100-\u11ff"
-"""Syllables, and the letters that they are made of."""
-
+HANGUL = "\uac00-\ud7a3\u1100-\u11ff"  # syllables, and the letters that they are made of
 UNSPACED = ("\u3005\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
             "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003347f"      # Han
             "\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u109f\u1780-\u17d3")  # Thai, Lao, Burmese, Khmer
@@ -75,11 +70,9 @@ _SEEN = 2_000  # characters of each text
 
 
 def is_korean(texts: Iterable[str]) -> bool:
-    """Tell whether Hangul makes up at least a twentieth of the texts' characters, by the beginning of each.
-
-    A text in another language that names a Korean word or two stays below that, and pages of a Korean report that are
-    mostly numbers and English terms are above it.
-    """
+    """Tell whether Hangul makes up at least a twentieth of the texts' characters, by the beginning of each: more than a
+    text in another language that names a Korean word or two, less than pages of a Korean report that are mostly numbers
+    and English terms."""
     hangul = characters = 0
     for text in texts:
         seen = text[:_SEEN]
@@ -89,12 +82,8 @@ def is_korean(texts: Iterable[str]) -> bool:
     return hangul > 0 and hangul >= _SHARE * characters
 
 
-RULES = 1
-"""Raised when the tokens of any text change: what lies on disk and in journals was made by the rules before."""
-
-LONGEST = 255
-"""Characters of a token; a longer run is cut there, as Lucene does."""
-
+RULES = 1  # raised when the tokens of any text change: what lies on disk and in journals was made by the rules before
+LONGEST = 255  # characters of a token; a longer run is cut there, as Lucene does
 _KNOWN = 100_000
 
 # 1,000 is one number, and so are 3.5 and 1,000.5; 2024.01.05 is three.

@@ -28,8 +28,7 @@ class Nearness:
         self._collection = collection
 
     def of(self, queries: Sequence[str], rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return for each query the cosine with each of its rows, in their order. Raises ModelError where the embedder
-        is not on this machine."""
+        """Return for each query the cosine with each of its rows; ModelError where the embedder is not here."""
         if not any(rows):
             return [[] for _ in rows]
         vectors = self._collection.embedder.embed_queries(queries)
@@ -139,21 +138,16 @@ def miner_names() -> dict[str, str]:
 
 
 def check_miners(names: Iterable[str]) -> None:
-    """Raises:
-        SettingsError: there is no miner of one of the names.
-    """
+    """Raise SettingsError where there is no miner of one of the names."""
     known = miner_names()
     if unknown := [name for name in names if name not in known]:
         raise SettingsError(f"there is no miner {unknown[0]!r}; there are: {', '.join(known)}")
 
 
 def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
-    """Return the miner of that name over a collection, and what tells it apart from one that finds otherwise.
-
-    Raises:
-        SettingsError: there is none of that name.
-        UserError: a model or package that it needs is not to be had.
-    """
+    """Return the miner of that name over a collection, and what tells it apart from one that finds otherwise. Raises
+    SettingsError where there is none of that name, and UserError where a model or package that it needs is not to be
+    had."""
     check_miners([name])
     if name == "same_document":
         return SameDocument(rows, Nearness(rows.collection)), name

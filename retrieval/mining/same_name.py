@@ -53,8 +53,7 @@ def subject_of(text: str) -> str | None:
 @lru_cache(maxsize=1_024)
 def numbers_of(text: str) -> frozenset[str]:
     """Return the figures in the text, years among them, without thousands separators and final points."""
-    return frozenset(match[0].replace(",", "").rstrip(".") for match in _NUMBER.finditer(
-        normalize("NFKC", text)))
+    return frozenset(match[0].replace(",", "").rstrip(".") for match in _NUMBER.finditer(normalize("NFKC", text)))
 
 
 def _folded(span: str) -> str:
@@ -70,8 +69,7 @@ def _stem(word: str) -> str:
     return word.removesuffix(ending)
 
 
-_COMMON = 0.02
-"""A name in a larger share of the chunks ties nothing together, unless it stands in fewer than `_FEW`."""
+_COMMON = 0.02  # a name in a larger share of the chunks ties nothing together, unless it stands in fewer than `_FEW`
 _FEW = 50
 
 

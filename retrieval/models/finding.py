@@ -37,8 +37,7 @@ def read_json(path: Path) -> Any:
 
 
 def model_settings(path: Path) -> dict[str, Any]:
-    """Return the object in one of a model's JSON files; empty where it has no such file. Raises ModelError where there
-    is no object in it."""
+    """Return the object in one of a model's JSON files, empty without the file; ModelError where it holds no object."""
     content = read_json(path) if path.is_file() else {}
     if not isinstance(content, dict):
         raise damaged(path)
@@ -82,15 +81,11 @@ TOKENIZER = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentenc
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A sentence-transformers model on disk.
+    """A sentence-transformers model on disk. Its identity is a hash of the weights, of the tokenizer, and of the
+    settings that change a vector (modules, pooling, window, prompts), wherever the folder is: equal only for models
+    that give equal vectors."""
 
-    Attributes:
-        name: what the user called it.
-        identity: hash of the weights, of the tokenizer, and of the settings that change a vector (modules, pooling,
-            window, prompts), wherever the folder is: equal only for models that give equal vectors.
-    """
-
-    name: str
+    name: str  # what the user called it
     path: Path
     identity: str
 
@@ -133,8 +128,7 @@ def find_static(name: str) -> ModelFolder:
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
                 hashes = [unchanged_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
                 return ModelFolder(name, path, f"{hashes[0][:32]}-{digest(*hashes)[:8]}")
-    raise ModelError(f"static model {name} was not found: run: hf download {name}, or name a folder that "
-                     "holds it")
+    raise ModelError(f"static model {name} was not found: run: hf download {name}, or name a folder that holds it")
 
 
 def _places(name: str) -> list[Path]:

@@ -14,15 +14,12 @@ from retrieval.models.finding import ModelFolder, uncut
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-SLICE = 256
-"""Texts tokenised at once: their offsets are Python objects, which would otherwise fill the memory."""
+SLICE = 256  # texts tokenised at once: their offsets are Python objects, which would otherwise fill the memory
 
 
 def cut(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[Span]]:
-    """Return for each text, spans of at most `limit` tokens that cover it, in order and without overlap.
-
-    A cut falls between words where there is one in the second half of the window.
-    """
+    """Return for each text, spans of at most `limit` tokens that cover it, in order and without overlap. A cut falls
+    between words where there is one in the second half of the window."""
     spans: list[list[Span]] = []
     for first in range(0, len(texts), SLICE):
         group = list(texts[first:first + SLICE])
@@ -65,12 +62,8 @@ def _boundary(encoding: Encoding, limit: int) -> int:
 
 Precision = Literal["float32", "bfloat16"]
 
-BATCH = 16
-"""Texts per forward pass: on two cores 8 to 16 full windows were the fastest, 64 less than half as fast."""
-
-RUNNING = threading.RLock()
-"""Held while a model is loaded or runs: torch's number of threads is the process's, not the caller's."""
-
+BATCH = 16  # texts per forward pass: on two cores 8 to 16 full windows were the fastest, 64 less than half as fast
+RUNNING = threading.RLock()  # held while a model loads or runs: torch's number of threads is the process's
 LOCAL: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remote_code": False,
                          "model_kwargs": {"use_safetensors": True}}
 """How every model is loaded: on the processor, from what is on this machine, weights only."""
@@ -78,14 +71,8 @@ LOCAL: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remot
 
 @contextlib.contextmanager
 def loading(folder: ModelFolder, what: str) -> Iterator[str]:
-    """Within, a model is loaded from the path that is given, without progress bars.
-
-    Args:
-        what: what to call the model.
-
-    Raises:
-        ModelError: the files are not a model that can be read.
-    """
+    """Within, a model is loaded from the path that is given, without progress bars. Raises ModelError, which calls the
+    model `what`, where the files are not a model that can be read."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from safetensors import SafetensorError
     from transformers.utils import logging

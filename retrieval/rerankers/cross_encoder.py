@@ -99,7 +99,6 @@ class CrossScorer:
 
     @cached_property
     def _room(self) -> int:
-        """The tokens of query and passage that are read at once."""
         model: Any = self._model
         prompt = model.prompts.get(model.default_prompt_name) or ""
         taken = model.tokenizer.num_special_tokens_to_add(pair=True) + \

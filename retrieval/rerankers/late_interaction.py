@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _WHAT = "reranking model"
-KEPT = 512 << 20
-"""Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""
+KEPT = 512 << 20  # bytes of passages' token vectors kept in memory: with 384 numbers a token some 2,700 abstracts
 _MULTI = {"MultiVectorEncoder", "ColBERT"}
 
 
@@ -58,9 +57,8 @@ class TokenVectors:
 
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
         """Return for each query an array of shape (tokens, dimension), float32; what is longer than the window is cut.
-
-        Unit vectors where the model was trained for several a text, else of the length that its last layer gives them.
-        """
+        Unit vectors where the model was trained for several a text, else of the length that its last layer gives
+        them."""
         with self._lock:
             model = self._model
             with running(self._precision):
@@ -134,8 +132,7 @@ def is_multi(folder: ModelFolder) -> bool:
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
 
 
-_GROUP = 200_000
-"""Characters whose token vectors are computed together, and are in memory beside those that are kept: some 80 MB."""
+_GROUP = 200_000  # characters whose token vectors are computed together, in memory beside those kept: some 80 MB
 _NOTHING = -1.0  # the score of a passage without a token: no cosine is lower
 
 
@@ -209,12 +206,8 @@ class MaxSim:
 
 
 def maxsim(queries: Sequence[Matrix], passage: Matrix) -> list[float]:
-    """Return the score of one passage for each query, as `LateInteraction` has it.
-
-    Args:
-        queries: vectors of the tokens, each of shape (tokens, dimension), at least one token.
-        passage: unit vectors of the passage's, in whatever precision.
-    """
+    """Return the score of one passage for each query, as `LateInteraction` has it, by vectors of tokens, each of shape
+    (tokens, dimension): at least one token of a query, and unit vectors of the passage's, in whatever precision."""
     if not len(passage):
         return [_NOTHING] * len(queries)
     tokens = np.concatenate(queries)

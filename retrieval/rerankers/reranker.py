@@ -39,8 +39,7 @@ class Reranker(Named):
         return 1.0
 
     def identity(self) -> str:
-        """Tell rerankers apart that score otherwise: their settings, and what they use. Raises UserError where a model
-        that it needs is not to be had."""
+        """Tell rerankers apart that score otherwise, by settings and what they use; UserError without a model."""
         raise NotImplementedError
 
 

@@ -114,8 +114,7 @@ class Bm25(RetrieverKind):
         return self.model_dump(include={"method", "k1", "b", "delta"})
 
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
-        """Choose what cuts that collection's chunks, and queries. Raises MissingExtra where it holds Korean, and
-        kiwipiepy is not installed."""
+        """Choose what cuts that collection's chunks, and queries; MissingExtra if it is Korean, without kiwipiepy."""
         chunks = collection.chunks
         taken = min(len(chunks), _SAMPLE)
         sample = (chunks[place * len(chunks) // taken].content for place in range(taken))
@@ -143,8 +142,7 @@ class Bm25Retriever:
             postings, among = self._postings, self._among
         found = [postings.best(tokens, k, among) for tokens in self.tokenizer.tokens(queries)]
         chunks = self.collection.chunks
-        return [[Hit(chunks[row], score, rank, "bm25") for rank, (row, score) in enumerate(best, 1)]
-                for best in found]
+        return [[Hit(chunks[row], score, rank, "bm25") for rank, (row, score) in enumerate(best, 1)] for best in found]
 
     @cached_property
     def _postings(self) -> Postings:

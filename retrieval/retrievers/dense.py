@@ -41,8 +41,7 @@ def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None],
     return (whole[0] if len(whole) == 1 else np.concatenate(whole)), starts
 
 
-BLOCK = 4_000_000
-"""Vectors that are looked at for all queries together: some 50 MB of rows and scores."""
+BLOCK = 4_000_000  # vectors that are looked at for all queries together: some 50 MB of rows and scores
 
 
 def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matrix, k: int,
@@ -104,5 +103,4 @@ class DenseRetriever:
             return []
         chunks = self.collection.chunks
         found = self.collection.nearest(self.collection.embedder.embed_queries(queries), k)
-        return [[Hit(chunks[row], score, rank, "dense") for rank, (row, score) in enumerate(best, 1)]
-                for best in found]
+        return [[Hit(chunks[row], score, rank, "dense") for rank, (row, score) in enumerate(best, 1)] for best in found]

@@ -60,10 +60,8 @@ class Mmr(RetrieverKind):
 
 @dataclass(frozen=True)
 class MmrRetriever:
-    """Reorders what `inner` finds in a collection. A hit's score is the formula's value when it was taken.
-
-    Ties go to what `inner` ranks higher.
-    """
+    """Reorders what `inner` finds in a collection. A hit's score is the formula's value when it was taken; ties go to
+    what `inner` ranks higher."""
 
     inner: Retriever
     collection: Collection
@@ -90,11 +88,7 @@ class MmrRetriever:
 def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix], balance: float,
              k: int) -> list[tuple[int, float]]:
     """Return at most `k` places in the order of maximal marginal relevance, each with its value when it was taken.
-
-    Args:
-        relevant: Sim1 of each candidate, shape (n,).
-        alike: Sim2 of one of them with each, shape (n,).
-    """
+    `relevant` is Sim1 of each candidate, shape (n,), and `alike` gives Sim2 of one of them with each, likewise."""
     worth = balance * relevant.astype(np.float64)
     nearest = np.zeros(len(worth))
     taken: list[tuple[int, float]] = []

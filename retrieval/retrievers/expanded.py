@@ -25,8 +25,7 @@ _LEVEL = re.compile(r"(?:<h([1-6])\b)|(#{1,6}) ")
 
 
 def sections(text: str, format: Format) -> list[Span]:
-    """Return the whole text, what stands before its first heading, and each heading with what it is above, nested by
-    level."""
+    """Return the whole text, what stands before its first heading, and each heading with what it is above, nested."""
     spans = [(0, len(text))]
     held: list[tuple[int, int]] = []
     for block in outline(text, format):

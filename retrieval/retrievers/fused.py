@@ -79,10 +79,8 @@ def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FusedRetriever:
-    """Fuses what `parts` find; `names` are what hits call them, as in `fused(dense 1, bm25 4)`.
-
-    Ties go to what the first of the parts ranks higher, then the second, and so on.
-    """
+    """Fuses what `parts` find; `names` are what hits call them, as in `fused(dense 1, bm25 4)`. Ties go to what the
+    first of the parts ranks higher, then the second, and so on."""
 
     parts: tuple[Retriever, ...]
     names: tuple[str, ...]

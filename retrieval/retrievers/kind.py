@@ -9,8 +9,7 @@ from retrieval.kinds import Named
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Collection, Retriever
 
-MOST = 32
-"""Retrievers that one may be made of, whatever their order: each level may double them."""
+MOST = 32  # retrievers that one may be made of, whatever their order: each level may double them
 
 
 class RetrieverKind(Named):
@@ -38,18 +37,13 @@ class RetrieverKind(Named):
         return True
 
     def open(self, collection: Collection, aids: Aids) -> Retriever:
-        """Return the retriever over that collection. Raises UserError where a model or package that it needs is not to
-        be had."""
+        """Return the retriever over that collection; UserError where a model or package that it needs is missing."""
         raise NotImplementedError
 
     def identity(self) -> str:
-        """Tells retrievers apart that find or rank otherwise in equal collections: their settings, and what they use.
-
-        The collection's embedder is the collection's. Nothing large is loaded.
-
-        Raises:
-            UserError: a model or package that it needs is not to be had.
-        """
+        """Return what tells retrievers apart that find or rank otherwise in equal collections: their settings, and what
+        they use. The collection's embedder is the collection's. Nothing large is loaded. Raises UserError where a model
+        or package that it needs is not to be had."""
         raise NotImplementedError
 
 

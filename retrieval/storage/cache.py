@@ -23,12 +23,8 @@ from retrieval.types import Embedder, Matrix
 
 
 def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
-    """Raise ModelError where vectors that an embedder gave cannot be compared with those of an index.
-
-    Args:
-        dimension: numbers of a vector of the index.
-        embedder: its name.
-    """
+    """Raise ModelError where vectors that the embedder of this name gave cannot be compared with those of an index,
+    which have so many dimensions."""
     if vectors.shape[1] != dimension:
         raise ModelError(f"the embedder {embedder} gives {vectors.shape[1]} numbers, the index has {dimension}: have "
                          "its server give as many as when the index was built, or build the index anew elsewhere")
@@ -117,21 +113,14 @@ class CachedEmbedder:
 
 
 def kept_bytes(dimension: int) -> int:
-    """Return bytes that the store takes for a vector, about: of a longer one SQLite puts the end on pages of its
-    own."""
+    """Return bytes that the store takes for a vector, about: SQLite puts the end of a longer one on its own pages."""
     page = 4_096
     return 500 + page * -(-4 * dimension // page) if dimension > 200 else 100 + 4 * dimension
 
 
 class VectorStore:
-    """Vectors by key in one SQLite file. Writes are committed whole, and readers never wait for writers.
-
-    Args:
-        numbers: how they are stored, as numpy writes it.
-
-    Raises:
-        SettingsError: the folder cannot be written, or the file is damaged.
-    """
+    """Vectors by key in one SQLite file, their numbers stored as numpy calls them. Writes are committed whole, and
+    readers never wait for writers. Raises SettingsError where the folder cannot be written, or the file is damaged."""
 
     def __init__(self, path: Path, numbers: Literal["<f4", "<f2"] = "<f4") -> None:
         self.path = path
@@ -152,10 +141,8 @@ class VectorStore:
                                        "hash BLOB NOT NULL) WITHOUT ROWID")
 
     def read(self, keys: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors that are there, each of shape (numbers,), whatever the shape of what was written.
-
-        One that is not as it was written is as if it were not there: it is to be made and written again.
-        """
+        """Return the vectors that are there, each of shape (numbers,), whatever the shape of what was written. One that
+        is not as it was written is as if it were not there: it is to be made and written again."""
         query = "SELECT key, vector, hash FROM rows WHERE key IN (SELECT value FROM json_each(?))"
         with self._damage_named():
             rows = self._database.execute(query, [json.dumps(list(keys))]).fetchall()

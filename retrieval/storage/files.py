@@ -24,25 +24,16 @@ from documents.types import digest
 
 
 def hold(file: Path, wait: bool = False) -> FileLock:
-    """Keep every other process and thread from holding this file, until the lock is released or the process ends.
-
-    Folders are made where needed.
-
-    Args:
-        wait: until another one releases it.
-
-    Raises:
-        filelock.Timeout: another one holds it.
-        OSError: the file cannot be made or written; `strerror` says why.
-    """
+    """Keep every other process and thread from holding this file, until the lock is released or the process ends; with
+    `wait`, once another one releases it. Folders are made where needed. Raises filelock.Timeout where another one holds
+    it, and OSError, whose `strerror` says why, where the file cannot be made or written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file, timeout=-1 if wait else 0, thread_local=False)
     lock.acquire()
     return lock
 
 
-UNUSED = 90 * 86_400
-"""Seconds after which what nobody opened is removed."""
+UNUSED = 90 * 86_400  # seconds after which what nobody opened is removed
 
 
 def opened(entry: Path) -> None:
@@ -72,11 +63,8 @@ def _swept(folder: Path) -> None:
                     entry.with_name(entry.name + end).unlink(missing_ok=True)
 
 
-_LARGE = 8_000_000
-"""Bytes of a file below which reading it takes less than 10 ms or so."""
-
-_SETTLED = 2.0
-"""Seconds after its last change at which no further change can have the same time."""
+_LARGE = 8_000_000  # bytes of a file below which reading it takes less than 10 ms or so
+_SETTLED = 2.0  # seconds after its last change at which no further change can have the same time
 
 
 def sha256_of(path: Path) -> str:
@@ -179,14 +167,9 @@ def unsealed(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def changed(files: Mapping[str, str], folder: Path, verify: bool = False) -> Path | None:
-    """Return the first file that is missing or has another hash; None where all are as they were written.
-
-    Args:
-        verify: read every byte also of large files that did not change since they were last read (`unchanged_sha256`).
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Return the first file that is missing or has another hash; None where all are as they were written. With `verify`
+    every byte is read also of large files that did not change since they were last read (`unchanged_sha256`). Raises
+    OSError where a file cannot be read."""
     for name, expected in files.items():
         path = folder / name
         if not path.is_file() or (sha256_of(path) if verify else unchanged_sha256(path)) != expected:

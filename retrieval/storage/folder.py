@@ -38,15 +38,9 @@ def set_aside(folder: Path) -> Path:
 
 @contextmanager
 def alone(folder: Path, wait: bool = False) -> Iterator[None]:
-    """Keep every other process from replacing the folder. The lock is in the cache: nothing is left beside the folder.
-
-    Args:
-        wait: until another process that is about to replace it is done.
-
-    Raises:
-        IndexFolderError: another process is about to replace it.
-        SettingsError: the cache folder cannot be written.
-    """
+    """Keep every other process from replacing the folder; with `wait`, once another one that is about to is done. The
+    lock is in the cache: nothing is left beside the folder. Raises IndexFolderError where another process is about to
+    replace it, and SettingsError where the cache folder cannot be written."""
     try:
         lock = hold(cache_dir() / "locks" / digest(str(_real(folder))), wait)
     except Timeout as error:
@@ -62,14 +56,9 @@ def alone(folder: Path, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
-    """Yield a new folder beside `folder`, which takes its place if the body ends well; to be used while `alone`.
-
-    A kill at any moment leaves the old content or the new: between the two renames the old one is where
-    `settled` finds it.
-
-    Raises:
-        IndexFolderError: the place cannot be written.
-    """
+    """Yield a new folder beside `folder`, which takes its place if the body ends well; to be used while `alone`. A kill
+    at any moment leaves the old content or the new: between the two renames the old one is where `settled` finds it.
+    Raises IndexFolderError where the place cannot be written."""
     folder = _real(folder)
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -166,14 +155,8 @@ def is_whole(folder: Path) -> bool:
 
 
 def keep(folder: Path, write: Callable[[Path], None]) -> None:
-    """Make the folder, in the place of one that is damaged; to be used while `alone`.
-
-    Args:
-        write: writes its files into a new folder.
-
-    Raises:
-        SettingsError: the cache folder cannot be written.
-    """
+    """Make the folder, by a function that writes its files into a new one, in the place of one that is damaged; to be
+    used while `alone`. Raises SettingsError where the cache folder cannot be written."""
     try:
         with replaced(folder) as fresh:
             write(fresh)

@@ -28,26 +28,18 @@ class ManifestModel(BaseModel):
 
 
 class EmbedderEntry(ManifestModel):
-    """The embedder that made the vectors.
-
-    Attributes:
-        window: in tokens.
-        choice: the settings that open it, with the prefixes that they stand for; None where it was none of ragbed's.
-    """
+    """The embedder that made the vectors."""
 
     name: str
     identity: str
     dimension: int
-    window: int
-    choice: EmbedderSettings | None = None
+    window: int  # in tokens
+    choice: EmbedderSettings | None = None  # the settings that open it, prefixes said outright; None if not ragbed's
 
 
 class SourceEntry(ManifestModel):
-    """A source that is in the index, with the SHA-256 of its bytes.
-
-    Attributes:
-        parser: where it is another than the manifest's: the source was kept while others were added.
-    """
+    """A source that is in the index, with the SHA-256 of its bytes, and its parser where that is another than the
+    manifest's: the source was kept while others were added."""
 
     document: str
     sha256: str
@@ -62,33 +54,22 @@ class Skipped(ManifestModel):
 
 
 class Manifest(ManifestModel):
-    """The manifest of an index folder. It has no times: equal input gives an equal manifest.
-
-    Attributes:
-        parser: hash of the code and libraries that parsed the sources.
-        kind: how the vectors are searched, with everything filled in.
-        windows: number of vectors; a chunk longer than the embedder's window has several.
-        how: one sentence on how the vectors are searched.
-        sources: by path relative to what was indexed.
-        fields: the names of the documents' metadata, each with what its values are.
-        content: hash of the chunks in order, of what they are searched by, and of the metadata.
-        files: SHA-256 of every other file of the folder, by name.
-    """
+    """The manifest of an index folder. It has no times: equal input gives an equal manifest."""
 
     version: Literal[2] = VERSION
     settings: IndexSettings
-    parser: str
+    parser: str  # hash of the code and libraries that parsed the sources
     embedder: EmbedderEntry
-    kind: Decided
-    how: str
-    content: str
+    kind: Decided  # how the vectors are searched, with everything filled in
+    how: str  # one sentence on how the vectors are searched
+    content: str  # hash of the chunks in order, of what they are searched by, and of the metadata
     documents: int
     chunks: int
-    windows: int
-    sources: dict[str, SourceEntry]
+    windows: int  # number of vectors; a chunk longer than the embedder's window has several
+    sources: dict[str, SourceEntry]  # by path relative to what was indexed
     skipped: tuple[Skipped, ...]
-    fields: dict[str, FieldType] = {}
-    files: dict[str, str] = {}
+    fields: dict[str, FieldType] = {}  # the names of the documents' metadata, each with what its values are
+    files: dict[str, str] = {}  # SHA-256 of every other file of the folder, by name
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:
@@ -98,12 +79,9 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of an index folder, after its own hash was checked; `check_files` checks the others.
-
-    Raises:
-        OSError: it cannot be read.
-        IndexFolderError: there is none, it is damaged, or another version of ragbed wrote it.
-    """
+    """Return the manifest of an index folder, after its own hash was checked; `check_files` checks the others. Raises
+    OSError where it cannot be read, and IndexFolderError where there is none, it is damaged, or another version of
+    ragbed wrote it."""
     path = folder / MANIFEST
     if not path.is_file():
         if folder.exists() and not folder.is_dir():
@@ -138,15 +116,9 @@ def is_manifest(path: Path) -> bool:
 
 
 def check_files(manifest: Manifest, folder: Path, verify: bool = False) -> None:
-    """Compare every file of the folder with its hash.
-
-    Args:
-        verify: read every byte also of large files that did not change since they were last read (`unchanged_sha256`).
-
-    Raises:
-        OSError: a file cannot be read.
-        IndexFolderError: a file is missing or damaged; names it.
-    """
+    """Compare every file of the folder with its hash; with `verify` every byte also of large files that did not change
+    since they were last read (`unchanged_sha256`). Raises OSError where a file cannot be read, and IndexFolderError,
+    which names it, where one is missing or damaged."""
     path = changed(manifest.files, folder, verify)
     if path is not None:
         raise _damaged(path) if path.is_file() else IndexFolderError(f"{path} is missing: build the index anew")

@@ -22,8 +22,7 @@ from retrieval.types import FieldValue
 
 T = TypeVar("T")
 
-_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4
-"""Groups of rows that are kept after they were read."""
+_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4  # groups of rows that are kept after they were read
 
 
 @contextmanager
@@ -38,14 +37,8 @@ def _damage_named(path: Path) -> Iterator[None]:
 
 
 class _Groups(Generic[T]):
-    """A Parquet file, of which groups of rows are read when asked for. Thread-safe.
-
-    It is read, not mapped: a mapped file that somebody cuts short ends the process.
-
-    Args:
-        kept: how many groups are kept after they were read.
-        make: makes what a row stands for.
-    """
+    """A Parquet file, of which groups of rows are read when asked for, and so many of them `kept`; `make` makes what a
+    row stands for. Thread-safe. It is read, not mapped: a mapped file that somebody cuts short ends the process."""
 
     def __init__(self, path: Path, kept: int, make: Callable[[dict[str, Any]], T]) -> None:
         import pyarrow.parquet as pq
@@ -214,9 +207,7 @@ def _document(row: dict[str, Any]) -> Document:
     return Document(row["id"], row["source"], row["title"], row["html"], row["plain"], pages)
 
 
-CHUNKS_A_GROUP = 256
-"""Chunks of one row group, which is what reading a chunk reads: about 1 ms, and as many bytes as a small picture."""
-
+CHUNKS_A_GROUP = 256  # chunks of one row group, which is what reading a chunk reads: about 1 ms
 DOCUMENTS_A_GROUP = 16
 CHARACTERS_A_GROUP = 4_000_000
 """Documents of one row group, and of their renderings the characters at which a group ends before: one document is
@@ -224,10 +215,8 @@ read with its group."""
 
 
 class TableWriter:
-    """A Parquet file that is written as rows come in; at most one group of them is in memory.
-
-    Its methods raise OSError where the disk is full, say.
-    """
+    """A Parquet file that is written as rows come in; at most one group of them is in memory. Its methods raise OSError
+    where the disk is full, say."""
 
     def __init__(self, path: Path, schema: Any, rows: int) -> None:
         import pyarrow.parquet as pq
@@ -245,7 +234,6 @@ class TableWriter:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what waits as a group of its own."""
         import pyarrow as pa
 
         if self._waiting:

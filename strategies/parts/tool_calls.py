@@ -1,7 +1,5 @@
-"""Searching by tool calls in one conversation: the tools, reading a model's calls of them, and the iterations.
-
-It is what `parts.conversation` does in text, for models that know tools.
-"""
+"""Searching by tool calls in one conversation: the tools, reading a model's calls of them, and the iterations. It is
+what `parts.conversation` does in text, for models that know tools."""
 from __future__ import annotations
 
 import json
@@ -17,8 +15,7 @@ from strategies.prompting import fill, numbers, template, without_turns
 from strategies.reading import outside_think
 from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
 
-MOST_CALLS = 4
-"""Calls of one reply that are carried out."""
+MOST_CALLS = 4  # calls of one reply that are carried out
 _LONGEST, _LONGEST_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
@@ -111,12 +108,8 @@ def _call(id: str, function: Any) -> ToolCall:
 
 
 def calling(task: Task, found: Found, iterations: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
-    """Return the draft that calling tools leads to; None where tools are not understood, which only `auto` looks for.
-
-    Args:
-        found: by the first search.
-        auto: whether a server that takes no tools, and a first reply that calls none, are looked out for.
-    """
+    """Return the draft that calling tools leads to, beside what the first search `found`; None where tools are not
+    understood, which only `auto` looks out for: by a server that takes no tools, or a first reply that calls none."""
     talk = opened(task, found, "react_tools")
     for iteration in range(iterations):
         reply = yield (call := Generate(talk, "react", numbers(task, found.evidence), tools=search_tools(),

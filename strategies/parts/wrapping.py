@@ -11,12 +11,9 @@ from strategies.types import Asked, Evidence, Gathering, Generate, Passage, Reas
 
 @dataclass(slots=True)
 class Seen:
-    """What an inner strategy found and showed so far.
-
-    Attributes:
-        answered_over: the numbers that its last call for an answer showed, in that prompt's order; before there is
-            one, those of its last call of any kind that showed some; None before that.
-    """
+    """What an inner strategy found and showed so far; `answered_over` are the numbers that its last call for an answer
+    showed, in that prompt's order; before there is one, those of its last call of any kind that showed some; None
+    before that."""
 
     passages: dict[int, Passage] = field(default_factory=dict)  # all that it found, by number, in the order of coming
     shown: dict[int, None] = field(default_factory=dict)  # the numbers that any of its prompts showed

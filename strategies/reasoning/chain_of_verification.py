@@ -1,7 +1,5 @@
-"""Chain of verification: draft, check by questions answered apart, revise (Dhuliawala et al. 2023, factored).
-
-The paper has no documents; here the draft is another strategy's, and draft and checks are made over the evidence.
-"""
+"""Chain of verification: draft, check by questions answered apart, revise (Dhuliawala et al. 2023, factored). The paper
+has no documents; here the draft is another strategy's, and draft and checks are made over the evidence."""
 from __future__ import annotations
 
 from dataclasses import replace

@@ -29,9 +29,7 @@ def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) 
 
 def follow_up(text: str) -> Turn:
     """Return the first follow-up question of a reply, and the reply up to it: what follows is what a model makes up.
-
-    Without a line of the form, a reply whose last line is a question asks that.
-    """
+    Without a line of the form, a reply whose last line is a question asks that."""
     text = outside_think(text)[:_LONGEST]
     asked = _ASKS.search(text)
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "")

@@ -1,7 +1,5 @@
-"""A step back: a more general question is searched beside the query (Zheng et al. 2023, "Take a Step Back").
-
-The paper shows worked examples for each of its datasets; here a description of the task stands for them.
-"""
+"""A step back: a more general question is searched beside the query (Zheng et al. 2023, "Take a Step Back"). The paper
+shows worked examples for each of its datasets; here a description of the task stands for them."""
 from __future__ import annotations
 
 from strategies.parts.conversation import asking_for, gather_each

@@ -29,12 +29,8 @@ Said = str | dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A strategy with its parameters.
-
-    Attributes:
-        values: its parameters, those that are strategies themselves as such; of a plug-in that was not loaded, as
-            `said` has them.
-    """
+    """A strategy with its parameters: `values`, those that are strategies themselves as such; of a plug-in that was not
+    loaded, as `said` has them."""
 
     family: Family
     kind: str

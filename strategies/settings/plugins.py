@@ -24,8 +24,7 @@ from strategies.types import Passage
 
 Family = Literal["reasoning", "retrieval"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
-USUAL = "recipe"
-"""The function of a file that needs no naming in tables."""
+USUAL = "recipe"  # the function of a file that needs no naming in tables
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query")}
 
 
@@ -59,11 +58,7 @@ def _leading(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
 
 def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with whatever it raises raised as RecipeFailed, in one line, and with all that it yields and
-    returns checked, before the strategy around it takes it.
-
-    Args:
-        kind: what settings call it.
-    """
+    returns checked, before the strategy around it takes it; settings call it `kind`."""
 
     def failed(said: str) -> RecipeFailed:
         return RecipeFailed(f"{kind}: {said}")

@@ -1,0 +1,44 @@
+"""`ragbed construct`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from experiments.commands.options import AsJson, Fresh, Texts
+
+Kind = Annotated[str, typer.Argument(metavar="KIND", help="crest, mdbench, mrke, mrceval, detectiveqa or computed.")]
+Sources = Annotated[Texts, typer.Argument(metavar="SRC...", help="Files, folders and globs.")]
+
+
+def construct(
+        kind: Kind, src: Sources = None,
+        out: Annotated[Path, typer.Option("--out", help="Folder of the set.")] = Path("set"),
+        writer: Annotated[str | None, typer.Option(help="The model that writes, named as for `ragbed ask`.")] = None,
+        solver: Annotated[Texts, typer.Option(help="A model that answers, to check what was written; may be given "
+                                                   "again. By default the writer.")] = None,
+        judge: Annotated[Texts, typer.Option("--judge", help="A model that judges, for kinds that ask judges; may be "
+                                             "given again. By default the solvers.")] = None,
+        n: Annotated[int, typer.Option("--n", min=1, help="How many items.")] = 100,
+        tries: Annotated[int | None, typer.Option(min=1, help="How many instances may be begun; by default five for "
+                                                  "each item.")] = None,
+        seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+        set: Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting, as in --set "
+                                           "options.most=3 or --set retriever=dense; may be given again.")] = None,
+        budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help="As for `ragbed run`.")] = None,
+        fresh: Fresh = False,
+        replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=(
+            "A cassette of the set, in the place of models."))] = None,
+        json: AsJson = False) -> None:
+    """Build a benchmark from documents, and say of each item that is missing where it was lost.
+
+    The same command goes on where it stopped. The set is run with `ragbed run KIND DIR`.
+    """
+    from experiments.construct.settings import construct_settings
+    from experiments.terminal.construct import build
+
+    given: dict[str, Any] = {"kind": kind, "sources": tuple(src or ()), "out": out, "writer": writer,
+                             "solvers": tuple(solver or ()), "judges": tuple(judge or ()), "n": n, "tries": tries,
+                             "seed": seed}
+    build(construct_settings(given, set or (), budget or ()), fresh, replay, json)

@@ -1,0 +1,1 @@
+"""Build benchmarks from documents: the five papers' ways, and one whose truth is computed."""

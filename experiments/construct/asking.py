@@ -1,0 +1,119 @@
+"""Asking writers, solvers and judges within a stage: structured replies with one repair, and solvers that are ragbed's
+own strategies over evidence that is put before them."""
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agents.replies import parse_object
+from documents.types import Chunk
+from experiments.construct.item import Dropped, Item, Playing
+from strategies.catalogue import REASONING
+from strategies.parts.lockstep import Lockstep
+from strategies.prompting import fill_framed
+from strategies.types import Draft, Gathering, Generate, Message, Passage, Reply, Rules, Task, driven
+
+Fields = TypeVar("Fields", bound=BaseModel)
+WRITER, SOLVER, JUDGE = "writer", "solver", "judge"
+LABELS = "ABCDEFGHIJ"
+_REPAIR = "repair"
+
+
+@cache
+def prompt(name: str) -> str:
+    """Read the text of `prompts/<name>.md`."""
+    return resources.files("experiments.construct.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn that a role has taken: what it was asked, and what it replied."""
+
+    asked: str
+    said: str
+
+
+def structured(role: str, purpose: str, fields: type[Fields], name: str, given: Mapping[str, str],
+               before: Sequence[Turn] = (), sample: int = 0) -> Generator[Any, Any, tuple[Fields, Turn]]:
+    """Ask for a reply that fits a model's JSON Schema, and once more, with what is amiss, where it does not fit.
+
+    Args:
+        role: who is asked: WRITER, or `solver 1`, `judge 2` and so on.
+        purpose: a word for the trace.
+        name, given: the prompt and its fields; what strangers wrote stands in it between marks.
+        before: the turns of the conversation that it goes on.
+        sample: which of several draws with an equal prompt this is.
+
+    Returns:
+        the reply, and the turn to go on from.
+
+    Raises:
+        Dropped: neither reply fits.
+    """
+    asked = fill_framed(prompt(name), name, given)
+    messages = tuple(message for turn in before for message in
+                     (Message("user", (turn.asked,)), Message("assistant", (turn.said,))))
+    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=fields.model_json_schema(),
+                    sample=sample)
+    reply: Reply = yield call
+    try:
+        return _fitting(fields, reply), Turn(asked, reply.text)
+    except ValueError as error:
+        amiss = _amiss(error)
+    again = fill_framed(prompt(_REPAIR), _REPAIR, {"amiss": amiss})
+    reply = yield replace(call, purpose=f"{role}: {purpose}, repaired", messages=(
+        *call.messages, Message("assistant", (reply.text or "(nothing)",)), Message("user", (again,))))
+    try:
+        return _fitting(fields, reply), Turn(asked, reply.text)
+    except ValueError as error:
+        raise Dropped(f"the {role}'s reply does not fit: {_amiss(error)}") from error
+
+
+def _fitting(fields: type[Fields], reply: Reply) -> Fields:
+    parsed = reply.parsed if reply.parsed is not None else parse_object(reply.text)
+    if parsed is None:
+        raise ValueError("it is cut short" if reply.finish_reason == "length" else "it is no JSON object")
+    return fields.model_validate(parsed)
+
+
+def _amiss(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
+
+
+def solved(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direct",
+           rules: Rules | None = None) -> Generator[Any, Any, Draft]:
+    """Have a solver answer an item's question from these chunks alone, without being shown any other; from none,
+    closed-book.
+
+    Args:
+        strategy: a built-in reasoning strategy.
+        rules: by default `grounded`, which allows a refusal; `closed-book` without chunks.
+    """
+    def placed(task: Task, query: str) -> Gathering:
+        return tuple(Passage(number, chunk) for number, chunk in enumerate(chunks, 1))
+        yield  # a retrieval strategy is a generator, and this one asks for nothing
+
+    labels = tuple(zip(LABELS, item.options, strict=False))
+    default: Rules = ("choice" if labels else "grounded") if chunks else "closed-book"
+    task = Task(item.id, item.question, placed, rules=rules or default, options=labels, placed=True, brief=True)
+    return driven(REASONING[strategy](task), lambda asked: replace(asked, purpose=f"{role}: {asked.purpose}")
+                  if isinstance(asked, Generate) else asked)
+
+
+def together(recipes: Sequence[Playing]) -> Playing:
+    """Play recipes side by side, so that their calls go out together, and return what each returns, in order."""
+    return Lockstep().run(recipes)
+
+
+def as_json(value: BaseModel) -> str:
+    """Return a reply as the JSON that prompts show."""
+    return json.dumps(value.model_dump(), ensure_ascii=False, indent=1)

@@ -1,0 +1,165 @@
+"""Building a set: what it is made from is read, models are opened, instances are played, and the set is written."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from agents.cassette import Cassette
+from agents.journal import Journal, Mode, Model
+from agents.models import open_model
+from agents.search import KeptSearches, Searcher, Searches
+from documents.errors import BudgetSpent, DocumentError, RunError
+from documents.sources import find_sources
+from documents.types import Chunk, Document, digest
+from documents.workers import read_documents
+from experiments.construct.gates import twin
+from experiments.construct.item import Library
+from experiments.construct.play import Construction, Machine, Watch
+from experiments.construct.settings import ConstructSettings
+from experiments.running.budget import Metered, Spending
+from experiments.runs.store import RunFolder, hold
+from experiments.settings.spending import shown
+from retrieval.embedders.opening import open_embedder
+from retrieval.pool import Pool, RetrieverChoice, WholeSearch
+from retrieval.storage.cache import CachedEmbedder
+from retrieval.types import Embedder
+
+WORK = "build"
+"""The folder of the journal, below that of the set."""
+_FOUND = 10  # chunks that a search finds where a stage names no number
+
+
+@dataclass(frozen=True)
+class Built:
+    """A construction that came to its end.
+
+    Attributes:
+        models: the identity of the model of each role.
+        unread: each source that could not be read, with why.
+    """
+
+    settings: ConstructSettings
+    construction: Construction
+    models: Mapping[str, str]
+    unread: tuple[str, ...]
+
+    @property
+    def library(self) -> Library:
+        return self.construction.library
+
+
+async def construct(settings: ConstructSettings, watch: Watch | None = None, fresh: bool = False,
+                    replay: Path | None = None) -> Built:
+    """Build a set, or go on with one.
+
+    Args:
+        fresh: forget the calls that were made before.
+        replay: a cassette that calls and searches are from, in the place of models.
+
+    Raises:
+        UserError: what the user can mend: a source, a setting, a model; calls made so far are kept.
+        BudgetSpent: the budget was spent before the end.
+    """
+    own = settings.own
+    library, unread = _library(settings, own)
+    with _folder(settings, library, fresh, replay) as folder:
+        mode: Mode = "replay" if replay else "record"
+        spending = Spending(settings.budget, mode)
+        spending.recall(folder.database)
+        journal = Journal(folder.database, mode)
+        async with AsyncExitStack() as stack:
+            clients = {name: await stack.enter_async_context(open_model(
+                name, settings.calls, calls=replay is None, known=folder.pins().get(f"model {name}")))
+                for name in dict.fromkeys(settings.roles.values())}
+            for name, client in clients.items():
+                folder.pin(f"model {name}", client.identity)
+            models = {role: Model(Metered(clients[name], spending), journal, settings.limits.max_tokens)
+                      for role, name in settings.roles.items()}
+            searcher = _searcher(settings, library, folder, mode)
+            stack.callback(searcher.close)
+            window = max((client.limits.concurrency for client in clients.values()), default=1)
+            construction = Construction(settings.what, library, Machine(models, searcher, settings.limits), settings.n,
+                                        settings.most_tries, window, twin(library), spending, watch or Watch())
+            async with spending.in_time():
+                await construction.run()
+        if spending.stopped:
+            left = spending.left()
+            name = next((name for name in left if left[name] == 0), "seconds")
+            limit = shown(name, getattr(settings.budget, name))
+            raise BudgetSpent(f"{settings.out}: the budget of {limit} is spent, and {len(construction.kept)} of "
+                              f"{settings.n} items are made; a larger --budget goes on")
+        return Built(settings, construction, {role: models[role].client.identity for role in models}, unread)
+
+
+def _library(settings: ConstructSettings, own: object) -> tuple[Library, tuple[str, ...]]:
+    unread: list[str] = []
+    documents: dict[str, Document] = {}
+    chunks: list[Chunk] = []
+    benchmark = settings.benchmark.load() if settings.benchmark else None
+    if benchmark is not None:
+        documents, chunks = dict(benchmark.documents), benchmark.every_chunk
+    else:
+        for document in read_documents(find_sources(settings.sources)):
+            if isinstance(document, DocumentError):
+                unread.append(str(document))
+            else:
+                documents[document.id] = document
+        for document in documents.values():
+            for format in settings.what.formats:
+                chunks += settings.what.chunker.chunk(document, format)
+    if not chunks:
+        raise RunError(f"nothing to build from: {unread[0] if unread else 'the sources hold no text'}")
+
+    @cache
+    def embedder() -> Embedder:
+        return CachedEmbedder(open_embedder(settings.embedder))
+
+    roles = settings.roles
+    counts = {role: sum(name.startswith(role) for name in roles) for role in ("solver", "judge")}
+    return Library(documents, chunks, counts["solver"], counts["judge"], settings.seed, own, embedder,
+                   benchmark), tuple(unread)
+
+
+def _searcher(settings: ConstructSettings, library: Library, folder: RunFolder, mode: Mode) -> Searcher[str]:
+    embedder = CachedEmbedder(open_embedder(settings.embedder))
+    pool = Pool({"all": library.chunks}, embedder, library.documents)
+    how = RetrieverChoice(settings.retriever)
+    searches = Searches()
+    searches.begin(folder.database, mode)
+    content = digest(*(chunk.id for chunk in library.chunks))
+    kept: KeptSearches[str] = KeptSearches(searches, "the index", lambda query, k: {
+        "query": query, "k": k, "how": how.identity(), "content": content,
+        **({"embedder": embedder.identity} if settings.retriever.embeds else {})})
+    return Searcher(None if mode == "replay" else WholeSearch(pool.scope("all"), how), _FOUND, kept)
+
+
+@contextmanager
+def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: Path | None) -> Iterator[RunFolder]:
+    """The folder of the journal, held to the same sources and settings as before."""
+    place = settings.out / WORK
+    lock = hold(place)
+    try:
+        if fresh:
+            for file in place.glob("records.sqlite*"):
+                file.unlink()
+        folder = RunFolder(place, lock)
+    except BaseException:
+        lock.release()
+        raise
+    try:
+        folder.pin("sources", digest(*(text for one in library.documents.values()
+                                       for text in (one.source, one.html, one.plain))))
+        told = settings.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources",
+                                                         "benchmark"})
+        folder.pin("settings", digest(json.dumps(told, sort_keys=True)))
+        if replay is not None:
+            cassette = Cassette.open(replay)
+            with folder.database.at_once():
+                cassette.read_into(folder.database)
+        yield folder
+    finally:
+        folder.close()

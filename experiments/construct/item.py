@@ -1,0 +1,169 @@
+"""An item, a question under construction, and the steps that make it or let it go."""
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from documents.chunkers import ChunkerSettings, Sections
+from documents.types import Chunk, Document, Format
+from strategies.types import Asked
+
+if TYPE_CHECKING:
+    from experiments.question import Benchmark
+    from retrieval.types import Embedder
+
+ITEMS, DOCUMENTS = "items.jsonl", "documents.jsonl"
+"""In the folder of a set: every item with what became of it, and the documents that kept ones rest on."""
+_LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A span of a document that an item rests on, with its text word for word; offsets in code points."""
+
+    document: str
+    format: Format
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question under construction, with what made it.
+
+    Attributes:
+        answers: accepted ones; the first is the key. Of a multiple-choice item, the text of the right option.
+        evidence: the spans that the answer rests on.
+        chunks: what the question comes with, the chunks of its evidence among them.
+        documents: those that were made for this item alone, such as edited ones; its evidence and chunks may be of
+            them.
+        made: what the kind's own stages and format need beside, as plain JSON.
+        measured: what solvers made of it, by name, such as `solved`: a rate from 0 to 1.
+    """
+
+    id: str
+    question: str = ""
+    answers: tuple[str, ...] = ()
+    answerable: bool = True
+    evidence: tuple[Evidence, ...] = ()
+    chunks: tuple[Chunk, ...] = ()
+    documents: tuple[Document, ...] = ()
+    options: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    made: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+
+class Dropped(Exception):  # it ends an item, not the construction
+    """Ends an item at the step that raises it; its text is the reason, in a few words."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """What items are made from and checked against.
+
+    Attributes:
+        documents: by id.
+        chunks: of the whole index, in the order of the documents.
+        solvers, judges: how many models of each role there are; their roles are `solver 1`, `judge 1` and so on.
+        benchmark: the loaded benchmark that items are made from, where it is no folder of documents.
+        embedder: opened when it is first asked for.
+    """
+
+    documents: Mapping[str, Document]
+    chunks: Sequence[Chunk]
+    solvers: int
+    judges: int
+    seed: int
+    options: Any  # the kind's own settings
+    embedder: Callable[[], Embedder]
+    benchmark: Benchmark | None = None
+
+    def rng(self, *parts: str) -> random.Random:
+        """Return a generator seeded by the construction's seed and these parts, such as an item's id."""
+        return random.Random(":".join((str(self.seed), *parts)))
+
+    def document(self, item: Item, id: str) -> Document | None:
+        """Return a document that the item brings, or one that all share; None where there is none."""
+        return next((one for one in item.documents if one.id == id), self.documents.get(id))
+
+    @cached_property
+    def common(self) -> frozenset[str]:
+        """The words that some chunk writes in lower case: by itself none of them is a name."""
+        return frozenset(word for chunk in self.chunks for word in _LOWER.findall(chunk.content))
+
+
+Playing = Generator[Asked, Any, Any]
+Step = Callable[[Item, Library], Any]
+"""A function of an item, or a recipe over it, that yields searches and calls. A stage returns the item as it goes on,
+or a list of items that are made of it; a gate returns why the item is lost, in a few words, or None, or the item with
+what was measured. Either may raise Dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of a construction, or a gate.
+
+    Attributes:
+        name: as the yield table has it.
+        calls: how many model calls it may make for one item; the machine ends an item that asks for more.
+    """
+
+    name: str
+    step: Step
+    calls: int = 0
+
+
+class NoOptions(BaseModel):
+    """The settings of a kind that has none of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Writing(Protocol):
+    """Writes kept items in a format, below a folder."""
+
+    def __call__(self, items: Sequence[Item], library: Library, folder: Path) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A way of building a benchmark.
+
+    Attributes:
+        paper: what it follows, with its section.
+        instances: gives what stages start from, in an order that the seed decides; may end.
+        stages: turn an instance into items.
+        gates: decide over each item, in this order.
+        write: writes the paper's own format, which `ragbed run KIND DIR` reads.
+        most: how many items one instance can become.
+        surplus: says why no further item of this one's sort is wanted beside those kept before it; None where it is.
+        options: the settings of this kind alone.
+        chunker, formats: how the index that items are checked against is cut.
+        judged: whether it asks judges.
+        written: whether it asks a writer; else `--writer` may be left out.
+        solved: likewise of solvers.
+    """
+
+    name: str
+    paper: str
+    instances: Callable[[Library], Iterator[Item]]
+    stages: tuple[Stage, ...]
+    gates: tuple[Stage, ...]
+    write: Writing
+    most: int = 1
+    surplus: Callable[[Item, Sequence[Item], Library], str | None] = lambda item, kept, library: None
+    options: type[BaseModel] = NoOptions
+    chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
+    formats: tuple[Format, ...] = ("plain",)
+    judged: bool = False
+    written: bool = True
+    solved: bool = True

@@ -1,0 +1,231 @@
+"""Playing instances through the stages and gates of a kind, on the machine that plays answers.
+
+Every call goes through the journal, so that the same command goes on after a kill from what was asked, and the order in
+which items are kept is that of their instances, however many are played at once: the same calls make the same bytes.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from agents.graph import Graph, State, build_graph, recursion_limit
+from agents.journal import Model
+from agents.limits import in_window
+from agents.playback import Playback, Runtime
+from agents.replies import Tell
+from agents.search import SearchFunction
+from agents.settings import Limits
+from agents.types import Answer, CallOutcome, GenerateStep
+from documents.errors import RunError
+from documents.types import Chunk
+from experiments.construct.item import Dropped, Item, Kind, Library, Stage
+from experiments.running.budget import Spending
+from strategies.catalogue import RETRIEVAL
+from strategies.types import Draft, Generate, Recipe, Task
+
+FAILED = "failed call"
+"""In the place of a stage's name, where the call to a model failed: asked again by the same command."""
+TWIN, SURPLUS = "twin", "more than asked for"
+_LEAST_BLOCK = 8  # instances begun together, however few items are missing
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What became of an item.
+
+    Attributes:
+        lost: the stage or gate that it ended at; empty where it was kept.
+        why: in a few words.
+        calls: purpose and journal key of each call made for it, in order, those before it was an item included.
+        generated: whether the stages had made it an item before it was lost.
+    """
+
+    item: Item
+    lost: str = ""
+    why: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    generated: bool = False
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told how a construction goes: `played` after each instance, with how many items are kept so far."""
+
+    played: Callable[[Sequence[Played]], None] = lambda played: None
+
+
+class Machine:
+    """Plays stages and gates, each as a question of its own.
+
+    Args:
+        models: by role, such as `writer` and `solver 1`.
+        search: over the index.
+    """
+
+    def __init__(self, models: Mapping[str, Model], search: SearchFunction, limits: Limits) -> None:
+        self._models, self._search, self._limits = models, search, limits
+        self._live: dict[str, Playback] = {}
+        self._graph: Graph = build_graph(self)
+
+    def playback(self, state: State) -> Playback:
+        """Return the live playback of the state's stage."""
+        return self._live[state["id"]]
+
+    async def play(self, stage: Stage, item: Item, library: Library) -> tuple[Any, Answer]:
+        """Play a stage over an item; return what it returns, or how it dropped the item, and the answer's trace."""
+        result: list[Any] = []
+
+        def recipe(task: Task) -> Recipe:
+            try:
+                came = stage.step(item, library)
+                result.append((yield from came) if inspect.isgenerator(came) else came)
+            except Dropped as dropped:
+                result.append(dropped)
+            return Draft("", (), refused=False, well_formed=True, tagged=None)
+
+        limits = self._limits.model_copy(update={"calls": max(stage.calls, 1)})
+        id = f"{item.id}/{stage.name}"
+        task = Task(id, item.question or item.id, RETRIEVAL["none"])
+        play = self._live[id] = Playback(task, recipe, Runtime(self._search, self._ask, self._key, _unkept, limits))
+        try:
+            await self._graph.ainvoke({"id": id, "question": task.question}, recursion_limit(limits),
+                                      output_keys="answer")
+        finally:
+            del self._live[id]
+        return (result[0] if result else None), play.answer()
+
+    async def _ask(self, call: Generate, deadline: float, tell: Tell | None) -> CallOutcome:
+        return await self._model(call).ask(call, deadline, tell)
+
+    def _key(self, call: Generate) -> str:
+        return self._model(call).key(call)
+
+    def _model(self, call: Generate) -> Model:
+        return self._models[call.purpose.partition(":")[0]]
+
+
+def _unkept(chunk: str) -> Chunk:
+    raise RunError(f"the chunk {chunk} cannot be brought back: a construction begins its unfinished items anew")
+
+
+@dataclass(slots=True)
+class Construction:
+    """Makes items of instances until enough are kept, or no instance is left.
+
+    Attributes:
+        wanted: how many items are asked for.
+        tries: how many instances may be begun.
+        window: instances played at once.
+        twin: says why an item is too like those kept so far; None where it is not.
+        played: what became of every item and of every instance that became none, in order.
+    """
+
+    kind: Kind
+    library: Library
+    machine: Machine
+    wanted: int
+    tries: int
+    window: int
+    twin: Callable[[Item, Sequence[Item]], str | None]
+    spending: Spending
+    watch: Watch = field(default_factory=Watch)
+    begun: int = 0
+    played: list[Played] = field(default_factory=list)
+
+    @property
+    def kept(self) -> list[Item]:
+        """The items that are kept so far, in order."""
+        return [one.item for one in self.played if not one.lost]
+
+    async def run(self) -> None:
+        """Play instances in blocks of as many as are missing: what is played does not depend on what ends first."""
+        instances = islice(self.kind.instances(self.library), self.tries)
+        while (missing := self.wanted - len(self.kept)) > 0 and not self.spending.stopped:
+            block = list(islice(instances, max(missing, _LEAST_BLOCK)))
+            if not block:
+                return
+            await self._block(block)
+
+    async def _block(self, block: Sequence[Item]) -> None:
+        came: dict[int, list[Played]] = {}
+
+        async def one(place: int) -> None:
+            came[place] = await self._instance(block[place])
+            self.watch.played(came[place])
+
+        await in_window(self.spending.affordable(range(len(block))), self.window, one)
+        if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
+            return
+        self.begun += len(block)
+        for place in range(len(block)):
+            self.played += [self._collected(each) for each in came[place]]
+
+    def _collected(self, played: Played) -> Played:
+        if played.lost:
+            return played
+        kept = self.kept
+        if len(kept) >= self.wanted:
+            return replace(played, lost=SURPLUS, why=f"{self.wanted} were kept before it")
+        if enough := self.kind.surplus(played.item, kept, self.library):
+            return replace(played, lost=SURPLUS, why=enough)
+        why = self.twin(played.item, kept)
+        return replace(played, lost=TWIN, why=why) if why else played
+
+    async def _instance(self, instance: Item) -> list[Played]:
+        under_way, ended = [Played(instance)], []
+        for stage in self.kind.stages:
+            came = [each for one in under_way for each in await self._stage(stage, one)]
+            ended += [one for one in came if one.lost]
+            under_way = [one for one in came if not one.lost]
+        made = [replace(one, generated=True) for one in under_way]
+        return [*ended, *[await self._through_gates(one) for one in made]]
+
+    async def _stage(self, stage: Stage, before: Played) -> list[Played]:
+        came, answer = await self.machine.play(stage, before.item, self.library)
+        played = _with_calls(before, stage, answer)
+        if (lost := _lost(played, stage, came, answer)) is not None:
+            return [lost]
+        return [replace(played, item=item) for item in (came if isinstance(came, list) else [came])]
+
+    async def _through_gates(self, played: Played) -> Played:
+        for gate in self.kind.gates:
+            came, answer = await self.machine.play(gate, played.item, self.library)
+            played = _with_calls(played, gate, answer)
+            if (lost := _lost(played, gate, came, answer)) is not None:
+                return lost
+            if isinstance(came, str):
+                return replace(played, lost=gate.name, why=came)
+            played = replace(played, item=came or played.item)
+        return played
+
+
+def _with_calls(played: Played, stage: Stage, answer: Answer) -> Played:
+    calls = [(f"{stage.name}/{step.purpose}", step.key) for step in answer.trace if isinstance(step, GenerateStep)]
+    return replace(played, calls=(*played.calls, *calls))
+
+
+def _lost(played: Played, stage: Stage, came: Any, answer: Answer) -> Played | None:
+    if answer.failure is not None:
+        return replace(played, lost=FAILED, why=f"{stage.name}: {answer.failure.kind}: {answer.failure.message}")
+    return replace(played, lost=stage.name, why=str(came)) if isinstance(came, Dropped) else None
+
+
+def counted(construction: Construction) -> dict[str, Any]:
+    """Count what was asked for, begun, generated, lost at each step with its reasons, and kept: the yield."""
+    played, kind = construction.played, construction.kind
+    steps = [stage.name for stage in (*kind.stages, *kind.gates)]
+    lost: dict[str, dict[str, int]] = {}
+    for name in (*steps, TWIN, FAILED, SURPLUS):
+        reasons = [one.why for one in played if one.lost == name]
+        if reasons or name in steps or name == TWIN:
+            lost[name] = {why: reasons.count(why) for why in sorted(set(reasons))}
+    return {"asked_for": construction.wanted, "instances": construction.begun,
+            "generated": sum(one.generated for one in played), "lost": lost, "kept": len(construction.kept)}
+
+
+def instances_of(kind: Kind, library: Library, most: int) -> Iterator[Item]:
+    """Give the instances that a construction may begin."""
+    return islice(kind.instances(library), most)

@@ -1,0 +1,114 @@
+"""Settings of a construction."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agents.settings import Limits, ModelSettings
+from documents.errors import SettingsError
+from experiments.benchmarks import BenchmarkSettings
+from experiments.construct.item import Kind
+from experiments.construct.kinds import KINDS
+from experiments.settings.file import explain
+from experiments.settings.spending import Budget, changed
+from experiments.settings.targets import put
+from retrieval.embedders import EmbedderSettings, Sentence
+from retrieval.retrievers import Bm25, RetrieverSettings
+
+TRIES = 5
+"""Instances that may be begun for each item that is asked for."""
+
+
+class ConstructSettings(BaseModel):
+    """What is built, of what, by whom.
+
+    Attributes:
+        sources: files, folders and globs.
+        benchmark: in the place of sources, one whose questions items are made of.
+        out: the folder of the set.
+        writer, solvers, judges: models, named as for `ragbed ask`; without solvers the writer solves.
+        n: how many items are asked for.
+        tries: how many instances may be begun; by default five for each item.
+        options: the kind's own settings.
+        retriever, embedder: what stages search with, and what likeness is measured by.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: str
+    sources: tuple[str, ...] = ()
+    benchmark: BenchmarkSettings | None = None
+    out: Path
+    writer: str | None = None
+    solvers: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    n: int = Field(default=100, ge=1)
+    tries: int | None = Field(default=None, ge=1)
+    seed: int = 0
+    options: dict[str, Any] = Field(default_factory=dict)
+    retriever: RetrieverSettings = Bm25()
+    embedder: EmbedderSettings = Sentence()
+    limits: Limits = Limits()
+    calls: ModelSettings = ModelSettings()
+    budget: Budget = Budget()
+
+    @model_validator(mode="after")
+    def _whole(self) -> ConstructSettings:
+        if self.kind not in KINDS:
+            raise ValueError(f"no kind of construction is called {self.kind!r}; there are: {', '.join(KINDS)}")
+        if bool(self.sources) == (self.benchmark is not None):
+            raise ValueError("name documents to build from, or a benchmark with --from")
+        if self.what.written and self.writer is None:
+            raise ValueError(f"{self.kind} needs a model that writes; name one with --writer")
+        return self
+
+    @property
+    def what(self) -> Kind:
+        """The kind."""
+        return KINDS[self.kind]
+
+    @cached_property
+    def own(self) -> BaseModel:
+        """The kind's own settings; SettingsError where they do not fit."""
+        try:
+            return self.what.options.model_validate(self.options)
+        except ValidationError as error:
+            raise SettingsError(explain(error, self.what.options)) from error
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The model of each role, by the role's name."""
+        writer = {"writer": self.writer} if self.writer else {}
+        solvers = self.solvers or ((self.writer,) if self.writer and self.what.solved else ())
+        judges = self.judges or (solvers if self.what.judged else ())
+        return {**writer, **{f"solver {number}": name for number, name in enumerate(solvers, 1)},
+                **{f"judge {number}": name for number, name in enumerate(judges, 1)}}
+
+    @property
+    def most_tries(self) -> int:
+        """How many instances may be begun."""
+        return self.tries or TRIES * self.n
+
+
+def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str]) -> ConstructSettings:
+    """Return the settings that a command line gives.
+
+    Args:
+        others: of the form `retriever=dense`.
+        budget: of the form `tokens=200000`.
+
+    Raises:
+        SettingsError: one does not fit.
+    """
+    content: dict[str, Any] = dict(given)
+    for text in others:
+        put(content, text)
+    try:
+        settings = ConstructSettings.model_validate(content)
+    except ValidationError as error:
+        raise SettingsError(explain(error, ConstructSettings)) from error
+    return settings.model_copy(update={"budget": changed(settings.budget, budget)})
