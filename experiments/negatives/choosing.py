@@ -175,7 +175,7 @@ def in_rounds(wanted: Sequence[Wanted], settings: MiningSettings, miners: Mappin
     chosen: dict[str, Chosen] = {}
     for first in range(0, len(wanted), _GROUP):
         group = wanted[first:first + _GROUP]
-        guards = {one.question.id: Guard(one, settings.thresholds, rarity) for one in group}
+        guards = {one.question.id: Guard(one.question, one.gold, settings.thresholds, rarity) for one in group}
         scores, left = Scores(scorer), list(group)
         depth = min(settings.depth, max(_FIRST, 2 * max(one.total for one in group)))
         while left:
