@@ -137,8 +137,9 @@ class RunFolder:
         raise RunError(f"{self.path}: the record of {question} in cell {cell} is damaged; run it again, with --fresh")
 
     def _records(self, statement: str, values: Sequence[str] = ()) -> Iterator[Record]:
-        for *of, result, timing in self.database.read(statement, values):
-            yield Record(result=self._read(Result, *of, result), timing=self._read(Timing, *of, timing))
+        for cell, question, result, timing in self.database.read(statement, values):
+            yield Record(result=self._read(Result, cell, question, result),
+                         timing=self._read(Timing, cell, question, timing))
 
     def reopen(self) -> None:
         """Mark the run as unfinished: what is made of its records is going to be untrue."""
