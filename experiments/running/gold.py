@@ -47,15 +47,10 @@ class GoldView:
 
 def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf,
           itself: str | None = None) -> GoldView:
-    """Match every passage with every gold item.
-
-    A chunk is gold if it is the gold chunk, else if it overlaps the gold span, else the gold page, else stands in
-    the gold document; a coarser level counts only where the finer one is not known of both sides.
-
-    Args:
-        source_of: document id to its source path, since a gold item may name either.
-        itself: a document that is the query, and takes no rank.
-    """
+    """Match every passage with every gold item. A chunk is gold if it is the gold chunk, else if it overlaps the gold
+    span, else the gold page, else stands in the gold document; a coarser level counts only where the finer one is not
+    known of both sides. A gold item may name a document's id or its source path. A document that is the query `itself`
+    takes no rank."""
     items = distinct(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
     levels: dict[int, Level | None] = {}
