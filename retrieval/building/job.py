@@ -65,9 +65,7 @@ class BuildReport:
     hidden: int = 0
 
 
-BLOCK = 2_048
-"""Windows embedded together: of similar length within a block, since the embedder sorts them."""
-
+BLOCK = 2_048  # windows embedded together: of similar length within a block, since the embedder sorts them
 RAW = "vectors.f32"
 
 
