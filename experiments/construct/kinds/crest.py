@@ -127,7 +127,7 @@ def turns(item: Item, library: Library) -> Playing:
     _, first = yield from structured(WRITER, "key information", Outline, "crest_information", {"passage": passage})
     _, second = yield from structured(WRITER, "basic", BasicList, "crest_basic", {}, [first])
     simple, third = yield from structured(WRITER, "simple", SimpleList, "crest_simple", {}, [first, second])
-    found = [((one.type,), one) for one in simple.questions]
+    found: list[tuple[Sequence[str], Simple | Complex]] = [((one.type,), one) for one in simple.questions]
     tags = {"language": "ko" if is_korean(passage) else "en"}
     if "complex" in library.options.tiers:
         try:
