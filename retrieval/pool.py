@@ -168,16 +168,11 @@ _OPEN = 512  # retrievers kept open: a benchmark has a scope for each question, 
 
 @dataclass(frozen=True, slots=True)
 class RetrieverChoice:
-    """A kind of retriever, and among which chunks it looks.
-
-    Attributes:
-        where: conditions on chunks, decided before a search.
-        aids: what opening it may need, asked for when it is opened.
-    """
+    """A kind of retriever, and among which chunks it looks."""
 
     kind: RetrieverKind
-    where: tuple[str, ...] = ()
-    aids: Callable[[], Aids] = Aids
+    where: tuple[str, ...] = ()  # conditions on chunks, decided before a search
+    aids: Callable[[], Aids] = Aids  # what opening it may need, asked for when it is opened
 
     def open(self, collection: Collection) -> Retriever:
         """Return the retriever over what of the collection meets the conditions. Raises UserError where a model, a

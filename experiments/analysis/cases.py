@@ -20,17 +20,11 @@ _SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder"
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """Ids of cells; None where the run has none.
+    """Ids of cells; None where the run has none."""
 
-    Attributes:
-        closed_book: without documents; under rules of its own.
-        gold: over the gold alone; of a cell that is so itself, none.
-        undisturbed: over the same evidence with fewer added negatives, the fewest that there are.
-    """
-
-    closed_book: str | None = None
-    gold: str | None = None
-    undisturbed: str | None = None
+    closed_book: str | None = None  # without documents; under rules of its own
+    gold: str | None = None  # over the gold alone; of a cell that is so itself, none
+    undisturbed: str | None = None  # over the same evidence with fewer added negatives, the fewest that there are
 
 
 def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:

@@ -120,18 +120,13 @@ class CellComparison:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """What was compared, by metric and then by cell, and what a reader has to know of it.
-
-    Attributes:
-        second: the run of the cells; `first`, that of the baselines, where there is one run.
-        left_out: of two runs, what is said of `questions` and `cells` that one of them has alone; among the notes too.
-    """
+    """What was compared, by metric and then by cell, and what a reader has to know of it."""
 
     first: ComparedRun
-    second: ComparedRun
+    second: ComparedRun  # the run of the cells; `first`, that of the baselines, where there is one run
     found: tuple[CellComparison, ...]
     notes: tuple[str, ...]
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, str]  # of two runs, what is said of `questions` and `cells` that one has alone
 
     def cells(self, match: Match) -> tuple[Variant, Variant]:
         """Return the baseline, and the cell."""

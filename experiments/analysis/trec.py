@@ -129,17 +129,12 @@ def _scored(ranked: Iterable[str], question: Question) -> Scored:
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """What found something: a cell of a run, or another program.
-
-    Attributes:
-        answers: scores by question.
-        row: the cell in the run's summary; None of another program.
-    """
+    """What found something: a cell of a run, or another program."""
 
     name: str
     metrics: Mapping[str, Estimate]
-    answers: Mapping[str, ScoredRow]
-    row: Mapping[str, Any] | None = None
+    answers: Mapping[str, ScoredRow]  # scores by question
+    row: Mapping[str, Any] | None = None  # the cell in the run's summary; None of another program
 
 
 @dataclass(frozen=True, slots=True)

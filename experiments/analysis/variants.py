@@ -21,17 +21,11 @@ _GO_WITH_CONDITION = ("rules", "perturbation")  # which mean nothing closed-book
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Cells that differ in repeats and seeds alone.
+    """Cells that differ in repeats and seeds alone."""
 
-    Attributes:
-        row: of the first of them.
-        answers: by question; where there are several cells, averaged over them.
-        cells: how many.
-    """
-
-    row: Mapping[str, Any]
-    answers: Mapping[str, ScoredRow]
-    cells: int
+    row: Mapping[str, Any]  # of the first of them
+    answers: Mapping[str, ScoredRow]  # by question; where there are several cells, averaged over them
+    cells: int  # how many
 
     @property
     def levels(self) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from documents.chunkers import ChunkerSettings, Sections
 from documents.types import Chunk, Document, Format
+from experiments.negatives.guard import GuardedIndex
 from strategies.types import Asked
 
 if TYPE_CHECKING:
@@ -86,6 +87,11 @@ class Library:
     options: Any  # the kind's own settings
     embedder: Callable[[], Embedder]
     benchmark: Benchmark | None = None
+
+    @cached_property
+    def guarded(self) -> GuardedIndex:
+        """The chunks of the whole index, as the guard of the hard negatives looks through them."""
+        return GuardedIndex(self.chunks)
 
     def rng(self, *parts: str) -> random.Random:
         """Return a generator seeded by the construction's seed and these parts, such as an item's id."""

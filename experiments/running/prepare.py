@@ -30,20 +30,14 @@ class Session:
     """A session of a run that can begin: one process that works on its folder, from start to end.
 
     The folder is held, and what an earlier run left there is untouched until `begin`.
-
-    Attributes:
-        manifest: what the run is made of, as it is written.
-        folder: None until `begin` where the run is to begin anew: the earlier one may be damaged.
-        continues: whether the folder holds calls or records of this run.
-        replay: the cassette that its calls are from; None where it makes them.
     """
 
     plan: Plan
-    manifest: dict[str, Any]
+    manifest: dict[str, Any]  # what the run is made of, as it is written
     lock: FileLock
-    folder: RunFolder | None = None
-    continues: bool = False
-    replay: Replay | None = None
+    folder: RunFolder | None = None  # None until `begin` where the run is to begin anew: the earlier one may be damaged
+    continues: bool = False  # whether the folder holds calls or records of this run
+    replay: Replay | None = None  # the cassette that its calls are from; None where it makes them
 
     def done(self) -> set[tuple[str, str]]:
         """Return the (cell, question) pairs whose records stay."""

@@ -50,16 +50,11 @@ _EXPECTED = {"grades": "Correct, Partially Correct or Wrong", "points": "a whole
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The answers of a run that a judge is asked of.
-
-    Attributes:
-        graded: what a judge is given of each, in the run's order.
-        recorded: what the run's own judge said of them.
-    """
+    """The answers of a run that a judge is asked of."""
 
     rubric: Rubric
-    graded: Mapping[JudgedAnswer, Graded]
-    recorded: Mapping[JudgedAnswer, Verdict]
+    graded: Mapping[JudgedAnswer, Graded]  # what a judge is given of each, in the run's order
+    recorded: Mapping[JudgedAnswer, Verdict]  # what the run's own judge said of them
 
     @property
     def steps(self) -> dict[JudgedAnswer, int]:

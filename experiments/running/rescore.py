@@ -151,23 +151,16 @@ class Read:
 
 @dataclass(slots=True)
 class Again:
-    """A run scored anew.
+    """A run scored anew."""
 
-    Attributes:
-        scheme: the run's, with the groups of the metrics that were asked for, and these as its columns.
-        judge: whose verdicts the scores rest on; None where the benchmark asks none.
-        notes: what a reader has to know of it.
-        asked: the verdicts that were given for it, where a judge was asked.
-    """
-
-    scheme: Scheme
+    scheme: Scheme  # the run's, with the groups of the metrics that were asked for, and these as its columns
     scoring: Scoring
-    judge: str | None
+    judge: str | None  # whose verdicts the scores rest on; None where the benchmark asks none
     seed: int
     results: list[Result] = field(default_factory=list)
     read: Read = field(default_factory=Read)
-    notes: list[str] = field(default_factory=list)
-    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what a reader has to know of it
+    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)  # given for it, where a judge was asked
 
 
 def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,

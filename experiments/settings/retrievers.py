@@ -190,13 +190,8 @@ def parts_of(retriever: RetrieverKind) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A retriever over chunks of one making.
-
-    Attributes:
-        retriever: its `name` has those of the chunker and the embedder where the run compares them, and its `build`
-            has those in the place of its own.
-        cut: whether documents that questions bring are cut by the chunker, rather than searched as they were cut.
-    """
+    """A retriever over chunks of one making: where the run compares chunkers or embedders, its `name` has theirs, and
+    its `build` has them in the place of its own."""
 
     retriever: RetrieverFactor
-    cut: bool = False
+    cut: bool = False  # whether documents that questions bring are cut by the chunker, not searched as they were cut

@@ -81,15 +81,11 @@ TOKENIZER = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentenc
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A sentence-transformers model on disk.
+    """A sentence-transformers model on disk. Its identity is a hash of the weights, of the tokenizer, and of the
+    settings that change a vector (modules, pooling, window, prompts), wherever the folder is: equal only for models
+    that give equal vectors."""
 
-    Attributes:
-        name: what the user called it.
-        identity: hash of the weights, of the tokenizer, and of the settings that change a vector (modules, pooling,
-            window, prompts), wherever the folder is: equal only for models that give equal vectors.
-    """
-
-    name: str
+    name: str  # what the user called it
     path: Path
     identity: str
 
