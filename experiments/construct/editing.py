@@ -9,7 +9,8 @@ from experiments.metrics.matching import is_korean
 from retrieval.mining.same_name import names_of
 
 Table = Mapping[str, str]
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?]['\"”’)]*(?=\s+[^a-zà-öø-ÿ\s])|[。！？]|(?=\n)|\Z)")
+_SENTENCE = re.compile(r"[^\n]+?(?:(?<!\b[A-Z])(?<!\b(?:St|Mr|Ms|Dr|Jr|No))(?<!\bMrs)[.!?]['\"”’)]*"
+                       r"(?=\s+[^a-zà-öø-ÿ\s])|[。！？]|(?=\n)|\Z)")
 
 
 def edited(text: str, table: Table) -> str:

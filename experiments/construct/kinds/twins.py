@@ -31,9 +31,10 @@ def instances(library: Library) -> Iterator[Item]:
 def edit(item: Item, library: Library) -> Playing:
     """Have a table written over the gold passages and the question, and apply it to all of the question."""
     gold, before = item.made["gold"], item
-    text = "\n\n".join([*(item.chunks[place].content for place in gold), item.question])
+    text = "\n\n".join(item.chunks[place].content for place in gold)
     if not any(stands(answer, text) for answer in item.answers):
         raise Dropped("its answer stands in no gold passage, so that no edit changes it")
+    text = f"{text}\n\n{item.question}"
     found = names(text, library)
     item = yield from edited_item(item, text, found, [one for one in item.answers if one not in found])
     table = item.made["table"]
