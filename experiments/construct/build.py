@@ -154,7 +154,7 @@ def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: 
         folder.pin("sources", digest(*(text for one in library.documents.values()
                                        for text in (one.source, one.html, one.plain))))
         told = settings.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources",
-                                                         "benchmark"})
+                                                         "benchmark", "exports"})
         folder.pin("settings", digest(json.dumps(told, sort_keys=True)))
         if replay is not None:
             cassette = Cassette.open(replay)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from agents.settings import Limits, ModelSettings
 from documents.errors import SettingsError
 from experiments.benchmarks import BenchmarkSettings
+from experiments.construct.formats import Export
 from experiments.construct.item import Kind
 from experiments.construct.kinds import KINDS
 from experiments.settings.file import explain
@@ -34,6 +35,7 @@ class ConstructSettings(BaseModel):
         n: how many items are asked for.
         tries: how many instances may be begun; by default five for each item.
         options: the kind's own settings.
+        exports: further formats that the set is written in.
         retriever, embedder: what stages search with, and what likeness is measured by.
     """
 
@@ -50,6 +52,7 @@ class ConstructSettings(BaseModel):
     tries: int | None = Field(default=None, ge=1)
     seed: int = 0
     options: dict[str, Any] = Field(default_factory=dict)
+    exports: tuple[Export, ...] = ()
     retriever: RetrieverSettings = Bm25()
     embedder: EmbedderSettings = Sentence()
     limits: Limits = Limits()
