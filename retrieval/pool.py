@@ -34,13 +34,9 @@ class Within(NamedTuple):
 
 
 class Pool:
-    """Chunks, embedded once when a vector is first asked for, and named scopes of them.
-
-    Args:
-        scopes: the chunks of each, by its name; one that stands in several is embedded once.
-        embedder: its vectors are kept on disk, so that no text is embedded twice.
-        documents: those of the chunks, by id, as far as they are known.
-    """
+    """Chunks, embedded once when a vector is first asked for, and named scopes of them, of which several may hold one.
+    The embedder's vectors are kept on disk, so that no text is embedded twice. The chunks' documents are there by id,
+    as far as they are known."""
 
     def __init__(self, scopes: Mapping[str, Iterable[Chunk]], embedder: CachedEmbedder,
                  documents: Mapping[str, Document] | None = None) -> None:

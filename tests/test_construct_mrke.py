@@ -11,8 +11,8 @@ from strategies import REFUSAL
 
 FACTS = ("The {0} family founded the {1} hotels.", "{1} has its head office in {2}.", "{2} lies on the lake {3}.",
          "{3} was dammed by {4}.")
-ASKED = ("Which hotels did the {0} family found?", "In which town is the head office of {1}?", "On which lake lies {2}?",
-         "Who dammed {3}?")
+ASKED = ("Which hotels did the {0} family found?", "In which town is the head office of {1}?",
+         "On which lake lies {2}?", "Who dammed {3}?")
 WHOLE = {2: "In which town is the head office of the hotels that the {0} family founded?",
          3: "On which lake lies the town of the hotels that the {0} family founded?",
          4: "Who dammed the lake by the town of the hotels that the {0} family founded?"}

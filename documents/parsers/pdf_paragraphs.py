@@ -55,12 +55,8 @@ def without_hidden(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> t
 
 
 def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
-    """Return the lines of a page; those without a visible character are left out.
-
-    Args:
-        blocks: `page.get_text("dict")["blocks"]`.
-        words: `page.get_text("words")`, with the same flags: x0, y0, x1, y1, text, block, line, position.
-    """
+    """Return the lines of a page, of `page.get_text("dict")["blocks"]` and, with the same flags,
+    `page.get_text("words")`; those without a visible character are left out."""
     placed: dict[tuple[int, int], list[Word]] = defaultdict(list)
     for word in words:
         placed[word[5], word[6]].append(word)

@@ -135,17 +135,11 @@ class RunComparison:
 
 def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
          baseline: str | None = None) -> RunComparison:
-    """Compare; p is corrected over everything that is found here.
-
-    Args:
-        second: None to compare the cells of the first with each other: where neither cells nor a baseline are named,
-            all that differ in exactly one factor, as the run's summary does.
-        metrics: without, the first of the benchmark's table, which the run's summary compares.
-
-    Raises:
-        SettingsError: a metric is unknown, or there is nothing to compare.
-        RunError: a cell is unknown, the runs are scored differently, or they share no question.
-    """
+    """Compare; p is corrected over everything that is found here. Without a second run the cells of the first are
+    compared with each other: where neither cells nor a baseline are named, all that differ in exactly one factor, as
+    the run's summary does. Without metrics it is the first of the benchmark's table, which the run's summary compares.
+    Raises SettingsError where a metric is unknown, or there is nothing to compare, and RunError where a cell is
+    unknown, the runs are scored differently, or they share no question."""
     other = second or first
     matches, bound = (between(first, second, cells, baseline), []) if second else \
         (within(first, cells, baseline), []) if cells or baseline else all_pairs(first)

@@ -157,17 +157,10 @@ class Evaluation:
 
 
 def evaluated(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str]) -> Evaluation:
-    """Return the cells of a finished run, and other programs' rankings for its questions.
-
-    Compared are the cells that differ in one factor, as the run's summary compares them, and each of the others with
-    all; p is corrected over all of these together.
-
-    Args:
-        notes: of the run.
-
-    Raises:
-        SettingsError: rankings are of other queries, or of documents where gold is finer.
-    """
+    """Return the cells of a finished run, with its notes, and other programs' rankings for its questions. Compared are
+    the cells that differ in one factor, as the run's summary compares them, and each of the others with all; p is
+    corrected over all of these together. Raises SettingsError where rankings are of other queries, or of documents
+    where gold is finer."""
     side = read_compared(path)
     labels = {cell.row["id"]: label for label, cell in side.cells.items()}
     own = {id: Ranker(line_name(label, side.cells[label].row), side.cells[label].row["metrics"],

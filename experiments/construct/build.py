@@ -108,9 +108,9 @@ def _library(settings: ConstructSettings, own: object) -> tuple[Library, tuple[s
                 unread.append(str(document))
             else:
                 documents[document.id] = document
-        for document in documents.values():
-            for format in settings.what.formats:
-                chunks += settings.what.chunker.chunk(document, format)
+        chunker = settings.chunker or settings.what.chunker
+        chunks += [chunk for document in documents.values() for format in settings.what.formats
+                   for chunk in chunker.chunk(document, format)]
     if not chunks:
         raise RunError(f"nothing to build from: {unread[0] if unread else 'the sources hold no text'}")
 
@@ -154,7 +154,7 @@ def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: 
         folder.pin("sources", digest(*(text for one in library.documents.values()
                                        for text in (one.source, one.html, one.plain))))
         told = settings.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources",
-                                                         "benchmark"})
+                                                         "benchmark", "exports"})
         folder.pin("settings", digest(json.dumps(told, sort_keys=True)))
         if replay is not None:
             cassette = Cassette.open(replay)

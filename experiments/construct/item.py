@@ -17,10 +17,11 @@ from experiments.negatives.guard import GuardedIndex
 from strategies.types import Asked
 
 if TYPE_CHECKING:
+    from experiments.construct.play import Played
     from experiments.question import Benchmark
     from retrieval.types import Embedder
 
-ITEMS, DOCUMENTS = "items.jsonl", "documents.jsonl"
+ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl"
 """In the folder of a set: every item with what became of it, and the documents that kept ones rest on."""
 _LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
 
@@ -34,6 +35,22 @@ class Evidence:
     start: int
     end: int
     text: str
+
+
+_GAP = r"(?:\s|\||<[^<>]*>)+"  # between the words of a quote, which a writer lays out in its own way
+_MARKS = {mark: f"[{marks}]" for marks in ("'’‘", '"“”') for mark in marks}
+
+
+def quoted(text: str, document: Document, format: Format, start: int = 0, end: int | None = None) -> Evidence:
+    """Return where a quote first stands in a part of a document: the same words in the same order; gaps, tags and the
+    shape of quotation marks may differ, and the text is the document's. From 0 to 0 where it stands nowhere, which the
+    gate of the spans tells."""
+    words = [word for word in re.split(_GAP, text.rstrip(" .…")) if word]
+    pattern = _GAP.join("".join(_MARKS.get(letter) or re.escape(letter) for letter in word) for word in words)
+    whole = document.text(format)
+    found = re.compile(pattern).search(whole, start, len(whole) if end is None else end) if words else None
+    at, to = found.span() if found else (0, 0)
+    return Evidence(document.id, format, at, to, found[0] if found else text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +169,7 @@ class Kind:
         write: writes the paper's own format, which `ragbed run KIND DIR` reads.
         most: how many items one instance can become.
         surplus: says why no further item of this one's sort is wanted beside those kept before it; None where it is.
+        notes: what the card says of all that was played.
         options: the settings of this kind alone.
         chunker, formats: how the index that items are checked against is cut.
         judged: whether it asks judges.
@@ -167,6 +185,7 @@ class Kind:
     write: Writing
     most: int = 1
     surplus: Callable[[Item, Sequence[Item], Library], str | None] = lambda item, kept, library: None
+    notes: Callable[[Sequence[Played], Library], Sequence[str]] = lambda played, library: ()
     options: type[BaseModel] = NoOptions
     chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
     formats: tuple[Format, ...] = ("plain",)

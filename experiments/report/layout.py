@@ -79,12 +79,9 @@ class Section:
 
 
 def sections(stored: Iterable[Mapping[str, Any]], table: Table, whole: Table, linked: bool) -> list[Section]:
-    """Return the summary's views by section, in their order.
-
-    Args:
-        table: all cells; `whole`, the ways of answering, whose labels lead to the first cell of each.
-        linked: whether questions have a right answer, so that figures can lead to them.
-    """
+    """Return the summary's views by section, in their order, of all cells in `table`. Of `whole`, the ways of
+    answering, a label leads to the first cell of each; figures lead to questions where these are `linked`, having a
+    right answer."""
     numbers = {**_numbers(whole), **_numbers(table)}
     single = {cell.label: cell.number for cell in table.cells} if linked else {}
     judges = {cell.judge for cell in table.cells if cell.judge}

@@ -47,15 +47,10 @@ class GoldView:
 
 def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf,
           itself: str | None = None) -> GoldView:
-    """Match every passage with every gold item.
-
-    A chunk is gold if it is the gold chunk, else if it overlaps the gold span, else the gold page, else stands in
-    the gold document; a coarser level counts only where the finer one is not known of both sides.
-
-    Args:
-        source_of: document id to its source path, since a gold item may name either.
-        itself: a document that is the query, and takes no rank.
-    """
+    """Match every passage with every gold item. A chunk is gold if it is the gold chunk, else if it overlaps the gold
+    span, else the gold page, else stands in the gold document; a coarser level counts only where the finer one is not
+    known of both sides. A gold item may name a document's id or its source path. A document that is the query `itself`
+    takes no rank."""
     items = distinct(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
     levels: dict[int, Level | None] = {}
@@ -162,16 +157,12 @@ class Perturber:
         """Return the chunks after the perturbation.
 
         Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
-        ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the
-        question's own documents. Of a benchmark that was mined they are the mined ones alone, in turns of the miners
+        ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the question's
+        own documents. Of a benchmark that was mined they are the mined ones alone, in turns of the miners
         (`Question.in_turns`): beyond these a curve over doses would go on with others than it began with. Where fewer
         can be had than asked for, a note `negatives:3 of 5` says so, and where there are too few chunks for the gold's
-        position, `gold_at:3 of 5`, where it stands.
-
-        Args:
-            gold: as the chunks can be matched with it.
-            seed: of the order and of the draw.
-            more: chunks of an index, to draw from.
+        position, `gold_at:3 of 5`, where it stands. Gold is as the chunks can be matched with it; the seed is of the
+        order and of the draw, and `more` are chunks of an index, to draw from.
         """
         if not change.moves:
             return Changed(tuple(chunks))

@@ -84,18 +84,11 @@ class Session:
 
 
 def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -> Session:
-    """Prepare a new run, or one with equal settings and questions that can be continued.
-
-    Args:
-        fresh: what an earlier run left is of no interest, and `begin` removes it.
-        replay: the cassette that its calls are from.
-
-    Raises:
-        RunError: the folder holds another run, or one of another origin, or another process works on it.
-        BenchmarkError: two questions have one id, or they are not those that were recorded.
-        ModelError: a model is unknown.
-        SettingsError: two models are one.
-    """
+    """Prepare a new run, or one with equal settings and questions that can be continued; where it is `fresh`, `begin`
+    removes what an earlier run left. Its calls may be from a cassette, to replay. Raises RunError where the folder
+    holds another run, or one of another origin, or another process works on it; BenchmarkError where two questions have
+    one id, or they are not those that were recorded; ModelError where a model is unknown; and SettingsError where two
+    models are one."""
     folder = plan.settings.folder
     known = {} if fresh else known_models(folder)
     if replay is not None:

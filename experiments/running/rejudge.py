@@ -169,15 +169,10 @@ def raters_of(paths: Sequence[Path], material: Material) -> list[Rater]:
 
 
 def read_labels(path: Path, material: Material, rater: str | None = None) -> Rater:
-    """Return the labels of a filled-in sheet, or of JSON Lines with `cell`, `question` and `grade` (of steps, a list).
-
-    Args:
-        rater: what to call who gave them; the file's name where None.
-
-    Raises:
-        BenchmarkError: a row names no such answer, names one twice, or its grade is none: file, line, field.
-        RunError: the file cannot be read, or holds no label.
-    """
+    """Return the labels of a filled-in sheet, or of JSON Lines with `cell`, `question` and `grade` (of steps, a list),
+    by a rater who is called by the file's name if by no other. Raises BenchmarkError with file, line and field where a
+    row names no such answer, names one twice, or its grade is none; and RunError where the file cannot be read, or
+    holds no label."""
     sheet = path.suffix.lower() not in (".jsonl", ".json")
     rater = rater or path.name
     known = {id: id for item in material.graded for id in item}

@@ -78,15 +78,9 @@ def _only_searches(fields: Mapping[str, Any]) -> bool:
 
 def check_searching(reasoning: Collection[str], retrieval: Collection[str], models: Collection[str],
                     conditions: Collection[str]) -> bool:
-    """Return whether a run only searches.
-
-    Args:
-        reasoning, retrieval, models, conditions: all that any of its combinations has.
-
-    Raises:
-        ValueError: it does so in a part of its cells, has a model that nothing asks, or none for a retrieval strategy
-            that asks one, or lets nothing be searched.
-    """
+    """Return whether a run only searches, of all strategies, models and conditions that its combinations have. Raises
+    ValueError where it does so in a part of its cells, has a model that nothing asks, or none for a retrieval strategy
+    that asks one, or lets nothing be searched."""
     if SEARCH_ONLY not in reasoning:
         if NO_MODEL in models:
             raise ValueError(f"models: {NO_MODEL} goes with reasoning: {SEARCH_ONLY} alone; name a model to ask")

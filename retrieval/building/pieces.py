@@ -18,13 +18,8 @@ from retrieval.types import Embedder, FieldValue, Matrix
 
 
 class LazyEmbedder:
-    """An embedder that is there when it is needed.
-
-    Args:
-        opens: gives the embedder.
-        manifest: of the index that is carried on with the embedder it was made with; None where any will do.
-        folder: of that index.
-    """
+    """An embedder that is opened when it is needed. Where the index in a folder is carried on, whose manifest is given,
+    it has to be the one that the index was made with."""
 
     def __init__(self, opens: Callable[[], Embedder], manifest: Manifest | None, folder: Path) -> None:
         self._opens = opens
