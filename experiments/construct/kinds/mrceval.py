@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,13 +22,15 @@ from experiments.benchmarks.mrceval import named_subtask
 from experiments.construct import gates
 from experiments.construct.asking import JUDGE, LABELS, WRITER, solved, structured, together
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.play import FAILED, Played
 from experiments.metrics import share_of
 from experiments.metrics.matching import holds
 from experiments.question import Question
 from experiments.running.gold import Places
 from experiments.words import figure
 from strategies.normalising import normalize_answer, with_values
+
+if TYPE_CHECKING:
+    from experiments.construct.play import Played
 
 ASKS: Mapping[str, str] = {
     "entity": "asks for a person, a place or a thing that the text names",
@@ -195,10 +197,10 @@ def enough(item: Item, kept: Sequence[Item], library: Library) -> str | None:
 
 def notes(played: Sequence[Played], library: Library) -> list[str]:
     """Say how often solvers agree with the key, of hard items and of all; and how many judges there were."""
-    asked = [one for one in played if "selection" in one.item.tags and one.lost != FAILED]
+    asked = [one for one in played if one.lost == "solvable" or "solved" in one.item.measured]
     hard = [one for one in asked if one.item.tags["selection"] == "hard"]
     shares = [share_of(sum(one.lost != "solvable" for one in part), len(part)) for part in (hard, asked)]
-    rates = [f"{figure(one.mean, one.low, one.high)}, n {one.n}" for one in shares]
+    rates = [f"{figure(one['mean'], one['low'], one['high'])}, n {one['n']}" for one in shares]
     said = [f"Solvers with the evidence alone agree with the key of hard items at a rate of {rates[0]}; of all, "
             f"{rates[1]}."]
     looking = library.judges - SELECTING
