@@ -52,6 +52,13 @@ class Item:
     made: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def document(self) -> str:
+        """The id of the document that it is made of: that of its first evidence, or of its first chunk, or the one that
+        its kind names; empty where there is none."""
+        spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
+        return spans[0].document if spans else str(self.made.get("document", ""))
+
 
 class Dropped(Exception):  # it ends an item, not the construction
     """Ends an item at the step that raises it; its text is the reason, in a few words."""
