@@ -44,17 +44,12 @@ def fitting(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record and where it stands.
-
-    Attributes:
-        line: from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list.
-        within: what stands before the names of its fields, of a record that stands inside another.
-    """
+    """One record and where it stands."""
 
     file: Path
-    line: int
+    line: int  # from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list
     fields: Mapping[str, Any]
-    within: str = ""
+    within: str = ""  # what stands before the names of its fields, of a record that stands inside another
 
     def fail(self, field: str, expected: str, found: object) -> NoReturn:
         """Refuse the record by a BenchmarkError, which says file, line, field and what was expected."""

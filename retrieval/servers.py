@@ -26,16 +26,11 @@ _SHORTEST_KEY = 8  # a shorter one is a placeholder such as `x`, and would be fo
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server's base URL and the key that it wants.
+    """A server's base URL and the key that it wants."""
 
-    Attributes:
-        url: base URL, without user, password or query.
-        key_variable: the environment variable that holds the key; None where no user ever sets it.
-    """
-
-    url: str
+    url: str  # base URL, without user, password or query
     key: str = field(repr=False)
-    key_variable: str | None = None
+    key_variable: str | None = None  # the environment variable that holds the key; None where no user ever sets it
 
 
 def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:

@@ -21,23 +21,14 @@ from experiments.question import ANSWERS, Benchmark, Question, Scheme
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A benchmark in words.
+    """A benchmark in words."""
 
-    Attributes:
-        paper: title, authors and year, with its address.
-        licence: of the data.
-        size: how many questions, of what.
-        get: where the files are had, and what of them `path` names.
-        settings: a run's settings as the paper has them, where they are not ragbed's usual ones.
-        as_published: the benchmark's own settings that as-published scoring implies where they are not given.
-    """
-
-    paper: str
-    licence: str
-    size: str
-    get: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    as_published: Mapping[str, Any] = field(default_factory=dict)
+    paper: str  # title, authors and year, with its address
+    licence: str  # of the data
+    size: str  # how many questions, of what
+    get: str  # where the files are had, and what of them `path` names
+    settings: Mapping[str, Any] = field(default_factory=dict)  # a run's, as the paper has them, if unusual
+    as_published: Mapping[str, Any] = field(default_factory=dict)  # its own that as-published scoring implies
 
 
 def files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:

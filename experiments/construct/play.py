@@ -172,6 +172,8 @@ class Construction:
         kept = self.kept
         if len(kept) >= self.wanted:
             return replace(played, lost=SURPLUS, why=f"{self.wanted} were kept before it")
+        if enough := self.kind.surplus(played.item, kept, self.library):
+            return replace(played, lost=SURPLUS, why=enough)
         why = self.twin(played.item, kept)
         return replace(played, lost=TWIN, why=why) if why else played
 

@@ -8,31 +8,43 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from documents.types import Document
 from experiments.construct.build import Built
 from experiments.construct.card import card_of, hashes, write_card
-from experiments.construct.item import Item
+from experiments.construct.item import DOCUMENTS, ITEMS, Item
 from experiments.construct.play import Played
 from experiments.construct.report import write_report
 from experiments.runs.store import write_text
 
-ITEMS, REPORT = "items.jsonl", "report.html"
-_ITEM = TypeAdapter(Item)
+REPORT = "report.html"
+_ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
 
 
 def write_set(built: Built) -> Mapping[str, Any]:
-    """Write the set of a construction that came to its end, and return its card; the same bytes for the same calls."""
-    settings, played = built.settings, built.construction.played
+    """Write the set of a construction that came to its end, and return its card; the same bytes for the same calls.
+    Beside its own format below KIND/ stand every item with what became of it, and the documents of kept items, which
+    `ragbed review` marks evidence in."""
+    settings, construction = built.settings, built.construction
     folder: Path = settings.out / settings.kind
     folder.mkdir(parents=True, exist_ok=True)
-    settings.what.write(built.construction.kept, built.library, folder)
-    write_text(settings.out / ITEMS, "".join(map(_line, played)))
-    card = {**card_of(built), "files": hashes(settings.out, [settings.kind, ITEMS])}
+    settings.what.write(construction.kept, built.library, folder)
+    write_text(settings.out / ITEMS, "".join(map(_line, construction.played)))
+    named = {id for item in construction.kept for id in (
+        *(one.document for one in item.evidence), *(chunk.document for chunk in item.chunks))}
+    every = {**built.library.documents, **{one.id: one for item in construction.kept for one in item.documents}}
+    write_text(settings.out / DOCUMENTS, "".join(_json(_DOCUMENT.dump_python(document, mode="json"))
+                                                 for document in every.values() if document.id in named))
+    card = {**card_of(built), "files": hashes(settings.out, [settings.kind, ITEMS, DOCUMENTS])}
     write_card(settings.out, card)
-    write_report(settings.out / REPORT, card, played)
+    write_report(settings.out / REPORT, card, construction.played)
     return card
 
 
 def _line(played: Played) -> str:
     fields = {"item": _ITEM.dump_python(played.item, mode="json"), "lost": played.lost, "why": played.why,
               "calls": [list(call) for call in played.calls]}
+    return _json(fields)
+
+
+def _json(fields: object) -> str:
     return json.dumps(fields, ensure_ascii=False, sort_keys=True) + "\n"

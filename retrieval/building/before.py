@@ -76,20 +76,13 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A document on its way into the index.
-
-    Attributes:
-        sha256: of what it was made from.
-        parser: what made it.
-        fresh: parsed now.
-        same: the index before holds it under this name, with this rendering.
-    """
+    """A document on its way into the index."""
 
     document: Document
-    sha256: str
-    parser: str
-    fresh: bool = False
-    same: bool = False
+    sha256: str  # of what it was made from
+    parser: str  # what made it
+    fresh: bool = False  # parsed now
+    same: bool = False  # the index before holds it under this name, with this rendering
 
 
 class Before:

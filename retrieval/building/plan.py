@@ -58,19 +58,12 @@ _PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One source of the index to be.
+    """One source of the index to be."""
 
-    Attributes:
-        source: its name in the index.
-        sha256: of its bytes; None where they cannot be read.
-        file: where it is read; None where it stays as the index before has it.
-        known: a source of the index before that was parsed out of the same bytes.
-    """
-
-    source: str
-    sha256: str | None
-    file: Source | None = None
-    known: str | None = None
+    source: str  # its name in the index
+    sha256: str | None  # of its bytes; None where they cannot be read
+    file: Source | None = None  # where it is read; None where it stays as the index before has it
+    known: str | None = None  # a source of the index before that was parsed out of the same bytes
 
     @property
     def key(self) -> str:
