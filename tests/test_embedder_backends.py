@@ -83,16 +83,6 @@ def test_a_kept_graph_needs_no_torch_and_nothing_is_sent(tiny):
 
 @pytest.mark.slow
 @openvino
-def test_a_signal_reaches_its_handler_after_embedders_were_opened_and_let_go(tiny):
-    script = ("import gc, signal, time\nfrom retrieval import open_embedder\n"
-              f"for _ in range(3):\n    open_embedder('openvino:{tiny}').embed_queries(['rain'])\n    gc.collect()\n"
-              "signal.signal(signal.SIGALRM, lambda *given: print('came'))\n"
-              "signal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(0.2)\n")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "came\n"), done.stderr
-
-
-@openvino
 def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_path, own_cache, monkeypatch):
     model = make_tiny(tmp_path / "damaged")
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("connected"))
