@@ -14,14 +14,15 @@ from documents.places import local
 
 S = TypeVar("S")
 T = TypeVar("T")
-_SKIPPED: ContextVar[list[str] | None] = ContextVar("_SKIPPED", default=None)
+_SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", default=None)
 
 
 @contextmanager
-def skipping() -> Iterator[list[str]]:
-    """Leave records out that do not fit, inside, and list what is amiss with each."""
+def skipping(wanted: bool) -> Iterator[list[str]]:
+    """Leave records out that do not fit, inside, and list what is amiss with each; where that is not `wanted`, the
+    error says that it could be."""
     skipped: list[str] = []
-    before = _SKIPPED.set(skipped)
+    before = _SKIPPED.set((skipped, wanted))
     try:
         yield skipped
     finally:
@@ -30,12 +31,15 @@ def skipping() -> Iterator[list[str]]:
 
 def fitting(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
     """Yield what is made of each record; one that does not fit is an error, or left out inside `skipping`."""
-    skipped = _SKIPPED.get()
+    way = _SKIPPED.get()
     for record in records:
         try:
             made = make(record)
         except BenchmarkError as error:
-            if skipped is None:
+            if way is None:
+                raise
+            skipped, wanted = way
+            if not wanted:
                 raise BenchmarkError(f"{error}; with skip_bad records that do not fit are left out") from error
             skipped.append(str(error))
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -73,13 +72,9 @@ class Selection(BaseModel):
     def load(self) -> Benchmark:
         """Load the chosen questions. Raises BenchmarkError where a file is not there or cannot be read, a record does
         not fit, or two have the same id."""
-        with self.skipping() as skipped:
+        with skipping(self.skip_bad) as skipped:
             whole = self.whole()
         return self.select(replace(whole, skipped=tuple(skipped)))
-
-    def skipping(self) -> AbstractContextManager[list[str]]:
-        """Leave out inside what does not fit, where that is asked for."""
-        return skipping() if self.skip_bad else nullcontext([])
 
     def whole(self) -> Benchmark:
         """Return the benchmark with all its questions; see `load`."""

@@ -124,9 +124,9 @@ def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
                 unread.append(str(document))
             else:
                 documents[document.id] = document
-        for document in documents.values():
-            for format in settings.what.formats:
-                chunks += settings.what.chunker.chunk(document, format)
+        chunker = settings.chunker or settings.what.chunker
+        chunks += [chunk for document in documents.values() for format in settings.what.formats
+                   for chunk in chunker.chunk(document, format)]
     if not chunks:
         raise RunError(f"nothing to build from: {unread[0] if unread else 'the sources hold no text'}")
 

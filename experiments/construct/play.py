@@ -163,8 +163,8 @@ class Construction:
         if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
             return
         self.begun += len(block)
-        for place in range(len(block)):
-            self.played += [self._collected(each) for each in came[place]]
+        for each in (played for place in range(len(block)) for played in came[place]):
+            self.played.append(self._collected(each))
 
     def _collected(self, played: Played) -> Played:
         if played.lost:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents.settings import Limits, ModelSettings
+from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from experiments.benchmarks import BenchmarkSettings
 from experiments.construct.item import Kind
@@ -35,6 +36,7 @@ class ConstructSettings(BaseModel):
         tries: how many instances may be begun; by default five for each item.
         options: the kind's own settings.
         licence: of the sources, in words, for the card.
+        chunker: how documents are cut; by default as the kind's paper says.
         retriever, embedder: what stages search with, and what likeness is measured by.
     """
 
@@ -52,6 +54,7 @@ class ConstructSettings(BaseModel):
     seed: int = 0
     licence: str = ""
     options: dict[str, Any] = Field(default_factory=dict)
+    chunker: ChunkerSettings | None = None
     retriever: RetrieverSettings = Bm25()
     embedder: EmbedderSettings = Sentence()
     limits: Limits = Limits()

@@ -51,7 +51,7 @@ def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
     yield from (source for source in known if source.startswith(folder) or fnmatchcase(source, name))
 
 
-PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
+PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "openpyxl", "pymupdf")
 
 _PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
 
@@ -145,7 +145,8 @@ Arriving = Generator[Arrival | DocumentError, None, None]
 
 def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> Arriving:
     """Return the documents of a plan, in its order; what is parsed now is staged before it arrives."""
-    missing = [work.file for work in plan if work.file and work.known is None and work.key not in staging]
+    missing = [work.file for work in plan if work.file and work.known is None and work.key not in staging
+               and work.source not in staging.refused]
     results: Iterator[Document | DocumentError] = read_documents(missing) if missing else iter(())
     parsed = {source.relative for source in missing}
     for work in plan:
@@ -161,6 +162,7 @@ def arrived(work: Work, result: Document | DocumentError | None, before: Before 
         document = before.documents[before.manifest.sources[source].document]
         moved = renamed(document, work.source)
         return Arrival(moved, work.sha256 or "", before.parser(source), same=moved is document)
+    result = result or staging.refused.get(work.source)
     staged = staging.get(work.key) if result is None else None
     if staged is not None:
         return Arrival(renamed(staged, work.source), work.sha256 or "", parser_version())
@@ -200,6 +202,7 @@ def _read(work: Work, result: Document | DocumentError, staging: Staging) -> Arr
     assert file is not None
     for _ in range(_ATTEMPTS):
         if isinstance(result, DocumentError):
+            staging.refused[work.source] = result
             return result
         now = hash_of(file)
         if now is not None and now == work.sha256:
