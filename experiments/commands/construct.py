@@ -26,6 +26,8 @@ def construct(
         seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
         set: Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting, as in --set "
                                            "options.most=3 or --set retriever=dense; may be given again.")] = None,
+        format: Annotated[Texts, typer.Option("--format", metavar="NAME", help="A further format of the set: beir, "
+                                              "ragas, autorag or yourbench; may be given again.")] = None,
         budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help="As for `ragbed run`.")] = None,
         fresh: Fresh = False,
         replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=(
@@ -43,7 +45,7 @@ def construct(
 
     given: dict[str, Any] = {"kind": kind, "sources": tuple(src or ()), "out": out, "writer": writer,
                              "solvers": tuple(solver or ()), "judges": tuple(judge or ()), "n": n, "tries": tries,
-                             "seed": seed, "licence": licence}
+                             "seed": seed, "licence": licence, "exports": tuple(format or ())}
     settings = construct_settings(given, set or (), budget or ())
     if dry:
         show_bounds(settings, json)

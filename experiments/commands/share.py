@@ -32,8 +32,8 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
 
     `ragbed run --replay FILE` makes the run again from it anywhere.
     """
+    from experiments.benchmarks.hub import CARD
     from experiments.construct.build import export_set
-    from experiments.construct.card import CARD
     from experiments.running.cassette import export_cassette
     from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_result

@@ -105,7 +105,7 @@ async def construct(settings: ConstructSettings, watch: Watch | None = None, fre
 def told(settings: ConstructSettings) -> dict[str, Any]:
     """Return the settings that decide what is built, wherever it is written and however much of it."""
     return settings.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
-                                                     "licence"})
+                                                     "licence", "exports"})
 
 
 def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:

@@ -15,12 +15,12 @@ from typing import Any
 
 from documents.types import digest
 from experiments.analysis.view import View
+from experiments.benchmarks.hub import CARD
 from experiments.construct.build import Built
 from experiments.construct.play import Played, counted
 from experiments.runs.store import write_text
 from experiments.words import plural, visible
 
-CARD = "card.json"
 _FAMILIES = ("qwen", "llama", "gemma", "mistral", "mixtral", "phi", "gpt", "claude", "gemini", "smollm", "deepseek",
              "command", "granite", "glm", "exaone", "solar", "kimi")
 _REASONS = 3  # of a step's losses that are named

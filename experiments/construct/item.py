@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from experiments.question import Benchmark
     from retrieval.types import Embedder
 
-ITEMS, DOCUMENTS = "items.jsonl", "documents.jsonl"
+ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl"
 """In the folder of a set: every item with what became of it, and the documents that kept ones rest on."""
 _LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
 
