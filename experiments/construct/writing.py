@@ -40,7 +40,8 @@ def write_set(built: Built) -> Mapping[str, Any]:
     every = {**built.library.documents, **{one.id: one for item in construction.kept for one in item.documents}}
     write_text(settings.out / DOCUMENTS, "".join(_json(_DOCUMENT.dump_python(document, mode="json"))
                                                  for document in every.values() if document.id in named))
-    card = {**card_of(built), "files": hashes(settings.out, [settings.kind, QUESTIONS, ITEMS, DOCUMENTS, *settings.exports])}
+    files = hashes(settings.out, [settings.kind, QUESTIONS, ITEMS, DOCUMENTS, *settings.exports])
+    card = {**card_of(built), "files": files}
     write_card(settings.out, card)
     write_report(settings.out / REPORT, card, construction.played)
     return card
