@@ -139,8 +139,8 @@ def test_each_step_has_its_paragraph_and_the_text_ends_before_the_conclusion(bui
     assert positions[who.text] == ([3, 5, -1, -1], 10)
     assert positions["How did the lamp of Ostra go out?"] == ([7, 8, -1, -1], 11)
 
-    made = ragbed.json("run", "detectiveqa", folder / "detectiveqa", "--model", f"{server.url}#m", "--condition", "full",
-                       "--reasoning", "direct", "--judge", "lexical", "--out", tmp_path / "runs")
+    made = ragbed.json("run", "detectiveqa", folder / "detectiveqa", "--model", f"{server.url}#m", "--reasoning",
+                       "direct", "--condition", "full", "--judge", "lexical", "--out", tmp_path / "runs")
     assert [(cell["n"], cell["metrics"]["accuracy"]["mean"]) for cell in made["cells"]] == [(3, 1.0)]
 
 
