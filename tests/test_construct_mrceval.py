@@ -62,7 +62,8 @@ def build(tmp_path, serve, ragbed):
         ragbed.json("construct", "mrceval", pages, "--out", tmp_path / name, "--writer", f"{url}#writer", *each, "--n",
                     "20", "--set", "options.subtasks=[temporal]", *more)
         rows = [json.loads(line) for line in (tmp_path / name / "items.jsonl").read_text(encoding="utf-8").splitlines()]
-        return tmp_path / name, {re.search(r"mill of (\w+)", row["item"]["chunks"][0]["content"])[1]: row for row in rows}
+        return tmp_path / name, {re.search(r"mill of (\w+)", row["item"]["chunks"][0]["content"])[1]: row
+                                 for row in rows}
 
     return made
 

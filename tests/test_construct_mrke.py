@@ -100,7 +100,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
               for flaw, gate in REASONS.items() for hops in WHOLE}
     wanted |= {("sound", hops): ["", "twin"] for hops in WHOLE} | {("collision", 0): ["edit"]}  # a copy is a twin
     assert ends == wanted
-    assert counts["kept"] == 17
+    assert counts["yield"]["kept"] == 17
 
 
 def test_the_set_loads_as_mrke_and_each_question_with_its_original(built):
@@ -190,7 +190,7 @@ def test_twins_tell_a_memoriser_from_a_reader(serve, ragbed, tmp_path):
     some = HotpotQa(path=str(tmp_path / "some.jsonl"))
     counts = build(ragbed, serve(Twins(some.load().questions)).url, "--from", f"hotpotqa:{some.path}", "--out", folder,
                    "--n", "20")
-    assert {gate: why for gate, why in counts["lost"].items() if why} == {
+    assert {gate: why for gate, why in counts["yield"]["lost"].items() if why} == {
         "edit": {"a replacement stands in the original text": 1,
                  "its answer stands in no gold passage, so that no edit changes it": 1},
         "no original name": {"an original name survives": 1}}

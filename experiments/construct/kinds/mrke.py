@@ -107,7 +107,7 @@ def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[s
     table = with_parts(table, found)
     made = [passage(edited(content, table)) for content in contents]
     return replace(item, documents=tuple(document for document, _ in made), chunks=tuple(chunk for _, chunk in made),
-                   made={"names": list(found), "table": table, "contents": contents})
+                   made={"document": item.document, "names": list(found), "table": table, "contents": contents})
 
 
 def chain(item: Item, library: Library) -> Playing:

@@ -24,7 +24,7 @@ def instances(library: Library) -> Iterator[Item]:
         if question.answerable and question.answers and gold:
             yield Item(question.id, question.text, question.answers, chunks=question.given, made={
                 "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
-                "gold": [place for place, chunk in enumerate(question.given) if chunk in gold]},
+                "document": gold[0].document, "gold": [place for place, chunk in enumerate(question.given) if chunk in gold]},
                 tags={name: question.tags[name][0] for name in ("hops", "type") if question.tags.get(name)})
 
 
