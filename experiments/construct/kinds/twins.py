@@ -22,10 +22,11 @@ def instances(library: Library) -> Iterator[Item]:
     for question in library.rng("instances").sample(questions, len(questions)):
         gold = Places(question.given, lambda id: library.documents[id].source).gold(question.gold)
         if question.answerable and question.answers and gold:
-            yield Item(question.id, question.text, question.answers, chunks=question.given, made={
-                "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
-                "document": gold[0].document, "gold": [place for place, chunk in enumerate(question.given) if chunk in gold]},
-                tags={name: question.tags[name][0] for name in ("hops", "type") if question.tags.get(name)})
+            made = {"document": gold[0].document,
+                    "gold": [place for place, chunk in enumerate(question.given) if chunk in gold],
+                    "sub_questions": list(question.sub_questions), "sub_answers": list(question.sub_answers)}
+            tags = {name: question.tags[name][0] for name in ("hops", "type") if question.tags.get(name)}
+            yield Item(question.id, question.text, question.answers, chunks=question.given, made=made, tags=tags)
 
 
 def edit(item: Item, library: Library) -> Playing:
@@ -39,7 +40,7 @@ def edit(item: Item, library: Library) -> Playing:
     item = yield from edited_item(item, text, found, [one for one in item.answers if one not in found])
     table = item.made["table"]
     original = {"question": before.question, "answer": before.answers[0],
-                **{name: list(before.made[name]) for name in ("sub_questions", "sub_answers")}}
+                **{name: before.made[name] for name in ("sub_questions", "sub_answers")}}
     return replace(
         item, question=edited(item.question, table), answers=tuple(edited(one, table) for one in item.answers),
         evidence=tuple(Evidence(one.document, one.format, one.start, one.end, one.content)
