@@ -129,7 +129,8 @@ def solved(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "dire
 
     labels = tuple(zip(LABELS, item.options, strict=False))
     default: Rules = ("choice" if labels else "grounded") if chunks else "closed-book"
-    task = Task(item.id, item.question, placed, rules=rules or default, options=labels, placed=True, brief=True)
+    task = Task(item.id, item.question, placed, rules=rules or default, options=labels, placed=True, brief=True,
+                about=str(item.made.get("about", "")))
     return driven(REASONING[strategy](task), lambda asked: replace(asked, purpose=f"{role}: {asked.purpose}")
                   if isinstance(asked, Generate) else asked)
 

@@ -62,7 +62,8 @@ class Item:
         chunks: what the question comes with, the chunks of its evidence among them.
         documents: those that were made for this item alone, such as edited ones; its evidence and chunks may be of
             them.
-        made: what the kind's own stages and format need beside, as plain JSON.
+        made: what the kind's own stages and format need beside, as plain JSON; `about` is shown closed-book, such as
+            the title of a novel.
         measured: what solvers made of it, by name, such as `solved`: a rate from 0 to 1.
     """
 
