@@ -35,13 +35,16 @@ def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
     return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages, parsed.hidden)
 
 
+_MODULES = {"markdown": "text", "csv": "spreadsheets", "xlsx": "spreadsheets"}
+
+
 def prepare(source: str) -> Callable[[bytes, str], Parsed]:
     """Import the parser for that name; DocumentError where the suffix is unknown."""
     problem = unknown_type(source)
     if problem is not None:
         raise DocumentError(source, problem)
     kind = SUFFIXES[PurePosixPath(source).suffix.lower()]
-    module = import_module(f"documents.parsers.{'text' if kind == 'markdown' else kind}")
+    module = import_module(f"documents.parsers.{_MODULES.get(kind, kind)}")
     parser: Callable[[bytes, str], Parsed] = getattr(module, f"parse_{kind}")
     return parser
 

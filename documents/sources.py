@@ -19,6 +19,7 @@ SUFFIXES: dict[str, str] = {
     ".pdf": "pdf",
     ".txt": "text", ".text": "text",
     ".md": "markdown", ".markdown": "markdown",
+    ".csv": "csv", ".tsv": "csv", ".xlsx": "xlsx", ".xlsm": "xlsx",
 }
 """The parser of each file suffix (lower case)."""
 
