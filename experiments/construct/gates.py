@@ -78,7 +78,7 @@ def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = 
         by: what a piece is: all spans in one chunk of what the item comes with, or each span.
     """
     pieces = _pieces(item, by)
-    shown = [chunk for chunk in item.chunks if not any(_holds(chunk, one) for one in item.evidence)]
+    shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
     views = [shown] if shown else []
     if len(pieces) > 1:
         views += [evidence_chunks(replace(item, evidence=_but(item, piece)), library)
@@ -111,8 +111,8 @@ def _overlap(chunk: Chunk, one: Evidence) -> bool:
         chunk.start < one.end and one.start < chunk.end)
 
 
-def _holds(chunk: Chunk, one: Evidence) -> bool:
-    """Whether the chunk has a part of the evidence, in whichever rendering of its document."""
+def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
+    """Tell whether the chunk has a part of the evidence, or in the other rendering of its document the whole."""
     if chunk.document != one.document or chunk.format == one.format:
         return _overlap(chunk, one)
     return normalize_answer(readable(one.text, one.format)) in normalize_answer(readable(chunk.content, chunk.format))
@@ -163,17 +163,22 @@ def _by_solvers(item: Item, library: Library, chunks: Sequence[Chunk]) -> Genera
 
 def right(item: Item, draft: Draft) -> bool:
     """Say whether an answer is right: the option's label, or any accepted answer in a short reply."""
+    if item.options:
+        return choice(item, draft) in item.answers
     if draft.refused or not draft.well_formed:
         return False
     text = strip_citations(draft.text)
-    if item.options:
-        labels = tuple(zip(LABELS, item.options, strict=False))
-        chosen = read_choice(text, labels)
-        return chosen is not None and dict(labels)[chosen] in item.answers
     said = normalize_answer(text)
     short = len(said) <= _SHORT * max(len(normalize_answer(answer)) for answer in item.answers) + _SHORT
     return bool(exact_match(text, item.answers)) or (short and any(
         holds(said, normalize_answer(answer)) for answer in item.answers))
+
+
+def choice(item: Item, draft: Draft) -> str | None:
+    """Return the option that an answer names; None where it names none."""
+    labels = tuple(zip(LABELS, item.options, strict=False))
+    chosen = None if draft.refused or not draft.well_formed else read_choice(strip_citations(draft.text), labels)
+    return None if chosen is None else dict(labels)[chosen]
 
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:

@@ -17,10 +17,11 @@ from experiments.negatives.guard import GuardedIndex
 from strategies.types import Asked
 
 if TYPE_CHECKING:
+    from experiments.construct.play import Played
     from experiments.question import Benchmark
     from retrieval.types import Embedder
 
-ITEMS, DOCUMENTS = "items.jsonl", "documents.jsonl"
+ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl"
 """In the folder of a set: every item with what became of it, and the documents that kept ones rest on."""
 _LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
 
@@ -62,7 +63,8 @@ class Item:
         chunks: what the question comes with, the chunks of its evidence among them.
         documents: those that were made for this item alone, such as edited ones; its evidence and chunks may be of
             them.
-        made: what the kind's own stages and format need beside, as plain JSON.
+        made: what the kind's own stages and format need beside, as plain JSON; `about` is shown closed-book, such as
+            the title of a novel.
         measured: what solvers made of it, by name, such as `solved`: a rate from 0 to 1.
     """
 
@@ -77,6 +79,13 @@ class Item:
     tags: Mapping[str, str] = field(default_factory=dict)
     made: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def document(self) -> str:
+        """The id of the document that it is made of: the one that its kind names, or that of its first evidence, or of
+        its first chunk; empty where there is none."""
+        spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
+        return str(self.made.get("document") or (spans[0].document if spans else ""))
 
 
 class Dropped(Exception):  # it ends an item, not the construction
@@ -168,6 +177,7 @@ class Kind:
         write: writes the paper's own format, which `ragbed run KIND DIR` reads.
         most: how many items one instance can become.
         surplus: says why no further item of this one's sort is wanted beside those kept before it; None where it is.
+        notes: what the card says of all that was played.
         options: the settings of this kind alone.
         chunker, formats: how the index that items are checked against is cut.
         judged: whether it asks judges.
@@ -183,6 +193,7 @@ class Kind:
     write: Writing
     most: int = 1
     surplus: Callable[[Item, Sequence[Item], Library], str | None] = lambda item, kept, library: None
+    notes: Callable[[Sequence[Played], Library], Sequence[str]] = lambda played, library: ()
     options: type[BaseModel] = NoOptions
     chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
     formats: tuple[Format, ...] = ("plain",)

@@ -12,8 +12,9 @@ from agents.settings import Limits, ModelSettings
 from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from experiments.benchmarks import BenchmarkSettings
+from experiments.construct.formats import Export
 from experiments.construct.item import Kind
-from experiments.construct.kinds import KINDS
+from experiments.construct.kinds import KINDS, OF_BENCHMARKS
 from experiments.settings.file import explain
 from experiments.settings.spending import Budget, changed
 from experiments.settings.targets import put
@@ -35,6 +36,8 @@ class ConstructSettings(BaseModel):
         n: how many items are asked for.
         tries: how many instances may be begun; by default five for each item.
         options: the kind's own settings.
+        licence: of the sources, in words, for the card.
+        exports: further formats that the set is written in.
         chunker: how documents are cut; by default as the kind's paper says.
         retriever, embedder: what stages search with, and what likeness is measured by.
     """
@@ -51,7 +54,9 @@ class ConstructSettings(BaseModel):
     n: int = Field(default=100, ge=1)
     tries: int | None = Field(default=None, ge=1)
     seed: int = 0
+    licence: str = ""
     options: dict[str, Any] = Field(default_factory=dict)
+    exports: tuple[Export, ...] = ()
     chunker: ChunkerSettings | None = None
     retriever: RetrieverSettings = Bm25()
     embedder: EmbedderSettings = Sentence()
@@ -72,7 +77,7 @@ class ConstructSettings(BaseModel):
     @property
     def what(self) -> Kind:
         """The kind."""
-        return KINDS[self.kind]
+        return (OF_BENCHMARKS if self.benchmark else KINDS).get(self.kind, KINDS[self.kind])
 
     @cached_property
     def own(self) -> BaseModel:
@@ -97,10 +102,12 @@ class ConstructSettings(BaseModel):
         return self.tries or TRIES * self.n
 
 
-def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str]) -> ConstructSettings:
+def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str],
+                       benchmark: str | None = None) -> ConstructSettings:
     """Return the settings that a command line gives.
 
     Args:
+        benchmark: of the form `hotpotqa:PATH`, or its name alone where it needs no path.
         others: of the form `retriever=dense`.
         budget: of the form `tokens=200000`.
 
@@ -108,6 +115,9 @@ def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: 
         SettingsError: one does not fit.
     """
     content: dict[str, Any] = dict(given)
+    if benchmark is not None:
+        kind, _, path = benchmark.partition(":")
+        content["benchmark"] = {"kind": kind, **({"path": path} if path else {})}
     for text in others:
         put(content, text)
     try:
