@@ -121,7 +121,7 @@ def _library(settings: ConstructSettings, own: object) -> tuple[Library, tuple[s
     roles = settings.roles
     counts = {role: sum(name.startswith(role) for name in roles) for role in ("solver", "judge")}
     return Library(documents, chunks, counts["solver"], counts["judge"], settings.seed, own, embedder,
-                   benchmark), tuple(unread)
+                   benchmark, settings.writer is not None), tuple(unread)
 
 
 def _searcher(settings: ConstructSettings, library: Library, folder: RunFolder, mode: Mode) -> Searcher[str]:

@@ -67,6 +67,7 @@ class Library:
         solvers, judges: how many models of each role there are; their roles are `solver 1`, `judge 1` and so on.
         benchmark: the loaded benchmark that items are made from, where it is no folder of documents.
         embedder: opened when it is first asked for.
+        writes: whether there is a writer.
     """
 
     documents: Mapping[str, Document]
@@ -77,6 +78,7 @@ class Library:
     options: Any  # the kind's own settings
     embedder: Callable[[], Embedder]
     benchmark: Benchmark | None = None
+    writes: bool = False
 
     def rng(self, *parts: str) -> random.Random:
         """Return a generator seeded by the construction's seed and these parts, such as an item's id."""

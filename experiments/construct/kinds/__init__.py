@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from experiments.construct.item import Kind
+from experiments.construct.kinds.computed import COMPUTED
 from experiments.construct.kinds.crest import CREST
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST,)}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, COMPUTED)}
