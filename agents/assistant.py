@@ -34,8 +34,7 @@ from strategies.settings.choosing import Strategy, chosen
 from strategies.types import AnswerFormat, Framing, Rules, Task
 
 Options = tuple[tuple[str, str], ...]
-Pair = tuple[Strategy, Strategy]
-"""Of reasoning and of retrieval."""
+Pair = tuple[Strategy, Strategy]  # of reasoning and of retrieval
 
 
 class AssistantSettings(BaseModel):

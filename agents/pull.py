@@ -26,8 +26,7 @@ from agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_p
 from documents.errors import ModelError
 from retrieval.servers import unusable_environment
 
-Fetched = Callable[[int, "int | None"], None]
-"""Called with the bytes that came, and the bytes expected where that is known."""
+Fetched = Callable[[int, "int | None"], None]  # called with the bytes that came, and those expected where that is known
 DEFAULT_INDEX = "https://pypi.org/simple"
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.5"

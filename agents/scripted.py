@@ -31,8 +31,7 @@ from documents.types import Chunk, digest
 from strategies.settings import choosing
 from strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
 
-ScriptedLine = str | Reply | Failure
-"""What a scripted model replies to one call; a text is a reply of that text."""
+ScriptedLine = str | Reply | Failure  # what a scripted model replies to one call; a text is a reply of that text
 
 
 def drive(recipe: Reasoning, task: Task,

@@ -10,11 +10,8 @@ from functools import lru_cache
 from documents.types import normalize
 
 CURRENCIES = frozenset("$€£¥₩")
-SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}
-"""What is set apart before its number."""
-UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})
-"""What is set apart after its number."""
-
+SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}  # what is set apart before its number
+UNITS = frozenset({")", "%", ")%", "%)", "bps", "pts"})  # what is set apart after its number
 _LONGEST_CELL = 60
 _CELL_SCALE = r"(?:\s*(?:thousand|million|billion|trillion|bps|pts|basis points)\b)?"
 _AMOUNT = rf"[$€£¥₩(\s+−–—-]*\d[\d.,:/\s]*{_CELL_SCALE}[)%\sxX†*]*"
@@ -92,20 +89,13 @@ _VALUES_NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextValue:
-    """One number or date of a text.
+    """One number or date of a text."""
 
-    Attributes:
-        start, end: where it stands, in code points of the NFKC text.
-        number: its value, scale included; None for a date.
-        date: year, month, day, each None where it is not said; None for a number.
-        percent: whether a percent sign follows.
-    """
-
-    start: int
+    start: int  # in code points of the NFKC text
     end: int
-    number: Decimal | None = None
-    date: tuple[int | None, int | None, int | None] | None = None
-    percent: bool = False
+    number: Decimal | None = None  # its value, scale included; None for a date
+    date: tuple[int | None, int | None, int | None] | None = None  # year, month, day, None where not said
+    percent: bool = False  # whether a percent sign follows
 
     @property
     def token(self) -> str:

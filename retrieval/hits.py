@@ -11,8 +11,7 @@ from retrieval.types import Hit
 
 T = TypeVar("T", bound=Hashable)
 
-DECIMALS = 6
-"""Of a cosine or a score: what differs by less is a tie, which the number of threads must not decide."""
+DECIMALS = 6  # of a cosine or a score: what differs by less is a tie, which the number of threads must not decide
 
 
 def distinct(hits: Sequence[Hit]) -> list[Hit]:

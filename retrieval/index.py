@@ -30,8 +30,7 @@ from retrieval.types import Embedder, FieldValue, Hit, Matrix
 from retrieval.vector_settings import Flat
 from retrieval.vectors import VectorIndex
 
-_REPLACED = 20
-"""How often an index is read anew that was replaced while being read."""
+_REPLACED = 20  # how often an index is read anew that was replaced while being read
 
 
 class Index:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
     from langchain_core.retrievers import BaseRetriever
 
-LONGEST = 500
-"""Characters of a document's name that come from metadata; a longer one is named by its hash."""
-
+LONGEST = 500  # characters of a document's name that come from metadata; a longer one is named by its hash
 _START = 2 ** 40  # no text is as long: what says that it begins beyond says nothing
 
 

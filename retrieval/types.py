@@ -12,8 +12,7 @@ from documents.chunkers.spans import Span
 from documents.types import Chunk, Document
 
 Matrix = NDArray[np.float32]
-FieldValue = str | int | float | bool | None
-"""What a metadata field may hold."""
+FieldValue = str | int | float | bool | None  # what a metadata field may hold
 
 
 class Embedder(Protocol):

@@ -13,9 +13,7 @@ from retrieval.memory import free_memory
 Codes = Literal["float32", "float16", "sq8"]
 """What is kept of each number of a vector: all of it, half of its bits, or one of 256 steps (scalar-quantised)."""
 
-WIDTHS: dict[Codes, int] = {"float32": 4, "float16": 2, "sq8": 1}
-"""Bytes a number."""
-
+WIDTHS: dict[Codes, int] = {"float32": 4, "float16": 2, "sq8": 1}  # bytes a number
 Count = Annotated[int, Field(ge=1)]
 
 LISTS = 8
@@ -182,11 +180,8 @@ def _as(codes: Codes | None) -> str:
     return {"float16": ", in 16-bit codes", "sq8": ", in 8-bit codes"}.get(codes or "", "")
 
 
-FLAT_LIMIT = 100_000
-"""Vectors up to which all are compared: 6 ms a query at 384 dimensions, below the time to embed the query."""
-
-FREE_SHARE = 2
-"""The index may take one in so many bytes of what is free: the rest is for the embedder and for whoever asks."""
+FLAT_LIMIT = 100_000  # vectors up to which all are compared: 6 ms a query at 384 dimensions, less than to embed it
+FREE_SHARE = 2  # the index may take one in so many free bytes: the rest is for the embedder and whoever asks
 
 
 class ChosenVectors(NamedTuple):

@@ -32,23 +32,16 @@ from retrieval.vector_settings import (
     choose,
 )
 
-BLOCK = 16_384
-"""Vectors that are added at a time: 25 MB at 384 dimensions."""
-
-SAMPLE = 50
-"""Vectors of the sample for each list that is learnt from it; faiss asks for 39."""
-
+BLOCK = 16_384  # vectors that are added at a time: 25 MB at 384 dimensions
+SAMPLE = 50  # vectors of the sample for each list that is learnt from it; faiss asks for 39
 ROUNDS = 10
 """Of k-means. With 25, as faiss has it, learning pieces took three times as long, and 0.989 of the ten nearest were
 among 80 candidates instead of 0.986; lists found 0.86 instead of 0.84."""
 
-LEAST = 256
-"""Fewer vectors than this cannot be learnt from."""
-
+LEAST = 256  # fewer vectors than this cannot be learnt from
 SEED = 7
 
-GRAPH_COST = 50
-"""Vectors that are compared one after the other in the time that one candidate takes in the graph."""
+GRAPH_COST = 50  # vectors that are compared one after the other in the time that one candidate takes in the graph
 
 
 class VectorIndex:
@@ -63,18 +56,10 @@ class VectorIndex:
     @classmethod
     def build(cls, vectors: Matrix, settings: VectorSettings | None = None,
               advance: Callable[[int], None] | None = None) -> VectorIndex:
-        """Return an index over the rows of `vectors`, float32 of shape (n, d), in memory or mapped from a file.
-
-        They are read in blocks, beside a sample for what learns. Equal vectors give an equal index on one machine,
-        unless the settings let several threads link a graph.
-
-        Args:
-            settings: if None, `auto`.
-            advance: is told how many more vectors were added.
-
-        Raises:
-            ModelError: a number of a vector is not finite.
-        """
+        """Return an index over the rows of `vectors`, float32 of shape (n, d), in memory or mapped from a file. They
+        are read in blocks, beside a sample for what learns. Equal vectors give an equal index on one machine, unless
+        the settings, `auto` if none, let several threads link a graph. `advance` is told how many more vectors were
+        added. Raises ModelError where a number of a vector is not finite."""
         faiss = _faiss()
         choice = choose(settings or Auto(), *vectors.shape)
         index = _empty(choice.settings, vectors.shape[1])

@@ -36,11 +36,8 @@ from strategies.retrieval.step_back import step_back
 from strategies.types import Gathering, Recipe
 
 SEARCH_ONLY = "search_only"
-UNAIDED = ("none", "once")
-"""The retrieval strategies that ask no model."""
-CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")
-"""The five that the CReSt paper compares."""
-
+UNAIDED = ("none", "once")  # the retrieval strategies that ask no model
+CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")  # of CReSt's paper
 REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
     direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, few_shot, native, semi_structured,
     self_consistency, tree_of_thought, self_ask, ircot, react, chain_of_verification, reflect,

@@ -14,9 +14,7 @@ def by_name(value: Any) -> Any:
 
 
 Span = tuple[int, int]
-Piece = tuple[int, int, str]
-"""Start, end and the prefix that stands before the text between them."""
-
+Piece = tuple[int, int, str]  # start, end and the prefix that stands before the text between them
 _TAG = re.compile(r"<[^<>]*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _MARK = re.compile(rf"{_TAG.pattern}|{_ENTITY.pattern}")

@@ -26,19 +26,13 @@ _NOTHING = {"text": "", "refused": False, "refused_as_published": False, "cited"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A record with what its answer took, and what it would have been if the budget had ended it.
-
-    Attributes:
-        again: whether a journal answered some of its calls, so that its seconds say nothing of a model's speed.
-        cut: whether a limit of the run, a timeout or an error ended it, so that what its answer would have taken is
-            not known.
-    """
+    """A record with what its answer took, and what it would have been if the budget had ended it."""
 
     used: float
     result: Result
     ended: Result
-    again: bool
-    cut: bool
+    again: bool  # whether a journal answered calls of it, so that its seconds say nothing of a model's speed
+    cut: bool  # whether a limit, a timeout or an error ended it, so that what it would have taken is not known
 
 
 def _kept(record: Record, unit: Unit, cell: Cell, run: Finished) -> Kept:

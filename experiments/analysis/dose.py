@@ -35,12 +35,9 @@ _SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be h
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Attributes:
-        fewer: for how many questions of the cell fewer negatives could be had than its dose.
-        hardness: of the mined negatives that each question is shown, or under `pool` searched over beside its gold:
-            the mean, averaged over the questions that have any. It is the mean cosine with the question; None where
-            none were mined.
-    """
+    """For how many questions of a cell fewer negatives could be had than its dose; and the hardness of the mined
+    negatives that each question is shown, or under `pool` searched over beside its gold: their mean cosine with the
+    question, averaged over the questions that have any; None where none were mined."""
 
     fewer: int = 0
     hardness: float | None = None

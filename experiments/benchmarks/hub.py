@@ -24,16 +24,10 @@ def only_cached() -> Iterator[None]:
 
 
 def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
-    """Return the local place of a path: itself, or the hub's Parquet and JSON files, fetched where they are not cached.
-
-    `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION`. `HF_HUB_OFFLINE=1` forbids fetching; the cache is still read.
-
-    Args:
-        also: patterns of further files, such as `*.txt`.
-
-    Raises:
-        BenchmarkError: it is no path, or the dataset is neither in the cache nor can it be fetched.
-    """
+    """Return the local place of a path: itself, or the hub's Parquet and JSON files, and those of the patterns `also`,
+    fetched where they are not cached. `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION`. `HF_HUB_OFFLINE=1` forbids
+    fetching; the cache is still read. Raises BenchmarkError where it is no path, or the dataset is neither in the cache
+    nor can it be fetched."""
     if not path.startswith(_PREFIX):
         return local(path)
     try:

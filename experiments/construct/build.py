@@ -108,9 +108,9 @@ def _library(settings: ConstructSettings, own: object) -> tuple[Library, tuple[s
                 unread.append(str(document))
             else:
                 documents[document.id] = document
-        for document in documents.values():
-            for format in settings.what.formats:
-                chunks += settings.what.chunker.chunk(document, format)
+        chunker = settings.chunker or settings.what.chunker
+        chunks += [chunk for document in documents.values() for format in settings.what.formats
+                   for chunk in chunker.chunk(document, format)]
     if not chunks:
         raise RunError(f"nothing to build from: {unread[0] if unread else 'the sources hold no text'}")
 

@@ -160,8 +160,8 @@ class Construction:
         if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
             return
         self.begun += len(block)
-        for place in range(len(block)):
-            self.played += [self._collected(each) for each in came[place]]
+        for each in (played for place in range(len(block)) for played in came[place]):
+            self.played.append(self._collected(each))
 
     def _collected(self, played: Played) -> Played:
         if played.lost:
@@ -169,6 +169,8 @@ class Construction:
         kept = self.kept
         if len(kept) >= self.wanted:
             return replace(played, lost=SURPLUS, why=f"{self.wanted} were kept before it")
+        if enough := self.kind.surplus(played.item, kept, self.library):
+            return replace(played, lost=SURPLUS, why=enough)
         why = self.twin(played.item, kept)
         return replace(played, lost=TWIN, why=why) if why else played
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents.settings import Limits, ModelSettings
+from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from experiments.benchmarks import BenchmarkSettings
 from experiments.construct.item import Kind
@@ -34,6 +35,7 @@ class ConstructSettings(BaseModel):
         n: how many items are asked for.
         tries: how many instances may be begun; by default five for each item.
         options: the kind's own settings.
+        chunker: how documents are cut; by default as the kind's paper says.
         retriever, embedder: what stages search with, and what likeness is measured by.
     """
 
@@ -50,6 +52,7 @@ class ConstructSettings(BaseModel):
     tries: int | None = Field(default=None, ge=1)
     seed: int = 0
     options: dict[str, Any] = Field(default_factory=dict)
+    chunker: ChunkerSettings | None = None
     retriever: RetrieverSettings = Bm25()
     embedder: EmbedderSettings = Sentence()
     limits: Limits = Limits()

@@ -61,15 +61,9 @@ MLFLOW = "mlflow"
 
 
 def export(run: Finished, destination: str) -> str:
-    """Export a finished run, and say what came of it, in one line.
-
-    Args:
-        destination: a file that ends in .jsonl, .csv, .parquet, or .xml for JUnit's; or `mlflow`, or `mlflow:URI`.
-
-    Raises:
-        SettingsError: the destination is of no known form.
-        RunError: the destination cannot be written, or is something other than an earlier export of that form.
-    """
+    """Export a finished run, and say what came of it, in one line. Destinations are a file that ends in .jsonl, .csv,
+    .parquet, or .xml for JUnit's; or `mlflow`, or `mlflow:URI`. Raises SettingsError where it is of no known form, and
+    RunError where it cannot be written, or is something other than an earlier export of that form."""
     kind, colon, uri = destination.partition(":")
     path = Path(destination)
     form = path.suffix.lower()

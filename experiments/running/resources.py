@@ -28,20 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """A retriever over chunks that questions bring.
+    """A retriever over chunks that questions bring."""
 
-    Attributes:
-        pool: None in a replay, which gives what was found.
-        pins: hashes of its content and of its embedder, by what they are called.
-        everything: whether each question searches those of all; else its own, or, where it has none, the shared ones.
-        embeds: whether the retriever needs the vectors of the pool.
-    """
-
-    pool: Pool | None
+    pool: Pool | None  # None in a replay, which gives what was found
     searcher: Searcher[Within]
-    everything: bool
-    pins: Mapping[str, str]
-    embeds: bool = True
+    everything: bool  # whether each question searches those of all; else its own, or, having none, the shared ones
+    pins: Mapping[str, str]  # hashes of its content and of its embedder, by what they are called
+    embeds: bool = True  # whether the retriever needs the vectors of the pool
 
     def within(self, question: Question, among: Among | None) -> SearchFunction:
         """Return the searches of a question."""

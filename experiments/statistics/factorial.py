@@ -28,14 +28,10 @@ class Design:
 
     A factor of k levels has k - 1 columns, in which its effects add up to zero. Where it has no effect in a cell, all
     its columns are 0 there: the cell stands at the mean of the levels. An interaction's columns are products.
-
-    Attributes:
-        cells: the level of each factor; None where it has no effect.
-        levels: of each factor that varies, in the order in which they occur.
     """
 
-    cells: tuple[Levels, ...]
-    levels: Mapping[str, tuple[str, ...]]
+    cells: tuple[Levels, ...]  # the level of each factor; None where it has no effect
+    levels: Mapping[str, tuple[str, ...]]  # of each factor that varies, in the order in which they occur
     terms: tuple[Term, ...]
 
     @property
@@ -125,18 +121,13 @@ def design_of(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
 
 
 class _FittedPart(NamedTuple):
-    """What questions that are a sample by themselves, all or those of one split, add to the coefficients of a design.
-
-    Attributes:
-        covariance: of these coefficients.
-        worth: how many clusters of one size there are, as they weigh.
-        limits: of what it adds to a mean.
-    """
+    """What questions that are a sample by themselves, all or those of one split, add to the coefficients of a
+    design."""
 
     coefficients: Floats
-    covariance: Floats
-    worth: float
-    limits: tuple[float, float]
+    covariance: Floats  # of these coefficients
+    worth: float  # how many clusters of one size there are, as they weigh
+    limits: tuple[float, float]  # of what it adds to a mean
 
     def along(self, contrast: Floats) -> tuple[float, float]:
         """Return what it adds to the contrast, and to its variance."""

@@ -20,58 +20,34 @@ from retrieval.storage.cache import kept_bytes
 from retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq, choose
 from retrieval.vectors import LEAST, ROUNDS, SAMPLE
 
-FILES = 4
-"""Files of each type that are measured, spread over their sizes."""
-
-LARGE = 4_000_000
-"""Bytes of a file that is not taken for the sample where there are smaller ones."""
-
-HEAD = 400_000
-"""Characters of a document that are cut: of a longer one its beginning stands for the rest."""
-
-WINDOWS = 8
-"""Windows that are embedded and timed, after as many that load the model."""
-
-PACKED = 0.4
-"""Bytes in the index of a character of a document's renderings and chunks."""
-
+FILES = 4  # files of each type that are measured, spread over their sizes
+LARGE = 4_000_000  # bytes of a file that is not taken for the sample where there are smaller ones
+HEAD = 400_000  # characters of a document that are cut: of a longer one its beginning stands for the rest
+WINDOWS = 8  # windows that are embedded and timed, after as many that load the model
+PACKED = 0.4  # bytes in the index of a character of a document's renderings and chunks
 PRODUCTS = 5.5e10
 """Multiplications a second on one core, of vectors with centres: 40,000 vectors of 384 numbers and their 1,600 centres
 took 4.4 seconds of a core."""
 
-LINK = 3e-4
-"""Seconds that linking a vector of 384 numbers into a graph takes on one core."""
+LINK = 3e-4  # seconds that linking a vector of 384 numbers into a graph takes on one core
 
 
 @dataclass(frozen=True, slots=True)
 class BuildEstimate:
-    """The time, memory and disk that a build takes, roughly.
+    """The time, memory and disk that a build takes, roughly."""
 
-    Attributes:
-        documents: in the index to be; those that turn out to be unreadable are counted.
-        parsing: of them, those that are parsed; `size` is that of their files in bytes.
-        windows: vectors in the index.
-        embedding: of them, those that the model has to embed.
-        seconds: by stage, on this machine as it was while the sample was measured.
-        memory: bytes at the peak, worker processes included; None where the system does not tell.
-        disk: bytes of the index folder; `building` is what comes to it until the build ends.
-        cache: bytes that come to the cache of embeddings, on whichever disk that is.
-        free: bytes free on the disk of the index.
-        sampled: documents that were measured.
-    """
-
-    documents: int
-    parsing: int
+    documents: int  # in the index to be; those that turn out to be unreadable are counted
+    parsing: int  # of them, those that are parsed; `size` is that of their files in bytes
     size: int
-    windows: int
-    embedding: int
-    seconds: Mapping[str, float]
-    memory: int | None
-    disk: int
+    windows: int  # vectors in the index
+    embedding: int  # of them, those that the model has to embed
+    seconds: Mapping[str, float]  # by stage, on this machine as it was while the sample was measured
+    memory: int | None  # bytes at the peak, worker processes included; None where the system does not tell
+    disk: int  # bytes of the index folder; `building` is what comes to it until the build ends
     building: int
-    cache: int
-    free: int
-    sampled: int
+    cache: int  # bytes that come to the cache of embeddings, on whichever disk that is
+    free: int  # bytes free on the disk of the index
+    sampled: int  # documents that were measured
 
     def line(self) -> str:
         """Say it in one line."""

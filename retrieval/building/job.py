@@ -65,9 +65,7 @@ class BuildReport:
     hidden: int = 0
 
 
-BLOCK = 2_048
-"""Windows embedded together: of similar length within a block, since the embedder sorts them."""
-
+BLOCK = 2_048  # windows embedded together: of similar length within a block, since the embedder sorts them
 RAW = "vectors.f32"
 
 
@@ -207,7 +205,7 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
         skipped = _fill(job, arriving, writer, seconds, progress)
         if not writer.chunks:
             more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
-            why = "; ".join(map(str, skipped[:5])) or "no HTML, PDF, text or Markdown file was found"
+            why = "; ".join(map(str, skipped[:5])) or "no HTML, PDF, text, Markdown, CSV or Excel file was found"
             raise IndexFolderError(f"nothing to index: {why}{more}")
         with _timed(seconds, "write"):
             content = writer.finish()

@@ -30,12 +30,8 @@ if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
 
-VERSION = 1
-"""Of what is kept; a change makes every model be exported anew."""
-
-NEAREST = 0.9999
-"""Cosine that an exported graph must reach with PyTorch's vectors; float32 reaches 0.999999."""
-
+VERSION = 1  # of what is kept; a change makes every model be exported anew
+NEAREST = 0.9999  # cosine that an exported graph must reach with PyTorch's vectors; float32 reaches 0.999999
 OPSET = 18
 _TELEMETRY = "openvino_telemetry"
 _FACTS, _TOKENIZER, _ONNX, _OPENVINO = "facts.json", "tokenizer.json", "model.onnx", "model.xml"

@@ -36,14 +36,10 @@ if TYPE_CHECKING:
     import httpx2
     from openai import OpenAI
 
-MOST = 256
-"""Texts given at once where a request has fewer: those that are not kept yet are lost by a kill, and paid again."""
-
+MOST = 256  # texts given at once where a request has fewer: a kill loses those not kept yet, and they are paid again
 _MOST_BYTES = 256 << 20  # of one reply: 2,048 vectors of 4,096 numbers take 180 MB
 _OPENAI = "https://api.openai.com/v1"
-_SHORTEST = 1e-15
-"""Length of a vector whose squares, and those of one as much longer than 1, single precision can still hold."""
-
+_SHORTEST = 1e-15  # length of a vector whose squares, and those of one as much longer than 1, float32 can hold
 _TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
 
 

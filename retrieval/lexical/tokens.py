@@ -54,9 +54,7 @@ def _version(distribution: str) -> str:
         return "absent"
 
 
-HANGUL = "\uac00-\ud7a3\u1100-\u11ff"
-"""Syllables, and the letters that they are made of."""
-
+HANGUL = "\uac00-\ud7a3\u1100-\u11ff"  # syllables, and the letters that they are made of
 UNSPACED = ("\u3005\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
             "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003347f"      # Han
             "\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u109f\u1780-\u17d3")  # Thai, Lao, Burmese, Khmer
@@ -84,12 +82,8 @@ def is_korean(texts: Iterable[str]) -> bool:
     return hangul > 0 and hangul >= _SHARE * characters
 
 
-RULES = 1
-"""Raised when the tokens of any text change: what lies on disk and in journals was made by the rules before."""
-
-LONGEST = 255
-"""Characters of a token; a longer run is cut there, as Lucene does."""
-
+RULES = 1  # raised when the tokens of any text change: what lies on disk and in journals was made by the rules before
+LONGEST = 255  # characters of a token; a longer run is cut there, as Lucene does
 _KNOWN = 100_000
 
 # 1,000 is one number, and so are 3.5 and 1,000.5; 2024.01.05 is three.

@@ -69,8 +69,7 @@ def _stem(word: str) -> str:
     return word.removesuffix(ending)
 
 
-_COMMON = 0.02
-"""A name in a larger share of the chunks ties nothing together, unless it stands in fewer than `_FEW`."""
+_COMMON = 0.02  # a name in a larger share of the chunks ties nothing together, unless it stands in fewer than `_FEW`
 _FEW = 50
 
 

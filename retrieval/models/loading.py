@@ -14,8 +14,7 @@ from retrieval.models.finding import ModelFolder, uncut
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-SLICE = 256
-"""Texts tokenised at once: their offsets are Python objects, which would otherwise fill the memory."""
+SLICE = 256  # texts tokenised at once: their offsets are Python objects, which would otherwise fill the memory
 
 
 def cut(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[Span]]:
@@ -63,12 +62,8 @@ def _boundary(encoding: Encoding, limit: int) -> int:
 
 Precision = Literal["float32", "bfloat16"]
 
-BATCH = 16
-"""Texts per forward pass: on two cores 8 to 16 full windows were the fastest, 64 less than half as fast."""
-
-RUNNING = threading.RLock()
-"""Held while a model is loaded or runs: torch's number of threads is the process's, not the caller's."""
-
+BATCH = 16  # texts per forward pass: on two cores 8 to 16 full windows were the fastest, 64 less than half as fast
+RUNNING = threading.RLock()  # held while a model loads or runs: torch's number of threads is the process's
 LOCAL: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remote_code": False,
                          "model_kwargs": {"use_safetensors": True}}
 """How every model is loaded: on the processor, from what is on this machine, weights only."""
@@ -98,14 +93,10 @@ def loading(folder: ModelFolder, what: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def running(precision: Precision, threads: int | None = None) -> Iterator[None]:
-    """Within, a model runs alone in this process, in float32, or in bfloat16 where that costs little.
-
-    In bfloat16 the products of matrices are rounded to it, norms and the softmax are not (PyTorch's automatic mixed
-    precision): as fast as weights in bfloat16, and 70 times as near to float32.
-
-    Args:
-        threads: torch's, if given. Waking a parked second thread cost a single query 130 ms, working alone 8.
-    """
+    """Within, a model runs alone in this process, in float32, or in bfloat16 where that costs little: the products of
+    matrices are rounded to it, norms and the softmax are not (PyTorch's automatic mixed precision), which is as fast as
+    weights in bfloat16, and 70 times as near to float32. `threads` are torch's: waking a parked second one cost a
+    single query 130 ms, working alone 8."""
     import torch
 
     with RUNNING, torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):

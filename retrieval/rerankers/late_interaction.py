@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _WHAT = "reranking model"
-KEPT = 512 << 20
-"""Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""
+KEPT = 512 << 20  # bytes of passages' token vectors kept in memory: with 384 numbers a token some 2,700 abstracts
 _MULTI = {"MultiVectorEncoder", "ColBERT"}
 
 
@@ -133,8 +132,7 @@ def is_multi(folder: ModelFolder) -> bool:
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
 
 
-_GROUP = 200_000
-"""Characters whose token vectors are computed together, and are in memory beside those that are kept: some 80 MB."""
+_GROUP = 200_000  # characters whose token vectors are computed together, in memory beside those kept: some 80 MB
 _NOTHING = -1.0  # the score of a passage without a token: no cosine is lower
 
 

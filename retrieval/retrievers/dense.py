@@ -20,13 +20,8 @@ from retrieval.vectors import VectorIndex
 def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
                embedder: Callable[[], Embedder]) -> tuple[Matrix, NDArray[np.intp]]:
     """Return the unit vectors of the chunks' windows, float32 of shape (windows, dimension), and where each chunk's
-    begin.
-
-    Args:
-        known: the vectors of a chunk where they need not be embedded, else None.
-        header: of a document.
-        embedder: of the others; asked for where there are such.
-    """
+    begin. Those that are `known` need not be embedded; the others are, behind their document's header, by the embedder,
+    which is asked for where there are such."""
     parts = [known(chunk) for chunk in chunks]
     missing = [place for place, vectors in enumerate(parts) if vectors is None]
     if missing:
@@ -41,8 +36,7 @@ def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None],
     return (whole[0] if len(whole) == 1 else np.concatenate(whole)), starts
 
 
-BLOCK = 4_000_000
-"""Vectors that are looked at for all queries together: some 50 MB of rows and scores."""
+BLOCK = 4_000_000  # vectors that are looked at for all queries together: some 50 MB of rows and scores
 
 
 def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matrix, k: int,

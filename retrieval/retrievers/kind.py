@@ -9,8 +9,7 @@ from retrieval.kinds import Named
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Collection, Retriever
 
-MOST = 32
-"""Retrievers that one may be made of, whatever their order: each level may double them."""
+MOST = 32  # retrievers that one may be made of, whatever their order: each level may double them
 
 
 class RetrieverKind(Named):

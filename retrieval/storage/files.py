@@ -33,8 +33,7 @@ def hold(file: Path, wait: bool = False) -> FileLock:
     return lock
 
 
-UNUSED = 90 * 86_400
-"""Seconds after which what nobody opened is removed."""
+UNUSED = 90 * 86_400  # seconds after which what nobody opened is removed
 
 
 def opened(entry: Path) -> None:
@@ -64,11 +63,8 @@ def _swept(folder: Path) -> None:
                     entry.with_name(entry.name + end).unlink(missing_ok=True)
 
 
-_LARGE = 8_000_000
-"""Bytes of a file below which reading it takes less than 10 ms or so."""
-
-_SETTLED = 2.0
-"""Seconds after its last change at which no further change can have the same time."""
+_LARGE = 8_000_000  # bytes of a file below which reading it takes less than 10 ms or so
+_SETTLED = 2.0  # seconds after its last change at which no further change can have the same time
 
 
 def sha256_of(path: Path) -> str:

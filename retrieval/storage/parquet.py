@@ -22,8 +22,7 @@ from retrieval.types import FieldValue
 
 T = TypeVar("T")
 
-_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4
-"""Groups of rows that are kept after they were read."""
+_CHUNK_GROUPS, _DOCUMENT_GROUPS = 128, 4  # groups of rows that are kept after they were read
 
 
 @contextmanager
@@ -86,6 +85,8 @@ class _Groups(Generic[T]):
         """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
         with self._lock, _damage_named(self.path):
             table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
+            if any(table[name].null_count for name in table.column_names if not name.endswith("_page")):
+                raise ValueError("a value is missing")
             return {name: table[name].to_pylist() for name in names or table.column_names}
 
 
@@ -206,9 +207,7 @@ def _document(row: dict[str, Any]) -> Document:
     return Document(row["id"], row["source"], row["title"], row["html"], row["plain"], pages)
 
 
-CHUNKS_A_GROUP = 256
-"""Chunks of one row group, which is what reading a chunk reads: about 1 ms, and as many bytes as a small picture."""
-
+CHUNKS_A_GROUP = 256  # chunks of one row group, which is what reading a chunk reads: about 1 ms
 DOCUMENTS_A_GROUP = 16
 CHARACTERS_A_GROUP = 4_000_000
 """Documents of one row group, and of their renderings the characters at which a group ends before: one document is

@@ -148,13 +148,9 @@ def went_on(task: Task, iteration: int, iterations: int, found: Found) -> Decisi
 
 def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
               tools: tuple[Mapping[str, Any], ...] = ()) -> Recipe:
-    """Make the call for the answer, which ends the conversation, and return the draft that its reply is.
-
-    Args:
-        brought: what the last search brought, where no message shows it yet.
-        tools: that the conversation was held with. Servers that show them show them before all else, so that without
-            them nothing of the conversation would be known again; none can be called any more.
-    """
+    """Make the call for the answer, which ends the conversation, and return the draft that its reply is. What the last
+    search `brought` stands in it, where no message shows it yet, and so do the tools of the conversation, though none
+    can be called any more: servers show them before all else, so that without them nothing would be known again."""
     last = fill("iterations_answer", question=task.question) + form_of(task)
     parts = (f"{brought}\n\n", last) if brought else (last,)
     call = asking(task, (*talk, Message("user", parts)), evidence)

@@ -45,8 +45,7 @@ def begins_with_nothing(text: str) -> bool:
     return bool(_FIRST.match(fold(text[:_LONGEST])))
 
 
-NO_ANSWER = "(no answer)"
-"""What stands for a draft that has none."""
+NO_ANSWER = "(no answer)"  # what stands for a draft that has none
 
 
 def revised(before: Draft, after: Draft, **figures: float) -> Draft:

@@ -15,8 +15,7 @@ from strategies.prompting import fill, numbers, template, without_turns
 from strategies.reading import outside_think
 from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
 
-MOST_CALLS = 4
-"""Calls of one reply that are carried out."""
+MOST_CALLS = 4  # calls of one reply that are carried out
 _LONGEST, _LONGEST_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")

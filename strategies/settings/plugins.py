@@ -24,8 +24,7 @@ from strategies.types import Passage
 
 Family = Literal["reasoning", "retrieval"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
-USUAL = "recipe"
-"""The function of a file that needs no naming in tables."""
+USUAL = "recipe"  # the function of a file that needs no naming in tables
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query")}
 
 

@@ -16,9 +16,7 @@ from strategies.reading import fold, is_only_citations, is_refusal, read_answer,
 from strategies.support.lexical import content_words, score
 from strategies.types import Asked, Draft, Evidence, Reply, Task
 
-MOST_STATEMENTS = 40
-"""The last one holds what is left of a longer answer, so that nothing goes unchecked."""
-
+MOST_STATEMENTS = 40  # the last one holds what is left of a longer answer, so that nothing goes unchecked
 _CITATIONS = r"(?:[ \t]{0,4}\[\d[\d\s,;–-]{0,60}\]){0,20}"
 _NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep)\.)(?<!\bCorp\.)"
 # A full stop before a small letter is of an abbreviation; citations after a full stop are of the sentence before.

@@ -130,8 +130,7 @@ def _cutter() -> WordTokenizer:
     return WordTokenizer("english", True, FUNCTION_WORDS | _OF_ANSWERS, pairs=UNSPACED + HANGUL)
 
 
-_WHOLE, _FIRST = 6, 1
-"""Of a sentence with fewer than five content words the question's are looked for too; its first counts as two."""
+_WHOLE, _FIRST = 6, 1  # below five content words a question's are looked for too; its first counts as two
 
 
 @dataclass(frozen=True, slots=True)
