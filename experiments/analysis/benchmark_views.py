@@ -18,6 +18,7 @@ from experiments.metrics.matching import gives
 from experiments.question import WORLDS
 from experiments.record import Result
 from experiments.statistics import Comparison
+from strategies.reading import strip_citations
 
 _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
@@ -134,65 +135,70 @@ _FIGURES = {"original right": "original_right", "follow rate": "follow_rate", "s
             "refusal on removal": "refusal_on_removal", "unrelated right": "unrelated_right",
             "invariance": "unrelated_right"}
 _OPERATION = "operation"
-_ON_WORLDS = (
-    "n counts items. Where right: of the items that the cell answers rightly over the documents as they are. Invariance: "
-    "the reply over an unrelated edit gives the same answer as that over the documents as they are, right or wrong.")
+_ItemFigures = Mapping[str, Mapping[str, Result]]  # by item and figure, the result that has the score
 
 
 def worlds(material: AnalysisInput) -> list[View]:
     """Return every cell over the items of each operation and over all: how its answers go with their documents; and
     every two cells that differ in one factor, tested item by item."""
     items = {cell["id"]: _by_item(material, material.results[cell["id"]]) for cell in material.cells}
-    kinds = dict.fromkeys(kind for question in material.questions.values() for kind in question.tags.get(_OPERATION, ()))
+    kinds = dict.fromkeys(kind for one in material.questions.values() for kind in one.tags.get(_OPERATION, ()))
     rows: list[tuple[Value, ...]] = []
     for kind, (label, cell) in product([*kinds, ALL], material.labelled()):
         own = [one for one in items[cell["id"]].values()
                if kind in (ALL, *material.tags(one["follow rate"], _OPERATION))]
+        found = {name: [one[name] for one in own if name in one] for name in _FIGURES}
         if own:
-            rows.append((kind, label, len(own), *(figures(material, cell, [one[name] for one in own if name in one], [metric])[0]
-                                                  for name, metric in _FIGURES.items())))
+            rows.append((kind, label, len(own), *(
+                figures(material, cell, found[name], [metric])[0] for name, metric in _FIGURES.items())))
     if not rows:
         return []
-    return [View("worlds", "By operation, over edited documents", (_OPERATION, "cell", "n", *_FIGURES), tuple(rows), 2,
-                 notes=(_ON_WORLDS,)), *_between(material, items)]
+    return [View("worlds", "Answers over edited documents, by operation", (_OPERATION, "cell", "n", *_FIGURES),
+                 tuple(rows), 2, notes=(
+                     "n counts items. Where right: of the items that the cell answers rightly over the documents as "
+                     "they are. Invariance: the reply beside an unrelated edit gives the answer of the reply over the "
+                     "documents as they are, right or wrong.",)), *_between(material, items)]
 
 
-def _by_item(material: AnalysisInput, results: Sequence[Result]) -> dict[str, dict[str, Result]]:
-    """By item, the result that each figure is of, where there is one."""
-    worlds: dict[str, dict[str, Result]] = defaultdict(dict)
+def _by_item(material: AnalysisInput, results: Sequence[Result]) -> _ItemFigures:
+    """Of the items of which every world was asked."""
+    asked: dict[str, dict[str, Result]] = defaultdict(dict)
     for result in results:
         if (world := material.questions[result.question].world) is not None:
-            worlds[result.question.removesuffix(f"-{world.name}")][world.name] = result
-    return {item: _of_figures(one) for item, one in worlds.items() if len(one) == len(WORLDS)}
+            asked[result.question.removesuffix(f"-{world.name}")][world.name] = result
+    return {item: _of_figures(one) for item, one in asked.items() if len(one) == len(WORLDS)}
 
 
-def _of_figures(one: Mapping[str, Result]) -> dict[str, Result]:
-    edited, unrelated = one["edited"], one["unrelated"]
-    outcomes, texts = {one["original"].outcome, unrelated.outcome}, (one["original"].text, unrelated.text)
-    same = outcomes == {"refused"} or (outcomes == {"answered"} and (gives(texts[0], texts[1:]) or gives(texts[1], texts[:1])))
-    found = {"original right": one["original"], "follow rate": edited, "stick rate": edited,
+def _of_figures(one: Mapping[str, Result]) -> Mapping[str, Result]:
+    original, edited, unrelated = one["original"], one["edited"], one["unrelated"]
+    outcomes = {original.outcome, unrelated.outcome}
+    texts = [strip_citations(one.text) for one in (original, unrelated)]
+    same = outcomes == {"refused"} or (outcomes == {"answered"} and (
+        gives(texts[0], texts[1:]) or gives(texts[1], texts[:1])))
+    found = {"original right": original, "follow rate": edited, "stick rate": edited,
              "refusal on removal": one["removed"], "unrelated right": unrelated,
              "invariance": unrelated.model_copy(update={"scores": {"unrelated_right": float(same)}})}
     right = {"follow rate where right": edited, "stick rate where right": edited}
-    return found | (right if one["original"].scores.get("original_right") else {})
+    return found | (right if original.scores.get("original_right") else {})
 
 
-def _between(material: AnalysisInput, items: Mapping[str, Mapping[str, Mapping[str, Result]]]) -> list[View]:
+def _between(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -> list[View]:
+    clusters = {item: material.clusters.get(one["follow rate"].question, item)
+                for own in items.values() for item, one in own.items()}
     tested: list[tuple[tuple[Value, ...], Comparison]] = []
     for name, metric in _FIGURES.items():
         variants = variants_of(material.cells, {id: {item: one[name] for item, one in own.items() if name in one}
                                                 for id, own in items.items()})
         called = dict(zip((one.row["id"] for one in variants), labels_of(variants), strict=True))
         couples = [(first, second) for _, first, second in tested_pairs(variants)[0]]
-        clusters = {item: material.clusters.get(one["follow rate"].question, item)
-                    for own in items.values() for item, one in own.items()}
-        for (first, second), made in zip(couples, compared(metric, couples, clusters, material.scoring, material.seed),
-                                         strict=True):
-            if made is not None:
-                tested.append(((name, f"{called[first.row['id']]} → {called[second.row['id']]}"), made))
-    return [difference_view("worlds:compared", "Between cells, over edited documents", ("figure", "what changes"), tested, (
-        "Pairs are items. Where right: of the items that both cells answer rightly over the documents as they are. "
-        "p (Holm) is corrected within a figure.",))] if tested else []
+        tested += [((name, f"{called[first.row['id']]} → {called[second.row['id']]}"), made)
+                   for (first, second), made in zip(
+                       couples, compared(metric, couples, clusters, material.scoring, material.seed), strict=True)
+                   if made is not None]
+    notes = ("Pairs are items. Where right: of the items that both cells answer rightly over the documents as they "
+             "are. p (Holm) is corrected within a figure.",)
+    return [difference_view("worlds:compared", "Answers over edited documents, between cells",
+                            ("figure", "what changes"), tested, notes)] if tested else []
 
 
 _CONDITIONS = ("gold", "full", "given", "retrieved", "closed-book")

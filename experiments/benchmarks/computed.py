@@ -1,13 +1,15 @@
 """Questions whose answers a program works out, each in four worlds: what `ragbed construct computed` writes.
 
 One record is an item with its chunks, and of each world the accepted answers and the contents that differ from the
-original's, by the place of the chunk. Without answers the right reply is a refusal. `plan` says what the program worked
-out: the operation, fields, entities and constraints, for whoever wants to check it.
+original's, by the place of the chunk. Without answers the right reply is a refusal. `tables` are the places of the
+chunks that the question is of; `plan` says what the program worked out: the operation, fields, entities and
+constraints, for whoever wants to check it.
 
     {"id": "computed-00004", "question": "In “Depots”, what is the “parcels” of the “depot” “Aster”?",
      "operation": "look-up", "language": "en", "source": "table", "key": "depot",
      "plan": {"operation": "look-up", "fields": ["parcels"], "entities": ["Aster"], "where": []},
-     "documents": [{"source": "depots.csv", "gold": true,
+     "tables": [0],
+     "documents": [{"source": "depots.csv",
        "content": "Depots\n\n| depot | parcels |\n| --- | --- |\n| Aster | 1,577 |\n| Birch | 904 |"}],
      "worlds": {"original": {"answers": ["1,577"], "contents": {}},
        "edited": {"answers": ["2,041"], "contents": {"0": "Depots\n\n| depot | parcels |..."}},
@@ -62,21 +64,21 @@ def _questions(row: Row) -> list[Loaded]:
         row.fail("worlds", f"an object of {', '.join(WORLDS)}", worlds)
     parts = {name: row.part(f"worlds.{name}", worlds[name]) for name in WORLDS}
     original = tuple(parts["original"].texts("answers"))
+    records, tables = row.parts("documents"), row.decoded("tables", list, "the places of the documents that it is of")
     found = []
     for name, part in parts.items():
-        made = [_passage(record, part, place) for place, record in enumerate(row.parts("documents"))]
+        made = [_passage(record, part, place) for place, record in enumerate(records)]
         answers = tuple(part.texts("answers"))
         found.append((Question(
             id=f"{row.filled('id')}-{name}", text=row.filled("question"), answers=answers, answerable=bool(answers),
-            gold=tuple(gold_chunk(chunk) for _, chunk, gold in made if gold),
-            given=tuple(chunk for _, chunk, _ in made), world=World(name, original),
+            gold=tuple(gold_chunk(chunk) for place, (_, chunk) in enumerate(made) if place in tables),
+            given=tuple(chunk for _, chunk in made), world=World(name, original),
             tags=tagged(world=name, item=row.filled("id"), operation=row.optional("operation"),
                         language=row.optional("language"), source=row.optional("source"))),
-            [document for document, _, _ in made]))
+            [document for document, _ in made]))
     return found
 
 
-def _passage(record: Row, world: Row, place: int) -> tuple[Document, Chunk, bool]:
+def _passage(record: Row, world: Row, place: int) -> tuple[Document, Chunk]:
     content = world.part("contents", world.fields.get("contents", {})).fields.get(str(place), record.text("content"))
-    document, chunk = passage(content, id=f"{record.filled('source')}#{digest(content)[:8]}")
-    return document, chunk, bool(record.fields.get("gold"))
+    return passage(content, id=f"{record.filled('source')}#{digest(content)[:8]}")

@@ -17,21 +17,25 @@ from documents.numbers import values
 from documents.tables import SourceTable, tables_of
 from documents.types import Document, normalize
 from experiments.construct.item import Dropped
+from strategies.normalising import with_values
 
-Kind = Literal["number", "date", "text", "mixed"]
+Kind = Literal["number", "date", "text"]
 Date = tuple[int, int, int]
 SENTENCE, VALUE = "sentence", "value"
 BLANK = "____"
 _EMPTY = re.compile(r"|[-—–−.…]+|n/?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
 NUMBER = re.compile(r"(?P<before>[(\s]*(?:US\$|[$€£¥₩])?\s*[(\s]*[-−–]?\s*(?:US\$|[$€£¥₩])?\s*)"
-                    r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?P<after>\s*\)?\s*%?\s*(?:[^\W\d_]{1,12})?\s*\)?)")
+                    r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
+                    r"(?P<after>\s*\)?\s*%?\s*(?:[^\W\d_]{1,12})?\s*\)?)")
 _NO_UNITS = frozenset({"st", "nd", "rd", "th", "월", "일", "년", "시", "위", "호", "조", "차", "am", "pm"})
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _PERIOD = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _SCALE = re.compile(r"\(?\b(?:in )?(?:thousands?|millions?|billions?)\b[^)]*\)?|\([^()]*\)$", re.IGNORECASE)
-_TOTALS = re.compile(r"(?:sub|grand )?totals?\b|sum\b|(?:합\s*계|총\s*계|소\s*계|총\s*합|계)$|평균$|average$", re.IGNORECASE)
+_TOTALS = re.compile(r"(?:sub|grand )?totals?\b|sum\b|(?:합\s*계|총\s*계|소\s*계|총\s*합|계)$|평균$|average$",
+                     re.IGNORECASE)
 _ORDINAL = re.compile(r"\b(?:ranks?|ranking|picks?|rounds?|no|numbers?|years?|games?|weeks?|pos|position|place|seed|"
-                      r"seasons?|episodes?|series|code|id|page|phone)\b|#|순위|번호|연도|차수|회차|페이지", re.IGNORECASE)
+                      r"seasons?|episodes?|series|code|id|page|phone|longitude|latitude|geo)\b|#|"
+                      r"순위|번호|연도|차수|회차|페이지", re.IGNORECASE)
 _AVERAGE = re.compile(r"\b(?:average|avg|mean|rate|ratio|margin|yield|per|percent|percentage|pct)\b|%|평균|율|비율|률",
                       re.IGNORECASE)
 _LONGEST, _LONGEST_TITLE, _MOST = 60, 90, 40
@@ -57,7 +61,7 @@ class Field:
     """The values of a field, one for each entity in their order.
 
     Attributes:
-        kind: `mixed` where some are numbers and others are not, or their units differ: nothing is asked of those.
+        kind: `text` also where some are numbers and others are not, or their units differ.
         unit: what stands before and after its numbers.
     """
 
@@ -110,10 +114,11 @@ class Frame:
         """List the fields that pass a test, in order."""
         return [one for one in self.fields.values() if test(one)]
 
-    def reread(self, read: Callable[[Value], str]) -> Frame:
-        """Return the frame with every value's text read anew."""
-        return replace(self, fields={name: typed(name, [replace(value, text=read(value)) for value in one.values])
-                                     for name, one in self.fields.items()})
+    def reread(self, read: Callable[[str, str, Value], str]) -> Frame:
+        """Return the frame with the text of every value, of a field and an entity, read anew."""
+        return replace(self, fields={name: _typed(self.key, name, [
+            replace(value, text=read(name, entity, value), number=None, date=None)
+            for entity, value in zip(self.entities, one.values, strict=True)]) for name, one in self.fields.items()})
 
 
 def number_of(text: str) -> tuple[Decimal, tuple[str, str]] | None:
@@ -136,14 +141,16 @@ def _date_of(text: str) -> Date | None:
     if _YEAR.fullmatch(text.strip()):
         return int(text), 0, 0
     found = values(text)
-    if len(found) != 1 or found[0].date is None or found[0].date[0] is None or text[found[0].start:found[0].end] != text:
+    if len(found) != 1 or found[0].date is None or found[0].token != with_values(text):
         return None
     year, month, day = found[0].date
-    return year or 0, month or 0, day or 0
+    return (year, month or 0, day or 0) if year else None
 
 
-def typed(name: str, raw: Sequence[Value]) -> Field:
-    """Return a field of these values, with what kind all of them are."""
+def _typed(key: str, name: str, raw: Sequence[Value]) -> Field:
+    """A field with what kind all of its values are; of sentences every value is by itself."""
+    if key == SENTENCE:
+        return Field(name, tuple(_typed("", name, [value]).values[0] for value in raw), "text")
     full = [value for value in raw if not value.empty]
     dates = {id(value): _date_of(value.text) for value in full}
     if full and all(dates.values()) and len({tuple(map(bool, one)) for one in dates.values() if one}) == 1:
@@ -154,8 +161,7 @@ def typed(name: str, raw: Sequence[Value]) -> Field:
     if full and len(found) == len(full) and len(before) < 2 and len(after) == 1:
         return Field(name, tuple(replace(value, number=one[0] if (one := numbers.get(id(value))) else None)
                                  for value in raw), "number", ("".join(before), "".join(after)))
-    figures = found or any(dates.values()) or any(value.text[:1].isdecimal() for value in full)
-    return Field(name, tuple(raw), "mixed" if figures or not full else "text")
+    return Field(name, tuple(raw), "text")
 
 
 @lru_cache(maxsize=4096)
@@ -192,14 +198,15 @@ def _statement(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value
     if any(not row[0].text and any(row[place].text for place in periods) for row in rows):
         return "a row without a name"
     labels = Counter(row[0].text for row in rows)
-    fields = [typed(row[0].text, [row[place] for place in periods]) for row in rows if labels[row[0].text] == 1]
+    fields = [_typed("", row[0].text, [row[place] for place in periods]) for row in rows
+              if labels[row[0].text] == 1 and not _TOTALS.match(row[0].text)]
     kept = {one.name: one for one in fields if one.kind == "number" and 2 < len(one.name) <= _LONGEST}
     return replace(made, entities=names, fields=kept) if len(kept) > 1 else "too few lines of numbers"
 
 
 def _records(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]]) -> Frame | str:
     """A table whose rows are the entities: the first column of distinct texts, or of distinct dates, names them."""
-    columns = [typed(name, [row[place] for row in rows]) for place, name in enumerate(header)]
+    columns = [_typed("", name, [row[place] for row in rows]) for place, name in enumerate(header)]
     named = Counter(header)
     columns = [one for one in columns if one.name and named[one.name] == 1 and len(one.name) <= _LONGEST]
     keys = [one for kind in ("text", "date") for one in columns if one.kind == kind and _names(one)]
@@ -209,14 +216,14 @@ def _records(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]]
     entities = tuple(value.text for value in key.values)
     if any(_TOTALS.match(text) for text in entities):
         return "a row of totals, which an edit would make wrong"
-    kept = {one.name: one for one in columns if one is not key and one.kind != "mixed"}
-    return replace(made, key=key.name, entities=entities, fields=kept) if kept else "no column of one kind"
+    kept = {one.name: one for one in columns if one is not key}
+    return replace(made, key=key.name, entities=entities, fields=kept) if kept else "no column beside the names"
 
 
 def _names(one: Field) -> bool:
-    texts = [value.text for value in one.values]
-    return len({text.casefold() for text in texts}) == len(texts) and all(
-        1 < len(text) <= _LONGEST and not value.empty for text, value in zip(texts, one.values, strict=True))
+    """Whether the values are different short names, or dates."""
+    texts = {value.text.casefold() for value in one.values if not value.empty and 1 < len(value.text) <= _LONGEST}
+    return len(texts) == len(one.values) and (one.kind == "date" or all(re.search(r"[^\W\d_]", text) for text in texts))
 
 
 def title_of(document: Document, caption: str) -> str:
@@ -224,32 +231,31 @@ def title_of(document: Document, caption: str) -> str:
     the caption."""
     title = document.title if re.search(r"[^\W\d_]{3}", document.title) else document.source.rpartition("/")[2]
     title = re.sub(r"\.\w{2,5}$", "", title)
-    joined = title if not caption or caption.casefold() in title.casefold() else f"{title}, {caption.rstrip(':')}"
+    says = caption and caption[0] not in "(*" and caption.casefold() not in title.casefold()
+    joined = f"{title}, {caption.rstrip(':')}" if says else title
     return joined if len(joined) <= _LONGEST_TITLE else title[:_LONGEST_TITLE]
 
 
-_SENTENCE = re.compile(r"(?<=[a-z0-9%)”][.!?])\s+(?=[A-Z“])|(?<=다\.)\s+|\n+")
-_POINTS = re.compile(r"(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|The (?:increase|decrease|company)|"
-                     r"However|In addition|Also|이|그|또한|따라서|특히|하지만)\b")
+_SENTENCE = re.compile(r"(?<=[a-z0-9%)”][.!?])\s+(?=[A-Z“])|(?<=다\.)\s+|\n\n+")
+_POINTS = re.compile(r"(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|However|In addition|Also|"
+                     r"The (?:increase|decrease|company)|이|그|또한|따라서|특히|하지만)\b")
 _SHORTEST_SENTENCE, _LONGEST_SENTENCE = 40, 260
 
 
 def sentences_of(document: Document, start: int, end: int) -> Frame:
-    """Return the sentences of a passage that hold one value, a date or a number of several digits: each is called by
-    its text with the value left blank."""
+    """Return the sentences of a passage that hold a date, or a number of several digits: each is called by its text
+    with the first of these left blank."""
     kept: dict[str, tuple[Value, tuple[int, int]]] = {}
     for at, text in _sentences(document.plain, start, end):
-        found = values(text)
-        if len(found) != 1 or normalize("NFKC", text) != text or _POINTS.match(text):
+        if normalize("NFKC", text) != text or _POINTS.match(text):
             continue
-        one = found[0]
-        said = text[one.start:one.end]
-        if (one.date and one.date[0] and one.date[1]) or (one.number is not None and distinctive(said)):
-            masked = f"{text[:one.start]}{BLANK}{text[one.end:]}"
-            kept[masked] = Value(said, at + one.start, at + one.end), (at, at + len(text))
-    fields = {VALUE: Field(VALUE, tuple(replace(
-        value, date=_date_of(value.text), number=None if _date_of(value.text) else values(value.text)[0].number)
-        for value, _ in kept.values()), "mixed")}
+        found = {text[one.start:one.end]: one for one in values(text)}
+        said = next((said for said, one in found.items() if text.count(said) == 1 and (
+            one.date[1] and one.date[0] if one.date else distinctive(said))), None)
+        if said is not None:
+            start_of = at + found[said].start
+            kept[text.replace(said, BLANK)] = Value(said, start_of, start_of + len(said)), (at, at + len(text))
+    fields = {VALUE: _typed(SENTENCE, VALUE, [value for value, _ in kept.values()])}
     return Frame(document.id, title_of(document, ""), start, end, SENTENCE, tuple(kept), fields,
                  tuple(span for _, span in kept.values()))
 
@@ -257,7 +263,7 @@ def sentences_of(document: Document, start: int, end: int) -> Frame:
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     at = start
     for stop in [*(match.span() for match in _SENTENCE.finditer(text, start, end)), (end, end)]:
-        sentence = text[at:stop[0]]
+        sentence = text[at:stop[0]].replace("\n", " ")
         if _SHORTEST_SENTENCE <= len(sentence) <= _LONGEST_SENTENCE and sentence[-1] in ".。" and (
                 sentence[0].isupper() or "가" <= sentence[0] <= "힣") and "|" not in sentence:
             yield at, sentence

@@ -6,6 +6,7 @@ reason.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -13,6 +14,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from experiments.construct.frames import SENTENCE, VALUE, Field, Frame, Value
 from experiments.construct.item import Dropped
 
+_SCALES = re.compile(r"thousand|million|billion|trillion|[십백천만억조]", re.IGNORECASE)
 Place = tuple[int, str, str]
 """A value that an operation rests on: number of the frame, field, entity."""
 
@@ -62,7 +64,8 @@ def said(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[s
     if number is None:
         return (text,)
     bare = f"{number:,}" if "," in text else f"{number}"
-    forms = (text, bare, *([f"{bare} {scale}"] if scale and not field.unit[1] else []))
+    own = () if _SCALES.search(text) else (bare,)
+    forms = (text, *own, *([f"{bare} {scale}"] if scale and field.adds_up and not field.unit[1] else []))
     return tuple(dict.fromkeys(forms))
 
 
@@ -203,5 +206,5 @@ def _joined(frames: Sequence[Frame], rng: random.Random) -> Plan | None:
     """The entity that is highest by a field of the first, and its value of a field of the second."""
     first = frames[0].having(lambda one: one.measures)
     names = set(frames[0].fields)
-    second = [one for one in frames[1].fields.values() if one.name not in names and one.kind in ("number", "text")]
+    second = [one for one in frames[1].fields.values() if one.name not in names]
     return Plan("join", (rng.choice(first).name, rng.choice(second).name)) if first and second else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from documents.types import Document
-from experiments.construct.frames import NUMBER, SENTENCE, Field, Frame, Value, distinctive, typed
+from experiments.construct.frames import NUMBER, SENTENCE, Field, Frame, Value, distinctive
 from experiments.construct.item import Dropped
 from experiments.construct.operations import Place, Plan, computed, rests_on
 
@@ -62,24 +62,16 @@ def worlds_of(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Docum
 def _first(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Document],
            changes: Iterator[tuple[Place, str]], answers: tuple[str, ...], moved: bool) -> World:
     for (number, name, entity), new in changes:
-        field = frames[number].fields[name]
-        values = [replace(value, text=new) if one == entity else value
-                  for one, value in zip(frames[number].entities, field.values, strict=True)]
-        read = replace(frames[number], fields={**frames[number].fields, name: _typed(frames[number], field, values)})
+        def read(field: str, one: str, value: Value, changed: tuple[str, str, str] = (name, entity, new)) -> str:
+            return changed[2] if (field, one) == changed[:2] else value.text
+
         try:
-            found = computed(plan, [read if place == number else one for place, one in enumerate(frames)])
+            found = computed(plan, [one.reread(read) if place == number else one for place, one in enumerate(frames)])
         except Dropped:
             continue
         if (found[0] != answers[0]) == moved:
             return World(found, _edits([((number, name, entity), new)], frames, documents))
     raise Dropped("no edit moves the answer" if moved else "nothing else to edit")
-
-
-def _typed(frame: Frame, field: Field, values: Sequence[Value]) -> Field:
-    if frame.key == SENTENCE:
-        return replace(field, values=tuple(replace(typed("", [one]).values[0], number=None) if one.date else one
-                                           for one in values))
-    return typed(field.name, values)
 
 
 def _value(frames: Sequence[Frame], place: Place) -> Value:
@@ -106,10 +98,11 @@ def _changes(places: Sequence[Place], frames: Sequence[Frame], rng: random.Rando
 
 
 def _another(value: Value, field: Field, rng: random.Random) -> str | None:
-    """Another value in the form of this one: a number of the size of the field's numbers, a date some years from it, or
-    a text that another row has."""
+    """Another value in the form of this one: a number of the size of the field's numbers, a date some years from one of
+    the field's, or a text that another row has."""
     if value.date is not None:
-        return _YEAR.sub(lambda found: str(int(found[0]) + rng.choice((-1, 1)) * rng.randint(1, 6)), value.text, count=1)
+        year = rng.choice([one.date[0] for one in field.values if one.date]) + rng.choice((-1, 1)) * rng.randint(1, 6)
+        return _YEAR.sub(str(year), value.text, count=1)
     if value.number is not None and (found := NUMBER.search(value.text)):
         sizes = [abs(one.number) for one in field.values if one.number]
         places = len(found["digits"].partition(".")[2])
@@ -169,7 +162,11 @@ def edited(document: str, text: str, start: int, edits: Sequence[Edit]) -> str:
     return text
 
 
-def moved(at: int, document: str, edits: Sequence[Edit]) -> int:
-    """Return where a place of the original stands in a world."""
-    return at + sum(len(edit.new) - (edit.end - edit.start) for edit in edits
-                    if edit.document == document and edit.end <= at)
+def reread(frame: Frame, edits: Sequence[Edit]) -> Frame:
+    """Return a frame as a world's documents have it."""
+    def read(name: str, entity: str, value: Value) -> str:
+        gone = any(edit.document == frame.document and edit.start <= value.start and value.end <= edit.end
+                   and edit.end - edit.start > value.end - value.start for edit in edits)
+        return "" if gone else edited(frame.document, value.text, value.start, edits)
+
+    return frame.reread(read)

@@ -21,10 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
-from experiments.construct.frames import SENTENCE, Frame, Value, frames_of, sentences_of
+from experiments.construct.frames import SENTENCE, Frame, frames_of, sentences_of
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.operations import OPERATIONS, Plan, computed, planned, rests_on, shared
-from experiments.construct.worlds import Edit, World, edited, moved, worlds_of
+from experiments.construct.worlds import Edit, World, edited, reread, worlds_of
 from experiments.metrics.matching import is_korean
 
 _ROUNDS = 60  # how often a table is drawn
@@ -62,13 +62,12 @@ class ReadBack(BaseModel):
 
 
 def instances(library: Library) -> Iterator[Item]:
-    """Give each table, and each passage with sentences, an operation, in an order that the seed decides; then another
-    one to those of which something can be asked."""
+    """Give each table, and each passage with two such sentences, an operation, in an order that the seed decides; then
+    another one to those of which something can be asked."""
     places = [(document.id, place) for document in library.documents.values()
               for place in range(len(frames_of(document)))]
     places += [(chunk.document, place) for place, chunk in enumerate(library.chunks, -len(library.chunks))
-               if chunk.format == "plain" and sentences_of(library.documents[chunk.document], chunk.start,
-                                                           chunk.end).entities]
+               if len(sentences_of(library.documents[chunk.document], chunk.start, chunk.end).entities) > 1]
     library.rng("places").shuffle(places)
     number = count(1)
     for turn in range(_ROUNDS):
@@ -87,16 +86,18 @@ def _frame(library: Library, document: str, place: int) -> Frame | str:
 
 
 def plan(item: Item, library: Library) -> Item:
-    """Draw the question of the instance's operation, or of the next one that the table allows; compute its worlds."""
+    """Draw the question of the instance's operation, or of another one that the table allows; compute its worlds."""
     place, rng = (item.made["document"], item.made["place"]), library.rng("plan", item.id)
     frame = _frame(library, *place)
     if isinstance(frame, str):
         raise Dropped(frame)
+    if any(isinstance(other, Frame) and other != frame and other.title == frame.title
+           and other.fields.keys() & frame.fields.keys() for other in frames_of(library.documents[frame.document])):
+        raise Dropped("two tables of one name have fields of one name")
     if frame.end - frame.start > library.options.largest and frame.key != SENTENCE:
         raise Dropped("the table is larger than what is shown")
-    operations = library.options.operations
-    first = operations.index(item.made["operation"])
-    for operation in (*operations[first:], *operations[:first]):
+    first, every = item.made["operation"], library.options.operations
+    for operation in (first, *rng.sample([one for one in every if one != first], len(every) - 1)):
         partners = _partners(library, frame) if operation == "join" else []
         places = [place, *([rng.choice(partners)] if partners else [])]
         frames = _frames(library, places)
@@ -116,8 +117,8 @@ def _frames(library: Library, places: Sequence[tuple[str, int]]) -> list[Frame]:
 
 def _partners(library: Library, frame: Frame) -> list[tuple[str, int]]:
     """Other tables with at least three of its rows: of any document where names tell them, of its own where periods."""
-    return [(document.id, place) for document in library.documents.values() if frame.key or document.id == frame.document
-            for place, other in enumerate(frames_of(document))
+    return [(document.id, place) for document in library.documents.values()
+            if frame.key or document.id == frame.document for place, other in enumerate(frames_of(document))
             if isinstance(other, Frame) and other != frame and bool(other.key) == bool(frame.key)
             and other.end - other.start <= library.options.largest and len(shared([frame, other])) >= _SHARED]
 
@@ -142,13 +143,16 @@ def _by_template(item: Item, library: Library) -> str:
     drawn, frames = _drawn(item, library)
     words, frame = _wordings()[item.tags["language"]], frames[0]
     shape = "sentence" if frame.key == SENTENCE else "" if frame.key else "period"
-    named = [words["one" if frame.key else "period"].format(key=frame.key, entity=one) for one in drawn.entities]
     phrasings = words.get(f"{drawn.operation} {shape}") or words[drawn.operation]
-    fields, where = (*drawn.fields, ""), (*drawn.where, "", "")
+    named = [words["one" if frame.key else "period"].format(key=frame.key, entity=one) for one in drawn.entities]
+    field, other = (*drawn.fields, "")[:2]
+    text, above = (*drawn.where, "", "")[:2]
+    sentence, other_sentence = (*drawn.entities, "", "")[:2]
+    first, second = (*named, "", "")[:2]
     return str(library.rng("wording", item.id).choice(phrasings)).format(
-        title=frame.title, key=frame.key, field=fields[0], other=fields[1], text=where[0], above=where[1],
-        second_title=frames[-1].title, all=words["and"].join(named), **dict(zip(("one", "second"), (*named, "", ""))),
-        first=(*named, "")[0], **dict(zip(("sentence", "other_sentence"), (*drawn.entities, "", ""))))
+        title=frame.title, second_title=frames[-1].title, key=frame.key, field=field, other=other, text=text,
+        above=above, one=first, first=first, second=second, all=words["and"].join(named), sentence=sentence,
+        other_sentence=other_sentence)
 
 
 def _drawn(item: Item, library: Library) -> tuple[Plan, list[Frame]]:
@@ -182,7 +186,8 @@ def company(item: Item, library: Library) -> Item:
     """Put the tables among other chunks, half of them of the same documents, that say nothing of what is asked."""
     drawn, frames = _drawn(item, library)
     rng, own = library.rng("company", item.id), {frame.document for frame in frames}
-    tables = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n") for one in frames]
+    tables = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n")
+              for one in frames]
     said = [text.casefold() for text in (*drawn.fields, *(drawn.entities if frames[0].key == SENTENCE else ()))]
     free = [chunk for chunk in library.chunks if chunk.format == "plain" and not any(
         text in chunk.content.casefold() for text in said) and not any(
@@ -206,12 +211,8 @@ def agree(item: Item, library: Library) -> str | None:
     """Check that every world, its edits applied and its tables read anew, gives the answer that it should."""
     drawn, frames = _drawn(item, library)
     for name, world in worlds(item).items():
-        def read(value: Value, document: str, world: World = world) -> str:
-            text = library.documents[document].plain
-            return edited(document, text, 0, world.edits)[moved(value.start, document, world.edits):
-                                                          moved(value.end, document, world.edits)]
         try:
-            answers = computed(drawn, [frame.reread(lambda value, frame=frame: read(value, frame.document)) for frame in frames])
+            answers = computed(drawn, [reread(frame, world.edits) for frame in frames])
         except Dropped:
             answers = ()
         if answers != world.answers:
@@ -221,22 +222,23 @@ def agree(item: Item, library: Library) -> str | None:
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write one record an item, with its chunks, and the contents of those that another world changes."""
-    rows = [_row(item, library) for item in items]
-    (folder / "computed.jsonl").write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+    lines = [json.dumps(_row(item, library), ensure_ascii=False) for item in items]
+    (folder / "computed.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _row(item: Item, library: Library) -> dict[str, Any]:
     drawn, frames = _drawn(item, library)
-    gold = {(frame.document, frame.start, frame.end) for frame in frames}
-    documents = [{"source": library.documents[chunk.document].source, "content": chunk.content,
-                  "gold": (chunk.document, chunk.start, chunk.end) in gold} for chunk in item.chunks]
+    spans = [(chunk.document, chunk.start, chunk.end) for chunk in item.chunks]
+    tables = [spans.index((frame.document, frame.start, frame.end)) for frame in frames]
+    documents = [{"source": library.documents[chunk.document].source, "content": chunk.content}
+                 for chunk in item.chunks]
     found = {}
     for name, world in worlds(item).items():
         contents = {str(place): changed for place, chunk in enumerate(item.chunks) if (changed := chunk.prefix + edited(
             chunk.document, chunk.content.removeprefix(chunk.prefix), chunk.start, world.edits)) != chunk.content}
         found[name] = {"answers": list(world.answers), "contents": contents}
     return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn), "key": frames[0].key,
-            "documents": documents, "worlds": found}
+            "tables": tables, "documents": documents, "worlds": found}
 
 
 COMPUTED = Kind("computed", "none: questions whose truth a program works out", instances,
