@@ -78,7 +78,7 @@ def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = 
         by: what a piece is: all spans in one chunk of what the item comes with, or each span.
     """
     pieces = _pieces(item, by)
-    shown = [chunk for chunk in item.chunks if not any(_holds(chunk, one) for one in item.evidence)]
+    shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
     views = [shown] if shown else []
     if len(pieces) > 1:
         views += [evidence_chunks(replace(item, evidence=_but(item, piece)), library)
@@ -111,8 +111,8 @@ def _overlap(chunk: Chunk, one: Evidence) -> bool:
         chunk.start < one.end and one.start < chunk.end)
 
 
-def _holds(chunk: Chunk, one: Evidence) -> bool:
-    """Whether the chunk has a part of the evidence, in whichever rendering of its document."""
+def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
+    """Tell whether the chunk has a part of the evidence, or in the other rendering of its document the whole."""
     if chunk.document != one.document or chunk.format == one.format:
         return _overlap(chunk, one)
     return normalize_answer(readable(one.text, one.format)) in normalize_answer(readable(chunk.content, chunk.format))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from experiments.question import Benchmark
     from retrieval.types import Embedder
 
-ITEMS, DOCUMENTS = "items.jsonl", "documents.jsonl"
+ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl"
 """In the folder of a set: every item with what became of it, and the documents that kept ones rest on."""
 _LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
 
@@ -62,7 +62,8 @@ class Item:
         chunks: what the question comes with, the chunks of its evidence among them.
         documents: those that were made for this item alone, such as edited ones; its evidence and chunks may be of
             them.
-        made: what the kind's own stages and format need beside, as plain JSON.
+        made: what the kind's own stages and format need beside, as plain JSON; `about` is shown closed-book, such as
+            the title of a novel.
         measured: what solvers made of it, by name, such as `solved`: a rate from 0 to 1.
     """
 
@@ -77,6 +78,13 @@ class Item:
     tags: Mapping[str, str] = field(default_factory=dict)
     made: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def document(self) -> str:
+        """The id of the document that it is made of: that of its first evidence, or of its first chunk, or the one that
+        its kind names; empty where there is none."""
+        spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
+        return spans[0].document if spans else str(self.made.get("document", ""))
 
 
 class Dropped(Exception):  # it ends an item, not the construction

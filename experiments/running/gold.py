@@ -157,16 +157,12 @@ class Perturber:
         """Return the chunks after the perturbation.
 
         Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
-        ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the
-        question's own documents. Of a benchmark that was mined they are the mined ones alone, in turns of the miners
+        ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the question's
+        own documents. Of a benchmark that was mined they are the mined ones alone, in turns of the miners
         (`Question.in_turns`): beyond these a curve over doses would go on with others than it began with. Where fewer
         can be had than asked for, a note `negatives:3 of 5` says so, and where there are too few chunks for the gold's
-        position, `gold_at:3 of 5`, where it stands.
-
-        Args:
-            gold: as the chunks can be matched with it.
-            seed: of the order and of the draw.
-            more: chunks of an index, to draw from.
+        position, `gold_at:3 of 5`, where it stands. Gold is as the chunks can be matched with it; the seed is of the
+        order and of the draw, and `more` are chunks of an index, to draw from.
         """
         if not change.moves:
             return Changed(tuple(chunks))

@@ -66,26 +66,18 @@ class ShownSearch:
 
 
 class Resources:
-    """Shared by all cells.
-
-    Attributes:
-        opened: the indexes that are open, by their folder.
-        indexes: those, by finder's name and format.
-        pools: by finder's name.
-        how: the identity of each retriever, by name.
-        aids: what opening a retriever may need.
-    """
+    """Shared by all cells."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.benchmark = benchmark = plan.benchmark
         self.clients: dict[str, ModelClient] = {}
         self.judge: ModelClient | None = None
-        self.opened: dict[Path, Index] = {}
-        self.indexes: dict[IndexKey, Index] = {}
+        self.opened: dict[Path, Index] = {}  # by their folder
+        self.indexes: dict[IndexKey, Index] = {}  # those, by finder's name and format
         self.searchers: dict[IndexKey, Searcher[str]] = {}
-        self.pools: dict[str, Pooled] = {}
-        self.how: dict[str, str] = {}
+        self.pools: dict[str, Pooled] = {}  # by finder's name
+        self.how: dict[str, str] = {}  # the identity of each retriever, by name
         self.aids = Aids()
         self.recording = Recording(self.indexes, self.source_of)
         self._places: dict[IndexKey, Places] = {}

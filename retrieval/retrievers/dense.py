@@ -44,12 +44,9 @@ def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matr
     """Return for each query at most `k` different chunks as (row, score), best first, then by row.
 
     A chunk's score is the highest of its windows'. The search is widened until `k` chunks are found, however many
-    windows of one chunk are near, and all that tie with the last of them.
-
-    Args:
-        owners: the chunk's row of each vector, shape (vectors,).
-        queries: unit vectors, shape (queries, d).
-        among: which chunks may be found, shape (chunks,); None for all.
+    windows of one chunk are near, and all that tie with the last of them. `owners` is the chunk's row of each vector,
+    queries are unit vectors of shape (queries, d), and `among` says which chunks may be found, shape (chunks,); None
+    for all.
     """
     windows = None if among is None else among[owners]
     most = len(vectors) if windows is None else int(np.count_nonzero(windows))

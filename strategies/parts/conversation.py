@@ -104,15 +104,11 @@ def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
 
 def converse(task: Task, iterations: int, name: str, read: Callable[[str], Turn], stop: tuple[str, ...] = (),
              otherwise: Otherwise | None = None) -> Recipe:
-    """Search for the question; ask, search for what the reply says, show what that brought, and ask again; then ask
-    for the answer. Under `closed-book`, where nothing can be searched, the answer is all that is asked for.
-
-    Args:
-        name: of the prompts `<name>_first` and `<name>_next`, and of what the calls are for.
-        read: what a reply comes to.
-        stop: what ends a reply.
-        otherwise: another way to go on from the first search, tried before; its None means that it cannot be gone.
-    """
+    """Search for the question; ask, search for what the reply says, show what that brought, and ask again; then ask for
+    the answer. Under `closed-book`, where nothing can be searched, the answer is all that is asked for. Prompts are
+    `<name>_first` and `<name>_next`, and calls are for `name`; `read` says what a reply comes to, and `stop` what ends
+    it. `otherwise` is another way to go on from the first search, tried before; its None means that it cannot be
+    gone."""
     if task.rules == "closed-book":
         return (yield from answer(task, "chain_of_thought", (), "no_search"))
     found = Found((yield from task.gather(task.question)), queries=(fold(task.question),))
