@@ -7,5 +7,8 @@ from experiments.construct.item import Kind
 from experiments.construct.kinds.computed import COMPUTED
 from experiments.construct.kinds.crest import CREST
 from experiments.construct.kinds.detectiveqa import DETECTIVEQA
+from experiments.construct.kinds.mrceval import MRCEVAL
+from experiments.construct.kinds.mrke import MRKE
+from experiments.construct.kinds.twins import TWINS
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, DETECTIVEQA, COMPUTED)}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, DETECTIVEQA, COMPUTED, MRKE, MRCEVAL, TWINS)}
