@@ -65,7 +65,7 @@ def _questions(row: Row) -> list[Loaded]:
     parts = {name: row.part(f"worlds.{name}", worlds[name]) for name in WORLDS}
     original = tuple(parts["original"].texts("answers"))
     records, tables = row.parts("documents"), row.decoded("tables", list, "the places of the documents that it is of")
-    found = []
+    found: list[Loaded] = []
     for name, part in parts.items():
         made = [_passage(record, part, place) for place, record in enumerate(records)]
         answers = tuple(part.texts("answers"))

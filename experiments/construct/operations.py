@@ -168,8 +168,8 @@ def planned(operation: str, frames: Sequence[Frame], rng: random.Random) -> Plan
         measures = frame.having(lambda one: one.measures)
         if not names or not measures:
             return None
-        name, measure = rng.choice(names), rng.choice(measures)
-        return Plan(operation, (name.name, measure.name), (), (rng.choice(_groups(name)), _middle(measure.values)))
+        group, measure = rng.choice(names), rng.choice(measures)
+        return Plan(operation, (group.name, measure.name), (), (rng.choice(_groups(group)), _middle(measure.values)))
     suits: Callable[[Field], bool] = {
         "look-up": lambda one: all(len(value.text) <= 60 for value in one.values),
         "sum": lambda one: one.adds_up, "ratio": lambda one: one.adds_up,

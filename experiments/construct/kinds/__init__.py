@@ -11,4 +11,6 @@ from experiments.construct.kinds.mrceval import MRCEVAL
 from experiments.construct.kinds.mrke import MRKE
 from experiments.construct.kinds.twins import TWINS
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, DETECTIVEQA, COMPUTED, MRKE, MRCEVAL, TWINS)}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, MRKE, MRCEVAL, DETECTIVEQA, COMPUTED)}
+OF_BENCHMARKS: Mapping[str, Kind] = {kind.name: kind for kind in (TWINS,)}
+"""Those that make items in another way where they are made of a benchmark's questions."""
