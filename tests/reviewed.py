@@ -1,5 +1,12 @@
-"""A small constructed set, made by hand: what `ragbed construct` writes of it, for tests and for the picture in docs."""
+"""A small constructed set, made by hand: what `ragbed construct` writes of it, for tests and for docs/review.png."""
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
@@ -23,7 +30,9 @@ MINUTES = Document("minutes", "minutes/board-2025-07.html", "Board minutes, July
     "<h1>Board minutes, July 2025</h1><p>Present: the chair, four members.</p><table><tr><th>vessel</th><th>price</th>"
     "</tr><tr><td>Cormorant</td><td>&euro;410,000</td></tr><tr><td>Petrel</td><td>&euro;2,900,000</td></tr></table>"
     "<p>The sale of the Cormorant to the Skell Rowing Club was approved with four votes to one.</p>"), "")
-HOSTILE = "</script><script>document.title='PWNED'</script><img src=\"http://127.0.0.1:9/x\" onerror=\"document.title='PWNED'\">\u202e\x07"
+ATTACK = "document.title='PWNED'"
+HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}">'
+           f'<a href="javascript:{ATTACK}">x</a>\u202e\x07&#x202e;')
 
 
 def quoted(document, words, format="plain"):
@@ -66,3 +75,18 @@ def write_made_set(folder, items=ITEMS_MADE, documents=(REPORT, MINUTES)):
     (folder / "card.json").write_text('{"kind": "crest"}\n')
     (folder / "card.md").write_text("# A set\n\n## Models\n\nnone\n")
     return folder
+
+
+@contextmanager
+def serving(*args):
+    """`ragbed review` in a process of its own; its page's address, and the process."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "experiments.cli", "review", *map(str, args)], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, cwd=Path(__file__).parent.parent, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    try:
+        line = process.stdout.readline()
+        assert "http://" in line, process.communicate(timeout=20)
+        yield re.search(r"http://\S+", line)[0], process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)

@@ -53,8 +53,9 @@ def review(
         index: Annotated[Path | None, typer.Option("--index", help="Index that has the documents of the questions of a "
                                                    "file.")] = None,
         port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; by default any that is free.")] = 0,
-        summary: Annotated[bool, typer.Option("--summary", help="Show what was decided, how far reviewers agree, and the "
-                                              "share of wrong labels; write it onto the set's card.")] = False,
+        summary: Annotated[bool, typer.Option("--summary", help=(
+            "Show what was decided, how far reviewers agree, and the share of wrong labels; write it onto the set's "
+            "card."))] = False,
         export: Annotated[Path | None, typer.Option("--export", metavar="FILE", help=(
             "Write the accepted items, as edited, as JSON Lines of questions."))] = None,
         json: AsJson = False) -> None:

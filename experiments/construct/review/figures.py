@@ -10,9 +10,9 @@ from typing import Any
 from documents.types import Document
 from experiments.analysis.agreement import Rater, agreements, alpha
 from experiments.construct.item import Item
+from experiments.construct.review.reviews import Review
 from experiments.metrics.intervals import TAIL, Interval
 from experiments.record import Verdict
-from experiments.construct.review.reviews import Review
 from experiments.words import plural
 
 Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
@@ -99,15 +99,15 @@ def review_lines(found: Mapping[str, Any]) -> list[str]:
              f"{found['rejected']} rejected{f' ({reasons})' if reasons else ''}{disputed}.",
              f"Label error: {label_error(found['label_error'])}."]
     if not found["label_error"]["random"]:
-        lines.append("Items were passed over or picked: those reviewed are no random sample of the set, and the interval "
-                     "holds for it only as far as they are like one.")
+        lines.append("Items were passed over or picked: those reviewed are no random sample of the set, and the "
+                     "interval holds for it only as far as they are like one.")
     agreement = found["agreement"]
     lines += [f"{pair['first']} and {pair['second']}: {_kappa(pair)}." for pair in agreement["pairs"] if pair["n"]]
     if agreement["alpha"] is not None:
         lines.append(f"All reviewers: Krippendorff's alpha {agreement['alpha']:.2f} on "
                      f"{plural(agreement['items'], 'item')} of two and more.")
     if found["stale"]:
-        lines.append(f"{plural(found['stale'], 'review')} of items that have changed since, or are gone, count no more.")
+        lines.append(f"{plural(found['stale'], 'review')} of items that changed since, or are gone, do not count.")
     return lines
 
 

@@ -72,8 +72,8 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
         items = _asked({"kind": kind, **({"path": path} if colon else {})}, documents, opened)
         file = _beside(local(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
     else:
-        raise SettingsError(f"{target}: expected the folder of a set that `ragbed construct` wrote, a JSON Lines file of "
-                            "questions, or KIND:PATH with a kind of `ragbed list benchmarks`")
+        raise SettingsError(f"{target}: expected the folder of a set that `ragbed construct` wrote, a file of "
+                            "questions in JSON Lines, or KIND:PATH with a kind of `ragbed list benchmarks`")
     ordered = sorted(items, key=lambda item: digest(str(seed), item.id))
     if not ordered:
         raise SettingsError(f"{target}: no item in it to review")
@@ -131,9 +131,9 @@ def _item(question: Question, documents: Mapping[str, Document], index: Index | 
         "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document],
         "gold_documents": [{"document": _source(one.document, documents), **({"page": one.page} if one.page else {})}
                            for one in gold if one.document]}
-    return Item(question.id, question.text, answers, question.answerable,
-                tuple(_evidence(one, chunks, documents, index) for one in gold), question.given, tuple(options.values()),
-                {name: ", ".join(values) for name, values in question.tags.items()},
+    evidence = tuple(_evidence(one, chunks, documents, index) for one in gold)
+    return Item(question.id, question.text, answers, question.answerable, evidence, question.given,
+                tuple(options.values()), {name: ", ".join(values) for name, values in question.tags.items()},
                 {name: value for name, value in own.items() if value})
 
 

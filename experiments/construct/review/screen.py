@@ -89,10 +89,11 @@ def _pieces(text: str, spans: Sequence[tuple[int, int]], markup: bool) -> Iterat
 
 def _between(text: str, first: int, last: int, markup: bool) -> Iterator[Piece]:
     left = len(text) - first - last
-    if left <= 0:
-        yield {"text": _plain(text, markup)}
-        return
-    yield from ({"text": _plain(text[:first], markup)}, {"gap": left}, {"text": _plain(text[len(text) - last:], markup)})
+    if left > 0:
+        yield {"text": _plain(text[:first], markup)}
+        yield {"gap": left}
+        text = text[len(text) - last:]
+    yield {"text": _plain(text, markup)}
 
 
 def _plain(text: str, markup: bool) -> str:
@@ -106,7 +107,9 @@ def _spacing(tag: re.Match[str]) -> str:
     name, closes = tag[2].lower(), bool(tag[1])
     if name in _BLOCKS:
         return "\n\n"
-    return " " if name in _CELLS and closes else "| " if name in _CELLS else "\n" if name in _LINES and not closes else ""
+    if name in _CELLS:
+        return " " if closes else "| "
+    return "\n" if name in _LINES and not closes else ""
 
 
 def _chunk(chunk: Chunk, item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
