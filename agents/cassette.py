@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, ClassVar, Literal, Self
-from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -29,7 +28,7 @@ from documents.errors import RunError
 from documents.json import loads
 from documents.places import open_file
 from documents.types import Format
-from retrieval.storage.files import why_unwritten
+from retrieval.storage.files import in_place_of, why_unwritten
 from strategies.types import Failure, Reply
 
 VERSION = 3  # of the format
@@ -235,17 +234,13 @@ def is_cassette(path: Path) -> bool:
 def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: Database) -> dict[str, int]:
     """Write the calls and searches that a database's tables hold, and the texts that these need; return how many of
     each. RunError where the file cannot be written, or would be larger than a cassette may be."""
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
-        with database.snapshot(), partial.open("xb") as file:
+        with in_place_of(path) as partial, database.snapshot(), partial.open("xb") as file:
             counts = _write(file, {"cassette": "ragbed", "version": VERSION, "ragbed": ragbed, "run": about}, database)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return counts
 
 

@@ -103,7 +103,10 @@ class Database:
     def rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query one at a time, for tables that are too large to be held."""
         try:
-            yield from self._connection.execute(statement, values)
+            for row in self._connection.execute(statement, values):
+                if bytes in map(type, row):
+                    raise RunError(f"{self.path}: damaged, bytes stand for a text; run it again, with --fresh")
+                yield row
         except sqlite3.Error as error:
             raise _refusal(self.path, error) from error
 

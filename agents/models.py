@@ -68,16 +68,9 @@ def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None,
 @contextlib.asynccontextmanager
 async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:
-    """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`.
-
-    Args:
-        calls: False for a replay: keys, weights and server are not needed, and a call raises ModelError.
-        known: as `resolve`.
-
-    Raises:
-        ModelError: as `resolve`.
-        MissingExtra: a local model, and llama.cpp is not installed.
-    """
+    """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`. A
+    replay, without `calls`, needs no keys, weights or server, and a call raises ModelError; `known` is as in `resolve`.
+    Raises ModelError as `resolve`, and MissingExtra where the model is local, and llama.cpp not installed."""
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
     if spec == NO_MODEL:

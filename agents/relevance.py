@@ -45,16 +45,10 @@ class JudgeTally:
 
 
 class RelevanceJudge:
-    """Grades each passage by one call, and asks once more where the reply cannot be read.
-
-    A passage whose second reply cannot be read either has the lowest grade, and is counted. A call that fails is no
-    grade: no further passage is asked about, and the failure is raised.
-
-    Args:
-        model: whose journal keeps the calls.
-        loop: runs the calls; the judge is used from other threads.
-        seconds: deadline of one passage, with both calls.
-    """
+    """Grades each passage by one call, and asks once more where the reply cannot be read. A passage whose second reply
+    cannot be read either has the lowest grade, and is counted. A call that fails is no grade: no further passage is
+    asked about, and the failure is raised. The model's journal keeps the calls; the loop runs them, since the judge is
+    used from other threads, with so many seconds for a passage and both calls."""
 
     def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop,
                  seconds: float = 900.0) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.settings import Price
 from documents.json import loads
-from retrieval.servers import hide, is_secret
+from retrieval.servers import known_keys
 from strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
@@ -135,10 +135,10 @@ def pricer(url: str, model: str) -> Pricer:
 
 class Assembly:
     """Takes the chunks of a streamed chat completion, and tells their texts as they come, but for what the next piece
-    may complete: the first half of a surrogate pair, and the beginning of the server's key, which is not told."""
+    may complete: the first half of a surrogate pair, and the beginning of a key, which is not told."""
 
     def __init__(self, tell: Tell, key: str) -> None:
-        self._tell, self._key = tell, key if is_secret(key) else ""
+        self._tell, self._keys = tell, known_keys(key)
         self._texts: dict[str, list[str]] = {}
         self._held: dict[str, str] = {}
         self._calls: list[dict[str, Any]] = []
@@ -190,12 +190,13 @@ class Assembly:
                 self._take_call(call)
 
     def _tell_of(self, kind: str, piece: str, last: bool = False) -> None:
-        text = hide(self._held.pop(kind, "") + piece, self._key)
+        text = self._held.pop(kind, "") + piece
+        for key in self._keys:
+            text = text.replace(key, "[key]")
         held = 0
         if not last:
-            beginnings = range(min(len(self._key) - 1, len(text)), 0, -1)
-            held = next((size for size in beginnings if self._key.startswith(text[-size:])),
-                        int("\ud800" <= text[-1] <= "\udbff"))
+            held = max((size for key in self._keys for size in range(1, min(len(key), len(text) + 1))
+                        if key.startswith(text[-size:])), default=int("\ud800" <= text[-1] <= "\udbff"))
         if held:
             text, self._held[kind] = text[:-held], text[-held:]
         if text:

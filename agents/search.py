@@ -191,16 +191,9 @@ class SearchTimes:
 
 class Searcher(Generic[Asked]):
     """Searches one retriever for many questions and cells; what was asked before is not searched again, and queries
-    that arrive while a search is running are put to the retriever together.
-
-    Args:
-        retriever: None in a replay, which only gives what was kept.
-        k: chunks per search where the action names no number.
-        kept: where hits are looked for first, and kept; None keeps nothing.
-
-    Attributes:
-        times: what the searches took that the retriever was asked for.
-    """
+    that arrive while a search is running are put to the retriever together. A replay has no retriever, and only gives
+    what was kept; hits are looked for there first, and kept there, unless nothing is. `k` chunks are found where the
+    action names no number; `times` are what the searches took that the retriever was asked for."""
 
     def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: KeptSearches[Asked] | None = None) -> None:
         self.retriever, self.k, self.times = retriever, k, SearchTimes()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
-from retrieval.servers import hide, hide_keys
+from retrieval.servers import hide_keys, known_keys
 from strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
@@ -205,10 +205,11 @@ def reply_from_json(fields: Mapping[str, Any]) -> Reply:
 
 
 def without_key(reply: Reply, key: str) -> Reply:
-    """Return the reply with `[key]` where the server echoed its key, plainly or escaped as in JSON. This is the one
-    place where replies lose it: the parts of each text are joined by now, and nothing is stored yet."""
+    """Return the reply with `[key]` where the server echoed a key, its own or another, plainly or escaped as in JSON.
+    This is the one place where replies lose it: the parts of each text are joined by now, and nothing is stored yet."""
     text = json.dumps(outcome_to_json(reply), ensure_ascii=False)
     hidden = text
-    for shown in (json.dumps(key)[1:-1], key):
-        hidden = hide(hidden, json.dumps(shown)[1:-1])
+    for known in known_keys(key):
+        for shown in (json.dumps(known)[1:-1], known):
+            hidden = hidden.replace(json.dumps(shown)[1:-1], "[key]")
     return reply if hidden == text else reply_from_json(json.loads(hidden))

@@ -21,6 +21,7 @@ from documents.errors import (
 )
 from documents.parse import parse_document
 from documents.sources import Source, find_sources
+from documents.tables import SourceTable, TableCell, TableRow, tables_of
 from documents.types import FORMATS, Chunk, Chunker, Document, Format, Page, digest
 from documents.workers import read_document, read_documents
 
@@ -54,10 +55,14 @@ __all__ = [
     "Sections",
     "SettingsError",
     "Source",
+    "SourceTable",
+    "TableCell",
+    "TableRow",
     "UserError",
     "digest",
     "find_sources",
     "parse_document",
     "read_document",
     "read_documents",
+    "tables_of",
 ]

@@ -74,13 +74,8 @@ class MissingExtra(UserError):
 
 
 class CallError(RagbedError):
-    """One model call failed for good.
-
-    Args:
-        message: one line, free of secrets.
-        kind: a short name that tables count, such as `http_500`, `connection`, `bad_json`.
-        attempts: how often the call was sent.
-    """
+    """One model call failed for good: one line, free of secrets; a short `kind` that tables count, such as `http_500`,
+    `connection` or `bad_json`; and how often the call was sent."""
 
     def __init__(self, message: str, kind: str, attempts: int = 1) -> None:
         super().__init__(message)

@@ -10,15 +10,10 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 def loads(text: str | bytes, *, mend: bool = False) -> Any:
-    """Parse JSON into a value that can be encoded as UTF-8 and walked through without fear for the stack.
-
-    Args:
-        mend: for what a model or its server sends: half a surrogate pair becomes U+FFFD, and the last of two equal
-            names counts; NaN and infinities are errors. Otherwise halves and equal names are.
-
-    Raises:
-        ValueError: it is no JSON, is nested more than 200 deep, or holds one of these errors.
-    """
+    """Parse JSON into a value that can be encoded as UTF-8 and walked through without fear for the stack. With `mend`,
+    for what a model or its server sends, half a surrogate pair becomes U+FFFD, and the last of two equal names counts.
+    Raises ValueError for these otherwise, for NaN and infinities, for no JSON, and for what is nested more than 200
+    deep."""
     try:
         if isinstance(text, bytes):
             text = text.decode(json.detect_encoding(text), "surrogatepass")

@@ -89,20 +89,13 @@ _VALUES_NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextValue:
-    """One number or date of a text.
+    """One number or date of a text."""
 
-    Attributes:
-        start, end: where it stands, in code points of the NFKC text.
-        number: its value, scale included; None for a date.
-        date: year, month, day, each None where it is not said; None for a number.
-        percent: whether a percent sign follows.
-    """
-
-    start: int
+    start: int  # in code points of the NFKC text
     end: int
-    number: Decimal | None = None
-    date: tuple[int | None, int | None, int | None] | None = None
-    percent: bool = False
+    number: Decimal | None = None  # its value, scale included; None for a date
+    date: tuple[int | None, int | None, int | None] | None = None  # year, month, day, None where not said
+    percent: bool = False  # whether a percent sign follows
 
     @property
     def token(self) -> str:

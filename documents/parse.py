@@ -25,20 +25,17 @@ class Parsed:
 
 
 def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
-    """Parse a document.
-
-    Args:
-        source: its relative path or name; the suffix picks the parser.
-        id: the benchmark's own id; the hash of `source`, if None.
-
-    Raises:
-        DocumentError: it cannot be parsed, is of another type than its suffix says, or holds no text.
-    """
+    """Parse a document; the suffix of its source, a relative path or name, picks the parser. Its id is the benchmark's
+    own, else the hash of `source`. Raises DocumentError where it cannot be parsed, is of another type than its suffix
+    says, or holds no text."""
     parsed = prepare(source)(data, source)
     if not parsed.plain.strip():
         raise DocumentError(source, "holds no text")
     title = parsed.title or PurePosixPath(source).name
     return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages, parsed.hidden)
+
+
+_MODULES = {"markdown": "text", "csv": "spreadsheets", "xlsx": "spreadsheets"}
 
 
 def prepare(source: str) -> Callable[[bytes, str], Parsed]:
@@ -47,7 +44,7 @@ def prepare(source: str) -> Callable[[bytes, str], Parsed]:
     if problem is not None:
         raise DocumentError(source, problem)
     kind = SUFFIXES[PurePosixPath(source).suffix.lower()]
-    module = import_module(f"documents.parsers.{'text' if kind == 'markdown' else kind}")
+    module = import_module(f"documents.parsers.{_MODULES.get(kind, kind)}")
     parser: Callable[[bytes, str], Parsed] = getattr(module, f"parse_{kind}")
     return parser
 
@@ -66,15 +63,10 @@ _KS_X_1001 = 2  # bytes; Python's codec spells the other syllables out in eight
 
 
 def decode(data: bytes, source: str, declared: str | None = None) -> str:
-    """Decode the text of a file.
-
-    In order: a byte order mark; UTF-8 where it fits, since other text hardly ever does; the declared set, if it
-    is a multi-byte one that fits; UTF-8 with a few damaged bytes; Korean or Japanese where the bytes are
-    plainly that; the declared set; and what charset-normalizer finds most likely.
-
-    Raises:
-        DocumentError: the data is binary.
-    """
+    """Decode the text of a file. In order: a byte order mark; UTF-8 where it fits, since other text hardly ever does;
+    the declared set, if it is a multi-byte one that fits; UTF-8 with a few damaged bytes; Korean or Japanese where the
+    bytes are plainly that; the declared set; and what charset-normalizer finds most likely. Raises DocumentError where
+    the data is binary."""
     for magic, kind in _MAGIC.items():
         if data.startswith(magic):
             raise DocumentError(source, f"is {kind}, not text")

@@ -14,14 +14,15 @@ from documents.places import local
 
 S = TypeVar("S")
 T = TypeVar("T")
-_SKIPPED: ContextVar[list[str] | None] = ContextVar("_SKIPPED", default=None)
+_SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", default=None)
 
 
 @contextmanager
-def skipping() -> Iterator[list[str]]:
-    """Leave records out that do not fit, inside, and list what is amiss with each."""
+def skipping(wanted: bool) -> Iterator[list[str]]:
+    """Leave records out that do not fit, inside, and list what is amiss with each; where that is not `wanted`, the
+    error says that it could be."""
     skipped: list[str] = []
-    before = _SKIPPED.set(skipped)
+    before = _SKIPPED.set((skipped, wanted))
     try:
         yield skipped
     finally:
@@ -30,12 +31,15 @@ def skipping() -> Iterator[list[str]]:
 
 def fitting(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
     """Yield what is made of each record; one that does not fit is an error, or left out inside `skipping`."""
-    skipped = _SKIPPED.get()
+    way = _SKIPPED.get()
     for record in records:
         try:
             made = make(record)
         except BenchmarkError as error:
-            if skipped is None:
+            if way is None:
+                raise
+            skipped, wanted = way
+            if not wanted:
                 raise BenchmarkError(f"{error}; with skip_bad records that do not fit are left out") from error
             skipped.append(str(error))
         else:
@@ -44,17 +48,12 @@ def fitting(make: Callable[[S], T], records: Iterable[S]) -> Iterator[T]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record and where it stands.
-
-    Attributes:
-        line: from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list.
-        within: what stands before the names of its fields, of a record that stands inside another.
-    """
+    """One record and where it stands."""
 
     file: Path
-    line: int
+    line: int  # from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list
     fields: Mapping[str, Any]
-    within: str = ""
+    within: str = ""  # what stands before the names of its fields, of a record that stands inside another
 
     def fail(self, field: str, expected: str, found: object) -> NoReturn:
         """Refuse the record by a BenchmarkError, which says file, line, field and what was expected."""

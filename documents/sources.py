@@ -19,6 +19,7 @@ SUFFIXES: dict[str, str] = {
     ".pdf": "pdf",
     ".txt": "text", ".text": "text",
     ".md": "markdown", ".markdown": "markdown",
+    ".csv": "csv", ".tsv": "csv", ".xlsx": "xlsx", ".xlsm": "xlsx",
 }
 """The parser of each file suffix (lower case)."""
 
@@ -28,18 +29,12 @@ _LINKED_FOLDER = "a link to a folder, which is not followed"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to read.
-
-    Attributes:
-        path: where it is.
-        relative: its path relative to what was given, with forward slashes and in NFC, so that ids do not
-            depend on the machine; longer by parent folders where two given folders would collide.
-        problem: why it will not be read, where that is known already; `read_documents` reports it.
-    """
+    """A file to read. Its relative path is that to what was given, with forward slashes and in NFC, so that ids do not
+    depend on the machine; longer by parent folders where two given folders would collide."""
 
     path: Path
     relative: str
-    problem: str | None = None
+    problem: str | None = None  # why it will not be read, where that is known already; `read_documents` reports it
 
 
 def find_sources(sources: Sequence[str | Path]) -> list[Source]:

@@ -120,15 +120,9 @@ _AHEAD = 4
 
 def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: int | None = None,
                    largest: int = LARGEST) -> Iterator[Document | DocumentError]:
-    """Return each source's document, or the error that says why there is none, in the order of `sources`.
-
-    Files are parsed in processes of their own, so that one which hangs or kills its parser costs itself only.
-
-    Args:
-        deadline: seconds that one file may take to parse.
-        workers: processes; as many as there are processors to use, if None.
-        largest: bytes above which a file is refused.
-    """
+    """Return each source's document, or the error that says why there is none, in the order of `sources`. Files are
+    parsed in processes of their own, by default as many as there are processors to use, so that one which hangs or
+    kills its parser costs itself only. Each may take `deadline` seconds, and hold `largest` bytes."""
     count = max(1, min(workers or processors(), len(sources)))
     idle: SimpleQueue[Worker] = SimpleQueue()
     waiting: deque[Future[Document | DocumentError]] = deque()

@@ -101,6 +101,8 @@ def main() -> None:
             raise
         _end("there is not enough memory for this; give the command more, or less to do")
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            _end(f"{error.strerror}; allow more, as `ulimit -n 1024` does, and give the command again")
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what stdout still holds would fail again as it is closed

@@ -81,13 +81,8 @@ def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = 
                  embedder: Embedder | None = None, metadata: Metadata | None = None,
                  estimated: Estimated | None = None) -> BuildReport:
     """Add sources to an index, in place of those of the same relative path; the rest stays, and so do the settings.
-
-    Args:
-        metadata: fields of sources, of those that are in the index too; a source that is not named keeps its own.
-
-    Raises:
-        IndexFolderError: there is no whole index, or `embedder` is not the one it was made with.
-    """
+    Metadata may be of sources that are in the index too; one that is not named keeps its own. Raises IndexFolderError
+    where there is no whole index, or the embedder is not the one it was made with."""
     with _carried(out, embedder, metadata) as job:
         assert job.before is not None
         return _of_plan(plan_added(find_sources(sources), job.before), job, progress, estimated)

@@ -101,11 +101,8 @@ def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collecti
     """Return the chunks after the perturbation: pure, and the same for the same `rng`.
 
     `table` is the caller's, who gives the table in place of the documents; `separators_off` is the prompt's.
-
-    Args:
-        gold: ids of the chunks that `drop_gold` drops and `gold_at` places.
-        negatives: what is added, in order; gold, and what stands there already, is passed over.
-        rng: draws the order of `shuffle`; of no other use.
+    `drop_gold` drops and `gold_at` places the chunks whose ids are `gold`. The negatives are added in order; gold, and
+    what stands there already, is passed over. `rng` draws the order of `shuffle`, and nothing else.
     """
     kept = [chunk for chunk in chunks if not (perturbation.drop_gold and chunk.id in gold)]
     passed = {*gold, *(chunk.id for chunk in chunks)}

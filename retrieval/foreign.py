@@ -17,15 +17,10 @@ _LONGEST = 1_000  # characters of an error
 
 
 class Foreign:
-    """Runs code of others: what it prints goes to standard error, what it raises is raised as one line.
-
-    Standard output is the command's own, for programs to read; it is back when the last thread ends: each on its own
-    would put back the other's. An interrupt passes, and so does what ragbed raised: it is a line already.
-
-    Args:
-        fail: makes the error to raise of the line.
-        passing: what passes too.
-    """
+    """Runs code of others: what it prints goes to standard error, what it raises is raised as one line, of which `fail`
+    makes the error. Standard output is the command's own, for programs to read; it is back when the last thread ends:
+    each on its own would put back the other's. An interrupt passes, and so do `passing` errors and what ragbed raised:
+    it is a line already."""
 
     _lock = Lock()
     _inside: ClassVar[list[TextIO]] = []  # for each thread that is inside, the stdout from before the first

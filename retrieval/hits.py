@@ -47,10 +47,7 @@ def reciprocal_ranks(ranks: Iterable[Mapping[T, int]], weights: Iterable[float] 
 
     The sum does not depend on the order of the lists, so that what is tied stays tied. Source: Cormack, Clarke,
     Buettcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009, eq. 1.
-
-    Args:
-        ranks: of each list, the rank of each of its items, from 1.
-        weights: one for each list; None for 1 each.
+    Each list has the rank of each of its items, from 1, and a weight; without weights 1 each.
     """
     parts: dict[T, list[float]] = {}
     for weight, places in zip(repeat(1.0) if weights is None else weights, ranks, strict=False):

@@ -28,12 +28,9 @@ _START = 2 ** 40  # no text is as long: what says that it begins beyond says not
 def as_langchain(retriever: Retriever, k: int = 5, source_of: Callable[[str], str] | None = None) -> BaseRetriever:
     """Return a retriever for LangChain: `invoke`, `ainvoke`, `batch` (one search for all queries), and streams.
 
-    Metadata of its documents: `chunk` (also the document's id), `document`, `source`, `format`, `start`, `end`,
-    `pages` (first and last, or None), `score`, `rank` and `found_by`.
-
-    Args:
-        k: documents of each query; `invoke(query, k=10)` asks for others.
-        source_of: the source of a document, such as `Index.source_of`; None gives its id.
+    Metadata of its documents: `chunk` (also the document's id), `document`, `source`, `format`, `start`, `end`, `pages`
+    (first and last, or None), `score`, `rank` and `found_by`. Each query has `k` documents; `invoke(query, k=10)` asks
+    for others. `source_of` gives the source of a document, as `Index.source_of` does; None gives its id.
     """
     made: BaseRetriever = _adapter()(k=k, retriever=retriever, source_of=source_of or str)
     return made

@@ -34,13 +34,9 @@ class Within(NamedTuple):
 
 
 class Pool:
-    """Chunks, embedded once when a vector is first asked for, and named scopes of them.
-
-    Args:
-        scopes: the chunks of each, by its name; one that stands in several is embedded once.
-        embedder: its vectors are kept on disk, so that no text is embedded twice.
-        documents: those of the chunks, by id, as far as they are known.
-    """
+    """Chunks, embedded once when a vector is first asked for, and named scopes of them, of which several may hold one.
+    The embedder's vectors are kept on disk, so that no text is embedded twice. The chunks' documents are there by id,
+    as far as they are known."""
 
     def __init__(self, scopes: Mapping[str, Iterable[Chunk]], embedder: CachedEmbedder,
                  documents: Mapping[str, Document] | None = None) -> None:
@@ -168,16 +164,11 @@ _OPEN = 512  # retrievers kept open: a benchmark has a scope for each question, 
 
 @dataclass(frozen=True, slots=True)
 class RetrieverChoice:
-    """A kind of retriever, and among which chunks it looks.
-
-    Attributes:
-        where: conditions on chunks, decided before a search.
-        aids: what opening it may need, asked for when it is opened.
-    """
+    """A kind of retriever, and among which chunks it looks."""
 
     kind: RetrieverKind
-    where: tuple[str, ...] = ()
-    aids: Callable[[], Aids] = Aids
+    where: tuple[str, ...] = ()  # conditions on chunks, decided before a search
+    aids: Callable[[], Aids] = Aids  # what opening it may need, asked for when it is opened
 
     def open(self, collection: Collection) -> Retriever:
         """Return the retriever over what of the collection meets the conditions. Raises UserError where a model, a

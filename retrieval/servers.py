@@ -26,16 +26,11 @@ _SHORTEST_KEY = 8  # a shorter one is a placeholder such as `x`, and would be fo
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server's base URL and the key that it wants.
+    """A server's base URL and the key that it wants."""
 
-    Attributes:
-        url: base URL, without user, password or query.
-        key_variable: the environment variable that holds the key; None where no user ever sets it.
-    """
-
-    url: str
+    url: str  # base URL, without user, password or query
     key: str = field(repr=False)
-    key_variable: str | None = None
+    key_variable: str | None = None  # the environment variable that holds the key; None where no user ever sets it
 
 
 def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
@@ -63,26 +58,22 @@ def is_loopback(url: str) -> bool:
 
 def clean(text: str, key: str = "", limit: int = _MESSAGE) -> str:
     """Hostile text as one printable line: no control characters, no key, at most `limit` characters."""
-    text = hide(text[:20 * limit], key)
+    text = hide_keys(text[:20 * limit], key)
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return line if len(line) <= limit else line[:limit - 1] + "…"
 
 
-def hide(text: str, key: str) -> str:
-    """Return the text without the key."""
-    return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
+def known_keys(key: str = "") -> list[str]:
+    """List the key and those of the environment, which another server may hold, the longest first; no placeholders."""
+    known = {key, *(os.environ.get(variable, "").strip() for variable in ("OPENAI_API_KEY", "RAGBED_API_KEY"))}
+    return sorted((one for one in known if len(one) >= _SHORTEST_KEY), key=len, reverse=True)
 
 
-def hide_keys(text: str) -> str:
-    """Return the text without the keys of the environment, for what somebody else's code says."""
-    for variable in ("OPENAI_API_KEY", "RAGBED_API_KEY"):
-        text = hide(text, os.environ.get(variable, "").strip())
+def hide_keys(text: str, key: str = "") -> str:
+    """Return the text of somebody else without the key, and without those of the environment."""
+    for known in known_keys(key):
+        text = text.replace(known, "[key]")
     return text
-
-
-def is_secret(key: str) -> bool:
-    """Tell whether a key is one, and no placeholder."""
-    return len(key) >= _SHORTEST_KEY
 
 
 def _named(name: str) -> str:

@@ -56,18 +56,10 @@ class VectorIndex:
     @classmethod
     def build(cls, vectors: Matrix, settings: VectorSettings | None = None,
               advance: Callable[[int], None] | None = None) -> VectorIndex:
-        """Return an index over the rows of `vectors`, float32 of shape (n, d), in memory or mapped from a file.
-
-        They are read in blocks, beside a sample for what learns. Equal vectors give an equal index on one machine,
-        unless the settings let several threads link a graph.
-
-        Args:
-            settings: if None, `auto`.
-            advance: is told how many more vectors were added.
-
-        Raises:
-            ModelError: a number of a vector is not finite.
-        """
+        """Return an index over the rows of `vectors`, float32 of shape (n, d), in memory or mapped from a file. They
+        are read in blocks, beside a sample for what learns. Equal vectors give an equal index on one machine, unless
+        the settings, `auto` if none, let several threads link a graph. `advance` is told how many more vectors were
+        added. Raises ModelError where a number of a vector is not finite."""
         faiss = _faiss()
         choice = choose(settings or Auto(), *vectors.shape)
         index = _empty(choice.settings, vectors.shape[1])

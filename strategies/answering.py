@@ -12,13 +12,9 @@ from strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, R
 
 
 def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool = True, **fields: str) -> Recipe:
-    """Make one call over the evidence with the instruction `prompts/<name>.md`, and return the draft that its reply is.
-
-    Args:
-        notes: of the draft.
-        thinks: whether the instruction asks for reasoning before the answer.
-        fields: of the instruction.
-    """
+    """Make one call over the evidence with the instruction `prompts/<name>.md`, its fields filled in, and return the
+    draft that its reply is, with these notes; `thinks` says whether the instruction asks for reasoning before the
+    answer."""
     return (yield from draft(opening(task, fill(name, **fields), evidence, thinks), task, *notes, thinks=thinks))
 
 

@@ -72,8 +72,10 @@ def write_made_set(folder, items=ITEMS_MADE, documents=(REPORT, MINUTES)):
     for name, content in ((ITEMS, rows), (DOCUMENTS, [TypeAdapter(Document).dump_python(one, mode="json")
                                                       for one in documents])):
         (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in content), encoding="utf-8")
-    (folder / "card.json").write_text('{"kind": "crest"}\n')
-    (folder / "card.md").write_text("# A set\n\n## Models\n\nnone\n")
+    (folder / "card.json").write_text(json.dumps({
+        "kind": "crest", "paper": "CReSt", "ragbed": "0", "licence": "", "settings": {}, "models": [], "unread": [],
+        "yield": {"asked_for": 4, "instances": 5, "tries": 20, "generated": 5, "kept": 4, "lost": {}}, "sources": [],
+        "measured": {}, "unanswerable": 1, "tags": {}}))
     return folder
 
 

@@ -7,6 +7,7 @@ import pytest
 from documents import BenchmarkError
 from experiments import Gold
 from experiments.benchmarks import Beir, MultiHopRag, Trec
+from experiments.benchmarks.qrels import read_qrels
 from experiments.running.gold import match
 from strategies import Passage
 
@@ -130,6 +131,24 @@ def test_a_trec_collection_may_stand_in_several_places(collection):
 def test_a_line_that_does_not_fit_says_where(collection, files, complaint):
     with pytest.raises(BenchmarkError, match=complaint):
         Beir(path=str(collection("beir", **files))).load()
+
+
+def test_lines_that_do_not_fit_are_left_out_and_named_where_that_is_asked_for(collection):
+    files = {"topics_dot_tsv": "301\tHow fast do reefs grow?\n302\n",
+             "qrels_dot_txt": "301 0 4983 1\n301 33370\n301 0 7912 yes\n302 0 7912 1\n301 0 4983 0\n"}
+    folder = collection("trec", **files)
+    benchmark = Trec(path=str(folder), skip_bad=True).load()
+    assert [(question.id, question.gold) for question in benchmark.questions] == [("301", (Gold("4983"),))]
+    columns = "expected query, document and relevance in three columns, or in TREC's four, found"
+    assert [said.replace(f"{folder}/", "") for said in benchmark.skipped] == [
+        f"qrels.txt, line 2: {columns} '301 33370'", f"qrels.txt, line 3: {columns} '301 0 7912 yes'",
+        "qrels.txt: for the query 301 the document 4983 stands there twice, as '1' and as '0'; keep one",
+        "topics.tsv, line 2: expected an id, a tab and the query, found '302'",
+        "qrels.txt: the query 302 is judged, and no topic or query has that id"]
+    with pytest.raises(BenchmarkError, match="'301 33370'; with skip_bad records that do not fit are left out"):
+        Trec(path=str(folder)).load()
+    with pytest.raises(BenchmarkError, match=r"found '301 33370'$"):  # where nobody can ask for it
+        read_qrels(folder / "qrels.txt")
 
 
 def test_a_folder_that_lacks_a_part_says_which(tmp_path):

@@ -246,12 +246,18 @@ def test_a_link_may_stand_where_the_old_index_is_set_aside(index: Path, tmp_path
     assert Index.open(index, Lengths()).manifest.documents == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 and no more", b"PAR1" + bytes(200) + b"PAR1", None])
-@pytest.mark.parametrize("name", ["chunks.parquet", "documents.parquet"])
-def test_a_table_damaged_under_a_fitting_hash_is_one_line(index: Path, name: str, content: bytes | None) -> None:
-    if content is None:
+@pytest.mark.parametrize("content", [b"", b"PAR1 and no more", b"PAR1" + bytes(200) + b"PAR1", "columns", "nulls"])
+@pytest.mark.parametrize(("name", "column"), [("chunks.parquet", "content"), ("documents.parquet", "header")])
+def test_a_table_damaged_under_a_fitting_hash_is_one_line(index: Path, name: str, column: str,
+                                                          content: bytes | str) -> None:
+    if content == "columns":
         pyarrow.parquet.write_table(pyarrow.table({"id": ["x"], "windows": [1]}), index / name)
+    elif content == "nulls":
+        table = pyarrow.parquet.read_table(index / name)
+        place, values = table.column_names.index(column), pyarrow.nulls(len(table), pyarrow.large_string())
+        pyarrow.parquet.write_table(table.set_column(place, column, values), index / name)
     else:
+        assert isinstance(content, bytes)
         (index / name).write_bytes(content)
     manifest = read_manifest(index)
     (index / "manifest.json").unlink()

@@ -10,6 +10,7 @@ import pytest
 from embedders import Lengths
 
 from documents import IndexFolderError, ModelError, find_sources
+from documents.workers import Worker
 from retrieval import Index, IndexSettings, build_index, estimate_index
 from retrieval.building import plan
 from retrieval.building.before import Staging
@@ -57,6 +58,15 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     store.remove()
     assert found[0] == "1.txt: changes while it is read: index it again when it is still"
     assert found[1].startswith("2.txt: cannot be read: No such file")
+
+
+def test_a_file_that_the_estimate_could_not_read_is_not_tried_again(pages, monkeypatch):
+    tried, parse = [], Worker.parse
+    monkeypatch.setattr(Worker, "parse", lambda worker, source: tried.append(source.relative) or parse(worker, source))
+    (pages / "bad.pdf").write_bytes(b"none")
+    report = build_index([pages], pages.parent / "index", SETTINGS, embedder=Lengths(), estimated=lambda estimate: None)
+    assert (tried.count("bad.pdf"), [str(one) for one in report.skipped]) == (
+        1, ["bad.pdf: not a PDF: it has no PDF header"])
 
 
 def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_remembered(pages, monkeypatch):

@@ -26,7 +26,8 @@ def wanted(answers=("1,577 parcels",), fill=0, further=9, gold=(GOLD,), **fields
 
 
 def decided(text, one=None, common=()):
-    found = Guard(one or wanted(), Thresholds(), Rarity(common)).check(chunk("c", text))
+    one = one or wanted()
+    found = Guard(one.question, one.gold, Thresholds(), Rarity(common)).check(chunk("c", text))
     return found and (found.reason, dict(found.figures))
 
 
@@ -82,9 +83,9 @@ def hits(name, *chunks):
 
 def chosen(one, found, scorer=None):
     scores = Scores(scorer)
-    made = choose(one, found, Guard(one, Thresholds(), Rarity(())), scores)
+    made = choose(one, found, Guard(one.question, one.gold, Thresholds(), Rarity(())), scores)
     while scores.score():
-        made = choose(one, found, Guard(one, Thresholds(), Rarity(())), scores)
+        made = choose(one, found, Guard(one.question, one.gold, Thresholds(), Rarity(())), scores)
     return made
 
 

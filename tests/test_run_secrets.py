@@ -9,6 +9,7 @@ from strategies import CRESTS
 
 FIVE = list(CRESTS)
 KEY = 'sk-canary/+"0123456789'
+OTHER = "sk-canary-of-another-server"
 
 
 def every_byte(folder: Path) -> bytes:
@@ -39,7 +40,9 @@ def test_the_key_is_in_no_file_and_no_output_even_when_the_server_sends_it_back(
 def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_and_no_output(
         serve, town, ragbed, monkeypatch):
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
-    parts = [{"type": "text", "text": part} for part in ("<Answer>", KEY[:10], KEY[10:], "</Answer>")]
+    monkeypatch.setenv("OPENAI_API_KEY", OTHER)
+    pieces = ("<Answer>", KEY[:10], KEY[10:], " ", OTHER[:10], OTHER[10:], "</Answer>")
+    parts = [{"type": "text", "text": part} for part in pieces]
     code = "raise ValueError(os.environ['RAGBED_API_KEY'])"
     (town.folder / "mine.py").write_text(f"import os\ndef failing(task):\n    {code}\n    yield\n")
     (town.folder / "never.py").write_text(f"import os\n{code}\n")
@@ -61,7 +64,7 @@ def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_a
     assert [status for status, _, _ in said] == [0] * 7, said
     written = every_byte(town.folder) + gzip.decompress((town.folder / "c.gz").read_bytes()) + "".join(
         out + err for _, out, err in said).encode()
-    assert b"<Answer>[key]</Answer>" in written
+    assert b"<Answer>[key] [key]</Answer>" in written
     assert b"ValueError: [key]" in written
     assert b"sk-canary" not in written
     ragbed.refuses("run", town.config("http://x/v1", reasoning=f"{town.folder / 'never.py'}:f"), says=["Error: [key]"])

@@ -17,7 +17,7 @@ def write(root: Path, *names: str) -> None:
 
 @pytest.mark.parametrize(("names", "given", "found"), [
     ("b.txt a/z.html a/a.MD c.pdf", [""], ["a/a.MD", "a/z.html", "b.txt", "c.pdf"]),
-    (".hidden.txt .git/x.txt seen.txt data.csv noise", [""], ["seen.txt"]),
+    (".hidden.txt .git/x.txt seen.txt data.bin noise", [""], ["seen.txt"]),
     ("x/1.txt x/deep/2.txt x/3.html y/4.txt", ["x/**/*.txt"], ["1.txt", "deep/2.txt"]),
     ("x/1.txt x/deep/2.txt y/4.txt", ["*/*.txt"], ["x/1.txt", "y/4.txt"]),
     ("p/docs/a.txt q/docs/a.txt q/docs/b.txt", ["p/docs", "q/docs"], ["b.txt", "p/docs/a.txt", "q/docs/a.txt"]),

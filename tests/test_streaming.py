@@ -160,10 +160,11 @@ async def test_tokens_that_a_stream_leaves_out_are_counted_from_the_next_reply_o
     assert [body.get("stream") for body, _ in never.requests] == [True, None, True, True]
 
 
-async def test_the_key_is_hidden_from_the_listener_even_where_it_comes_in_pieces(serve):
-    said = f"It is {KEY}, and canary-7 is none."
+async def test_keys_are_hidden_from_the_listener_even_where_they_come_in_pieces(serve, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", other := "canary-77 of another server")
+    said = f"It is {KEY} or {other}, and canary-7 is none."
     done, told = await heard(serve([streamed(said)]))
-    hidden = "It is [key], and canary-7 is none."
+    hidden = "It is [key] or [key], and canary-7 is none."
     assert (told.text(), done.reply.text) == (hidden, hidden)
 
 

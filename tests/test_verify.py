@@ -128,6 +128,23 @@ def test_an_edited_journal_is_found_and_not_replayed(finished, town, ragbed):
     assert wrong(finished()[1]) == ["texts", "calls"]
 
 
+@pytest.mark.parametrize(("field", "value"), [
+    ("cited", "json('[1000000000000000000000000000000]')"), ("question", "'nobody'"), ("cell", "'none'"),
+    ("outcome", "'none'")])
+def test_a_record_that_is_none_or_of_another_question_is_named(finished, town, ragbed, field, value):
+    alter(town, f"UPDATE records SET result = json_set(result, '$.{field}', {value}) "
+                "WHERE question = 'refusal-0' AND place = 0")
+    for command in (("show", "refusal-0"), ("report",), ("export", "out.csv")):
+        ragbed.refuses(command[0], town.run, *command[1:], says=["the record of refusal-0 in cell ", " is damaged"])
+
+
+@pytest.mark.parametrize(("table", "column"), [
+    ("records", "result"), ("questions", "content"), ("texts", "content"), ("calls", "reply")])
+def test_bytes_where_a_text_was_kept_are_one_line(finished, town, ragbed, table, column):
+    alter(town, f"UPDATE {table} SET {column} = x'00ff00' WHERE rowid = 1")
+    ragbed.refuses("verify", town.run, says=["records.sqlite: damaged, bytes stand for a text"])
+
+
 def test_damaged_records_are_one_line_whatever_is_damaged(finished, town, ragbed):
     records = town.run / "records.sqlite"
     whole = records.read_bytes()

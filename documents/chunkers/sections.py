@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from documents.chunkers.spans import Piece, Span, after, chunks_of, merged, whole
 from documents.numbers import is_number, is_year
+from documents.parsers.clean_html import VOID
 from documents.types import Chunk, Document, Format
 
 BlockKind = Literal["heading", "table", "text"]
 
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)\b[^<>]*>\n?")
 _BLOCKS = frozenset({"p", "ul", "ol", "dl", "pre", "blockquote", "table", "h1", "h2", "h3", "h4", "h5", "h6"})
-_VOID = frozenset({"br", "hr", "img"})
 _PARAGRAPH = re.compile(r"\n(?:[^\S\n]*\n)+")
 _HEADING = re.compile(r"#{1,6} \S")
 
@@ -50,7 +50,7 @@ def _html(text: str) -> Iterator[OutlineBlock]:
     name = ""
     for match in _TAG.finditer(text):
         closing, tag = match[1], match[2]
-        if tag in _VOID or (depth and tag != name):
+        if tag in VOID or (depth and tag != name):
             continue
         if not depth and tag in _BLOCKS and not closing:
             if match.start() > start:

@@ -49,8 +49,8 @@ def plain_spaces(text: str) -> str:
     return _SPACES.sub(" ", text)
 
 
-_VOID = frozenset({"br", "hr", "img"})
-_CONTAINERS = frozenset({"table", "thead", "tbody", "tfoot", "tr", "ul", "ol", "dl", "blockquote"})
+VOID = frozenset({"br", "hr", "img"})
+CONTAINERS = frozenset({"table", "thead", "tbody", "tfoot", "tr", "ul", "ol", "dl", "blockquote"})
 
 
 def write_html(events: Iterable[Event]) -> str:
@@ -62,9 +62,9 @@ def write_html(events: Iterable[Event]) -> str:
         elif isinstance(event, Open):
             attributes = "".join(f' {name}="{escaped(value).replace(chr(34), "&quot;")}"'
                                  for name, value in event.attributes)
-            line_end = "\n" if event.tag in _CONTAINERS or event.tag == "hr" else ""
+            line_end = "\n" if event.tag in CONTAINERS or event.tag == "hr" else ""
             parts.append(f"<{event.tag}{attributes}>{line_end}")
-        elif event.tag not in _VOID:
+        elif event.tag not in VOID:
             parts.append(f"</{event.tag}>" if event.tag in INLINE else f"</{event.tag}>\n")
     return "".join(parts)
 
@@ -74,7 +74,7 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-_PHRASING = frozenset({*HEADINGS, "p", "dt", "dd", "li", "td", "th", "caption", "pre"})
+PHRASING = frozenset({*HEADINGS, "p", "dt", "dd", "li", "td", "th", "caption", "pre"})
 _ONE_LINE = frozenset({*HEADINGS, "dt", "caption"})
 _PARENTS = {"tr": ("table", "thead", "tbody", "tfoot"), "td": ("tr",), "th": ("tr",), "li": ("ul", "ol"),
             "dt": ("dl",), "dd": ("dl",), "caption": ("table",), "thead": ("table",), "tbody": ("table",),
@@ -184,7 +184,7 @@ class Tidy:
         self._space = text[-1].isspace()
 
     def _begin(self) -> None:
-        if not self._blocks or self._blocks[-1] not in _PHRASING:
+        if not self._blocks or self._blocks[-1] not in PHRASING:
             self._blocks.append("p")
             self.events.append(Open("p"))
             self._fresh()
@@ -206,7 +206,7 @@ class Tidy:
             self.events.pop()
         else:
             self.events.append(Close(tag))
-        self._fresh(written=bool(self._blocks) and self._blocks[-1] in _PHRASING)
+        self._fresh(written=bool(self._blocks) and self._blocks[-1] in PHRASING)
 
     def _fresh(self, written: bool = False) -> None:
         self._space = False

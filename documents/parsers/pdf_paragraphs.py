@@ -23,22 +23,15 @@ _NUMBER_ENDS = frozenset("0123456789)%—–-")
 
 @dataclass(frozen=True, slots=True)
 class PdfLine:
-    """A line, or the part of one that stands apart from its neighbours.
-
-    Attributes:
-        box: x0, y0, x1, y1 in points, from the top left corner.
-        block: MuPDF's block; blocks come in reading order.
-        sign: the width of a currency sign that was joined to its left, which column edges leave out.
-        spaced: whether a space follows it in the file, so that it ends with its word.
-    """
+    """A line, or the part of one that stands apart from its neighbours."""
 
     text: str
-    box: Box
+    box: Box  # x0, y0, x1, y1 in points, from the top left corner
     size: float
     bold: bool
-    block: int
-    spaced: bool = False
-    sign: float = 0.0
+    block: int  # MuPDF's block; blocks come in reading order
+    spaced: bool = False  # whether a space follows it in the file, so that it ends with its word
+    sign: float = 0.0  # the width of a currency sign that was joined to its left, which column edges leave out
 
     @property
     def height(self) -> float:
@@ -62,12 +55,8 @@ def without_hidden(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> t
 
 
 def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
-    """Return the lines of a page; those without a visible character are left out.
-
-    Args:
-        blocks: `page.get_text("dict")["blocks"]`.
-        words: `page.get_text("words")`, with the same flags: x0, y0, x1, y1, text, block, line, position.
-    """
+    """Return the lines of a page, of `page.get_text("dict")["blocks"]` and, with the same flags,
+    `page.get_text("words")`; those without a visible character are left out."""
     placed: dict[tuple[int, int], list[Word]] = defaultdict(list)
     for word in words:
         placed[word[5], word[6]].append(word)
@@ -127,21 +116,13 @@ class PdfParagraph:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """Habits that hold for the whole document.
+    """Habits that hold for the whole document."""
 
-    Attributes:
-        body: the size of most of its text, in points.
-        repeated: texts at the edge of several pages, digits removed.
-        running: such texts a little below the upper edge, with their height, which is then the same on every page.
-        words: how often each word occurs, in lower case.
-        spaces_kept: whether lines of Korean end with a space where a word does.
-    """
-
-    body: float
-    repeated: frozenset[str]
-    running: frozenset[tuple[str, int]]
-    words: frozenset[str]
-    spaces_kept: bool
+    body: float  # the size of most of its text, in points
+    repeated: frozenset[str]  # texts at the edge of several pages, digits removed
+    running: frozenset[tuple[str, int]]  # such texts a little below the upper edge, with a height that all pages share
+    words: frozenset[str]  # how often each word occurs, in lower case
+    spaces_kept: bool  # whether lines of Korean end with a space where a word does
 
     @classmethod
     def of(cls, pages: Sequence[tuple[float, Sequence[PdfLine]]]) -> Habits:

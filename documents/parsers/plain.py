@@ -8,9 +8,7 @@ from itertools import groupby, takewhile
 
 from documents.numbers import with_signs
 from documents.parsers.clean_html import HEADINGS, Event, Open
-from documents.parsers.table_cells import HtmlCell, HtmlRow, allowance, expanded
-
-Line = tuple[bool, list[str]]
+from documents.parsers.table_cells import HtmlCell, HtmlRow, Place, allowance, expanded
 
 
 def write_table(rows: Sequence[HtmlRow]) -> list[str]:
@@ -31,11 +29,30 @@ def write_table(rows: Sequence[HtmlRow]) -> list[str]:
     return blocks
 
 
-def _pipes(rows: list[HtmlRow]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class PipeRow:
+    """A row of a pipe table: whether it is of the header, the places of its cells, and what is written at each."""
+
+    head: bool
+    places: list[Place]
+    texts: list[str]
+
+
+def laid_out(rows: Sequence[HtmlRow]) -> tuple[list[PipeRow], list[int]]:
+    """Return the rows that have text, and the numbers of the columns that are written of them."""
     heads = len(list(takewhile(HtmlRow.heads, rows)))
-    written = [(index < heads, line if index < heads else with_signs(line))
-               for index, line in enumerate(expanded(rows, heads))]
-    lines, width = _without_empty([(head, line) for head, line in written if any(line)])
+    filled: list[PipeRow] = []
+    for index, places in enumerate(expanded(rows, heads)):
+        line = [text for text, _ in places]
+        if any(line):
+            filled.append(PipeRow(index < heads, places, line if index < heads else with_signs(line)))
+    return filled, _kept(filled)
+
+
+def _pipes(rows: list[HtmlRow]) -> list[str]:
+    filled, columns = laid_out(rows)
+    keeping, width = set(columns), len(columns)
+    lines = [(row.head, [text for column, text in enumerate(row.texts) if column in keeping]) for row in filled]
     if width < 2:
         return [line[0] for _, line in lines]
     heads_of = [line for head, line in lines if head] or [[""] * width]
@@ -46,22 +63,20 @@ def _pipes(rows: list[HtmlRow]) -> list[str]:
     return ["\n".join(written_lines)]
 
 
-def _without_empty(rows: list[Line]) -> tuple[list[Line], int]:
-    width = max((len(line) for _, line in rows), default=0)
-    filled = {column for head, line in rows if not head for column, text in enumerate(line) if text}
+def _kept(rows: Sequence[PipeRow]) -> list[int]:
+    filled = {column for row in rows if not row.head for column, text in enumerate(row.texts) if text}
     titles: dict[int, dict[int, str]] = defaultdict(dict)
-    for number, (head, line) in enumerate(rows):
-        for column, text in enumerate(line if head else ()):
+    for number, row in enumerate(rows):
+        for column, text in enumerate(row.texts if row.head else ()):
             if text:
                 titles[column][number] = text
     kept: list[int] = []
-    for column in range(width):
+    for column in range(max((len(row.texts) for row in rows), default=0)):
         beside = [*kept[-1:], column + 1]
         if column in filled or (column in titles and not any(
                 titles[column].items() <= titles[other].items() for other in beside)):
             kept.append(column)
-    keeping = set(kept)
-    return [(head, [text for column, text in enumerate(line) if column in keeping]) for head, line in rows], len(kept)
+    return kept
 
 
 _FLOWS = frozenset({"li", "dt", "dd", "td", "th", "caption", "blockquote"})
@@ -94,14 +109,17 @@ def write_plain(events: Iterable[Event]) -> str:
     """Return the readable text of a balanced stream of clean events; blocks are separated by a blank line."""
     writer = _Writer()
     for event in events:
-        if isinstance(event, str):
-            writer.flow.inline.append(event)
-        elif isinstance(event, Open):
-            writer.open(event.tag, dict(event.attributes))
-        else:
-            writer.close(event.tag)
+        writer.write(event)
     writer.flow.flush()
     return "".join(block + "\n\n" for block in writer.flow.blocks)
+
+
+def rows_of_table(events: Iterable[Event]) -> list[HtmlRow]:
+    """Return the rows with cells of the one table whose events these are, without its closing tag."""
+    writer = _Writer()
+    for event in events:
+        writer.write(event)
+    return [row for row in writer.rows if row.cells]
 
 
 class _Writer:
@@ -112,7 +130,19 @@ class _Writer:
     def flow(self) -> _Flow:
         return self._stack[-1]
 
-    def open(self, tag: str, attributes: dict[str, str]) -> None:
+    @property
+    def rows(self) -> list[HtmlRow]:
+        return self._table().rows
+
+    def write(self, event: Event) -> None:
+        if isinstance(event, str):
+            self.flow.inline.append(event)
+        elif isinstance(event, Open):
+            self._open(event.tag, dict(event.attributes))
+        else:
+            self._close(event.tag)
+
+    def _open(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "br":
             self.flow.inline.append("\n")
         elif tag == "img":
@@ -120,14 +150,14 @@ class _Writer:
         elif tag == "sup":
             self.flow.inline.append("^")
         elif tag == "tr":
-            self._table().rows.append(HtmlRow(header=self._stack[-1].tag == "thead"))
+            self.rows.append(HtmlRow(header=self._stack[-1].tag == "thead"))
         elif tag == "thead" or tag in _FLOWS or tag in ("table", "ul", "ol", "dl", "pre"):
             self.flow.flush()
             self._stack.append(_Flow(tag, attributes, number=int(attributes.get("start", 1)) - 1))
         elif tag in _LEAVES or tag == "hr":
             self.flow.flush()
 
-    def close(self, tag: str) -> None:
+    def _close(self, tag: str) -> None:
         if tag in HEADINGS:
             self.flow.inline = [" ".join("".join(self.flow.inline).split())]
             self.flow.flush("#" * int(tag[1]) + " ")
@@ -143,7 +173,7 @@ class _Writer:
     def _finish(self, done: _Flow) -> None:
         parent = self.flow
         if done.tag in ("td", "th"):
-            self._table().rows[-1].cells.append(HtmlCell(
+            self.rows[-1].cells.append(HtmlCell(
                 done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
                 int(done.attributes.get("rowspan", 1)) or _ALL_ROWS, done.nested, done.listed))
         elif done.tag == "caption":

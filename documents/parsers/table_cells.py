@@ -54,8 +54,12 @@ def allowance(rows: Sequence[HtmlRow]) -> int:
     return _SPARE + 3 * sum(len(block) + _BAR for row in rows for cell in row.cells for block in cell.blocks or [""])
 
 
-def expanded(rows: Sequence[HtmlRow], heads: int) -> list[list[str]]:
-    """Texts by row and column.
+Place = tuple[str, HtmlCell | None]
+"""What is written at a row and column, and the cell that reaches there."""
+
+
+def expanded(rows: Sequence[HtmlRow], heads: int) -> list[list[Place]]:
+    """Return the places by row and column.
 
     A spanned cell is written in each row that it spans and, in header rows, in each column. Where that exceeds
     the table's allowance it is written once and leaves its other places empty; where even those are too many,
@@ -66,7 +70,7 @@ def expanded(rows: Sequence[HtmlRow], heads: int) -> list[list[str]]:
         grid = _Grid(rows, heads, repeat, limit).fill()
         if grid is not None:
             return grid
-    return [[cell.text() for cell in row.cells] for row in rows]
+    return [[(cell.text(), cell) for cell in row.cells] for row in rows]
 
 
 class _Grid:
@@ -74,13 +78,13 @@ class _Grid:
         self._rows, self._heads, self._repeat, self._left = rows, heads, repeat, limit
         widest = max((sum(min(cell.columns, _WIDEST) for cell in row.cells) for row in rows), default=0)
         self._width = min(widest, max(_WIDEST, max((len(row.cells) for row in rows), default=0)))
-        self._below: dict[int, tuple[int, str]] = {}
+        self._below: dict[int, tuple[int, Place]] = {}
 
-    def fill(self) -> list[list[str]] | None:
-        """Return the texts, or None where they exceed the limit."""
-        grid: list[list[str]] = []
+    def fill(self) -> list[list[Place]] | None:
+        """Return the places, or None where their texts exceed the limit."""
+        grid: list[list[Place]] = []
         for index, row in enumerate(self._rows):
-            line: list[str] = []
+            line: list[Place] = []
             last = max(self._below, default=-1)
             for cell in row.cells:
                 self._reach_down(line, until=None)
@@ -93,26 +97,26 @@ class _Grid:
             grid.append(line)
         return grid
 
-    def _reach_down(self, line: list[str], until: int | None) -> None:
+    def _reach_down(self, line: list[Place], until: int | None) -> None:
         """Cells of rows above: those that come next or, at the end of a row, all up to a column."""
         while len(line) in self._below or (until is not None and len(line) <= until and self._left >= 0):
             column = len(line)
-            left, text = self._below.pop(column, (0, ""))
+            left, place = self._below.pop(column, (0, ("", None)))
             if left > 1:
-                self._below[column] = (left - 1, text)
-            self._put(line, text)
+                self._below[column] = (left - 1, place)
+            self._put(line, place)
 
-    def _place(self, cell: HtmlCell, line: list[str], head: bool) -> None:
+    def _place(self, cell: HtmlCell, line: list[Place], head: bool) -> None:
         text = cell.text()
         again = text if self._repeat and len(text) <= _REPEATED else ""
         for offset in range(max(1, min(cell.columns, self._width))):
             shown = text if offset == 0 else again if head else ""
             if cell.rows > 1:
-                self._below[len(line)] = (cell.rows - 1, again if shown else "")
-            self._put(line, shown)
+                self._below[len(line)] = (cell.rows - 1, (again if shown else "", cell))
+            self._put(line, (shown, cell))
             if self._left < 0:
                 return
 
-    def _put(self, line: list[str], text: str) -> None:
-        line.append(text)
-        self._left -= len(text) + _BAR
+    def _put(self, line: list[Place], place: Place) -> None:
+        line.append(place)
+        self._left -= len(place[0]) + _BAR

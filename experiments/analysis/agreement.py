@@ -43,32 +43,22 @@ class Rater:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two raters agree.
-
-    Attributes:
-        n: answers that both judged.
-        judgements: what is compared: the answers, or their steps.
-        agree: share of judgements that are equal; None without any. `agree_low` and `agree_high`, its 95 % interval:
-            Wilson's, by question where one has several.
-        kappa: Cohen's; None where it is not defined: without judgements, or where all are of one label.
-        low, high: 95 % interval of the kappa: percentiles over resamples of questions, with all answers to each. None
-            for one question, and where all resamples agree.
-        labels: of the rows and columns of `table`.
-        table: judgements by the first rater's label (rows) and the second's (columns).
-    """
+    """How far two raters agree: the share of judgements that are equal, with Wilson's 95 % interval, by question where
+    one has several; and kappa, whose interval is of percentiles over resamples of questions, with all answers to each:
+    None for one question, and where all resamples agree."""
 
     first: str
     second: str
-    n: int
-    judgements: int
+    n: int  # answers that both judged
+    judgements: int  # what is compared: the answers, or their steps
     agree: float | None
     agree_low: float | None
     agree_high: float | None
-    kappa: float | None
+    kappa: float | None  # Cohen's; None where it is not defined: without judgements, or where all are of one label
     low: float | None
     high: float | None
-    labels: tuple[str, ...]
-    table: tuple[tuple[int, ...], ...]
+    labels: tuple[str, ...]  # of the rows and columns of `table`
+    table: tuple[tuple[int, ...], ...]  # judgements by the first rater's label (rows) and the second's (columns)
 
 
 def agreements(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],

@@ -26,19 +26,13 @@ _NOTHING = {"text": "", "refused": False, "refused_as_published": False, "cited"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A record with what its answer took, and what it would have been if the budget had ended it.
-
-    Attributes:
-        again: whether a journal answered some of its calls, so that its seconds say nothing of a model's speed.
-        cut: whether a limit of the run, a timeout or an error ended it, so that what its answer would have taken is
-            not known.
-    """
+    """A record with what its answer took, and what it would have been if the budget had ended it."""
 
     used: float
     result: Result
     ended: Result
-    again: bool
-    cut: bool
+    again: bool  # whether a journal answered calls of it, so that its seconds say nothing of a model's speed
+    cut: bool  # whether a limit, a timeout or an error ended it, so that what it would have taken is not known
 
 
 def _kept(record: Record, unit: Unit, cell: Cell, run: Finished) -> Kept:
@@ -75,14 +69,9 @@ def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: 
     A record whose answer took more counts as ended by the budget, as `limits` would have ended it: tokens, calls and
     searches exactly, seconds as far as they are the same twice. Every other record counts as it is. Cells that differ
     in exactly one factor are tested at each budget, question by question; p is corrected by Holm over all of these
-    tests. Where they would be too many, fewer pairs are tested, each of them at every budget.
-
-    Args:
-        budgets: none stands for `usual_budgets`.
-
-    Returns:
-        `budgets`, `rows` (a variant each, with `used`, its mean, and at each budget `share` of the records within it
-        and the metric's estimate), `tests`, `notes`.
+    tests. Where they would be too many, fewer pairs are tested, each of them at every budget. Without budgets they are
+    `usual_budgets`. Returns `budgets`, `rows` (a variant each, with `used`, its mean, and at each budget `share` of the
+    records within it and the metric's estimate), `tests`, `notes`.
     """
     known = {cell.id: cell for cell in run.cells}
     kept: dict[str, dict[str, Kept]] = defaultdict(dict)

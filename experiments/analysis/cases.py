@@ -20,17 +20,11 @@ _SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder"
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """Ids of cells; None where the run has none.
+    """Ids of cells; None where the run has none."""
 
-    Attributes:
-        closed_book: without documents; under rules of its own.
-        gold: over the gold alone; of a cell that is so itself, none.
-        undisturbed: over the same evidence with fewer added negatives, the fewest that there are.
-    """
-
-    closed_book: str | None = None
-    gold: str | None = None
-    undisturbed: str | None = None
+    closed_book: str | None = None  # without documents; under rules of its own
+    gold: str | None = None  # over the gold alone; of a cell that is so itself, none
+    undisturbed: str | None = None  # over the same evidence with fewer added negatives, the fewest that there are
 
 
 def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
@@ -95,16 +89,10 @@ _COARSE = ("page", "document")
 
 def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
               rights: Sequence[str], scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
-    """Return the name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's.
-
-    Computed from what is stored alone. Empty where the benchmark has no notion of a right answer.
-
-    Args:
-        results: of these cells, with their scores; their traces are not needed.
-        questions: by id.
-        rights: the metrics whose score of 1 means right, of which the first that applies counts (`Scheme.rights`).
-        scoring: that the results were scored by.
-    """
+    """Return the name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's; empty where
+    the benchmark has no notion of a right answer. It is computed from what is stored alone: results of these cells with
+    their scores, by that scoring, without traces; questions by id; and the metrics whose score of 1 means right, of
+    which the first that applies counts (`Scheme.rights`)."""
     found = cases_of(cells, results, questions, rights, scoring)
     return {cell: {question: cause_of(case).name for question, case in cases.items()} for cell, cases in found.items()}
 

@@ -11,45 +11,25 @@ from agents.types import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question in one cell.
-
-    Attributes:
-        score: of the metric that says what is right (`Scheme.rights`); None where none applies.
-        answerable: whether the benchmark has the question answerable, and its gold was not dropped.
-        refused: by the rule of the run's scoring.
-        may_refuse: whether the rules offer a refusal.
-        closed_book: whether no documents were shown by intention.
-        gold: number of distinct gold items; None where none is named, or where the table stands in place of the
-            documents, so that what was in view cannot be told.
-        found: how many of them stood in the evidence.
-        coarse: whether what was found of them was matched by document or page alone.
-        cites: whether the rules ask for citations.
-        cited_gold: whether a cited passage holds gold.
-        unread: whether a reply came in which the scoring finds no option.
-        unjudged: whether the judge said nothing readable of the answer.
-        gold_alone: whether nothing but the gold was placed.
-        known: whether the question is right closed-book; None where that cannot be told.
-        over_gold: whether it is right over the gold alone; None where that cannot be told.
-        undisturbed: whether it is right over the same evidence with fewer added negatives; None likewise.
-    """
+    """One question in one cell."""
 
     outcome: Outcome
-    score: float | None
-    answerable: bool = True
-    refused: bool = False
-    may_refuse: bool = True
-    closed_book: bool = False
-    gold: int | None = None
-    found: int = 0
-    coarse: bool = False
-    cites: bool = False
-    cited_gold: bool = False
-    unread: bool = False
-    unjudged: bool = False
-    gold_alone: bool = False
-    known: bool | None = None
-    over_gold: bool | None = None
-    undisturbed: bool | None = None
+    score: float | None  # of the metric that says what is right (`Scheme.rights`); None where none applies
+    answerable: bool = True  # whether the benchmark has the question answerable, and its gold was not dropped
+    refused: bool = False  # by the rule of the run's scoring
+    may_refuse: bool = True  # whether the rules offer a refusal
+    closed_book: bool = False  # whether no documents were shown by intention
+    gold: int | None = None  # distinct gold items; None where none is named, or a table takes the documents' place
+    found: int = 0  # how many of them stood in the evidence
+    coarse: bool = False  # whether what was found of them was matched by document or page alone
+    cites: bool = False  # whether the rules ask for citations
+    cited_gold: bool = False  # whether a cited passage holds gold
+    unread: bool = False  # whether a reply came in which the scoring finds no option
+    unjudged: bool = False  # whether the judge said nothing readable of the answer
+    gold_alone: bool = False  # whether nothing but the gold was placed
+    known: bool | None = None  # whether the question is right closed-book; None where that cannot be told
+    over_gold: bool | None = None  # whether it is right over the gold alone; None where that cannot be told
+    undisturbed: bool | None = None  # likewise over the same evidence with fewer added negatives
 
     @property
     def right(self) -> bool:
@@ -93,19 +73,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause.
-
-    Attributes:
-        definition: of what no cause before it took.
-        holds: whether it is the cause of a case that none before it is the cause of.
-        right: whether the answer is right by its score, whatever it rests on.
-    """
+    """A cause."""
 
     name: str
     title: str
-    definition: str
-    holds: Callable[[Case], bool]
-    right: bool = False
+    definition: str  # of what no cause before it took
+    holds: Callable[[Case], bool]  # whether it is the cause of a case that none before it is the cause of
+    right: bool = False  # whether the answer is right by its score, whatever it rests on
 
 
 CAUSES: tuple[Cause, ...] = (

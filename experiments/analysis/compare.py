@@ -120,18 +120,13 @@ class CellComparison:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """What was compared, by metric and then by cell, and what a reader has to know of it.
-
-    Attributes:
-        second: the run of the cells; `first`, that of the baselines, where there is one run.
-        left_out: of two runs, what is said of `questions` and `cells` that one of them has alone; among the notes too.
-    """
+    """What was compared, by metric and then by cell, and what a reader has to know of it."""
 
     first: ComparedRun
-    second: ComparedRun
+    second: ComparedRun  # the run of the cells; `first`, that of the baselines, where there is one run
     found: tuple[CellComparison, ...]
     notes: tuple[str, ...]
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, str]  # of two runs, what is said of `questions` and `cells` that one has alone
 
     def cells(self, match: Match) -> tuple[Variant, Variant]:
         """Return the baseline, and the cell."""
@@ -140,17 +135,11 @@ class RunComparison:
 
 def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
          baseline: str | None = None) -> RunComparison:
-    """Compare; p is corrected over everything that is found here.
-
-    Args:
-        second: None to compare the cells of the first with each other: where neither cells nor a baseline are named,
-            all that differ in exactly one factor, as the run's summary does.
-        metrics: without, the first of the benchmark's table, which the run's summary compares.
-
-    Raises:
-        SettingsError: a metric is unknown, or there is nothing to compare.
-        RunError: a cell is unknown, the runs are scored differently, or they share no question.
-    """
+    """Compare; p is corrected over everything that is found here. Without a second run the cells of the first are
+    compared with each other: where neither cells nor a baseline are named, all that differ in exactly one factor, as
+    the run's summary does. Without metrics it is the first of the benchmark's table, which the run's summary compares.
+    Raises SettingsError where a metric is unknown, or there is nothing to compare, and RunError where a cell is
+    unknown, the runs are scored differently, or they share no question."""
     other = second or first
     matches, bound = (between(first, second, cells, baseline), []) if second else \
         (within(first, cells, baseline), []) if cells or baseline else all_pairs(first)

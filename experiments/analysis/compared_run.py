@@ -22,31 +22,21 @@ _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outco
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """A finished run.
-
-    Attributes:
-        rows: the cells of its summary.
-        answers: by cell's id, then by question.
-        cells: what is compared, by what it is called: cells that differ in repeats and seeds alone are one.
-        replicates: each of those by itself, by what it is called.
-        together: the figures of those cells, by the id of the first.
-        columns: the metrics of its benchmark's table, in order.
-        results: the hash over all its results.
-    """
+    """A finished run."""
 
     path: Path
     name: str
-    rows: Sequence[Mapping[str, Any]]
-    answers: Mapping[str, Mapping[str, ScoredQuestion]]
-    cells: Mapping[str, Variant]
-    replicates: Mapping[str, Variant]
-    together: Mapping[str, Figures]
+    rows: Sequence[Mapping[str, Any]]  # the cells of its summary
+    answers: Mapping[str, Mapping[str, ScoredQuestion]]  # by cell's id, then by question
+    cells: Mapping[str, Variant]  # what is compared, by what it is called: one for repeats and seeds of a cell
+    replicates: Mapping[str, Variant]  # each of those by itself, by what it is called
+    together: Mapping[str, Figures]  # the figures of those cells, by the id of the first
     questions: Mapping[str, Question]
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # the metrics of its benchmark's table, in order
     scoring: Scoring
     judge: str | None
     seed: int
-    results: str
+    results: str  # the hash over all its results
 
     @property
     def metrics(self) -> list[str]:

@@ -35,12 +35,9 @@ _SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be h
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Attributes:
-        fewer: for how many questions of the cell fewer negatives could be had than its dose.
-        hardness: of the mined negatives that each question is shown, or under `pool` searched over beside its gold:
-            the mean, averaged over the questions that have any. It is the mean cosine with the question; None where
-            none were mined.
-    """
+    """For how many questions of a cell fewer negatives could be had than its dose; and the hardness of the mined
+    negatives that each question is shown, or under `pool` searched over beside its gold: their mean cosine with the
+    question, averaged over the questions that have any; None where none were mined."""
 
     fewer: int = 0
     hardness: float | None = None
@@ -114,15 +111,11 @@ def dose_of(rows: CellRows, answers: Answers, clusters: Clusters, metric: str, s
 
     Of each curve: the figures of its cells; the areas (`area.areas`) with intervals, as any score has them; `change`,
     the last dose compared with the first, and over the number of negatives `slope`, that difference and its interval
-    over the range of doses: by how much one more negative changes the metric on average. Areas are tested as any
-    score is, question by question: all pairs of curves over the same doses that differ in one factor. p is corrected
-    by Holm over all pairs, and over all changes.
-
-    Args:
-        metric: the one by which curves are compared; citations, refusals and rankings stand beside it. Where no cell
-            has it, as none is right without the gold, the first of these is.
-        repeated: the summary's, whose intervals are those of what was asked several times.
-        reached: by cell's id, of `reached_of`.
+    over the range of doses: by how much one more negative changes the metric on average. Areas are tested as any score
+    is, question by question: all pairs of curves over the same doses that differ in one factor. p is corrected by Holm
+    over all pairs, and over all changes. By the metric curves are compared; citations, refusals and rankings stand
+    beside it. Where no cell has it, as none is right without the gold, the first of these is. `repeated`, the
+    summary's, has intervals of what was asked several times; `reached` is by cell's id, of `reached_of`.
     """
     curves = curves_of(variants_of(rows, answers))
     curves, reached, together = curves_of(variants_of(rows, answers)), reached or {}, together_of(repeated)

@@ -22,20 +22,13 @@ _THIRDS = {"easy": "easiest third of negatives", "medium": "middle third of nega
 
 @dataclass(frozen=True, slots=True)
 class CurveGroup:
-    """Curves of a summary's `dose`.
-
-    Attributes:
-        axis, word: as every curve of it has them.
-        curves: their places in the summary.
-        labels: what each is called, in the same order.
-        doses: those of any of them; `words` for each.
-    """
+    """Curves of a summary's `dose` that share axis and word."""
 
     axis: str
     word: str
-    curves: tuple[int, ...]
-    labels: tuple[str, ...]
-    doses: tuple[int, ...]
+    curves: tuple[int, ...]  # their places in the summary
+    labels: tuple[str, ...]  # what each is called, in the same order
+    doses: tuple[int, ...]  # those of any of them; `words` for each
     words: tuple[str, ...]
 
     @property
@@ -173,10 +166,8 @@ def area(doses: Sequence[float], scores: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """Attributes:
-        of: by question, the area under its own scores by each metric; None by one that it has not at every dose.
-        left_out: by metric, the questions that have it at some dose and no area.
-    """
+    """By question, the area under its own scores by each metric, None by one that it has not at every dose; and by
+    metric, how many questions are left out: that have it at some dose and no area."""
 
     of: Mapping[str, ScoredRow]
     left_out: Mapping[str, int]

@@ -15,30 +15,18 @@ from experiments.statistics import interval_of, pairs_of
 
 @dataclass(frozen=True)
 class AnalysisInput:
-    """A finished run, as analyses see it.
+    """A finished run, as analyses see it."""
 
-    Attributes:
-        cells: rows of the run's summary.
-        results: by cell id, in the order of the questions.
-        questions: by id.
-        columns: of the benchmark's scheme.
-        clusters: of each question, by its id; one that is not named is by itself.
-        found: what the summary holds of its tests: `comparisons`, `effects`, `error_analysis`, `tradeoff`
-            and `dose`, each None where there is none.
-        rights: the metrics whose score of 1 means that an answer is right.
-        published: names of the papers' tables that stand beside the run's own figures.
-    """
-
-    cells: Sequence[Mapping[str, Any]]
-    results: Mapping[str, Sequence[Result]]
-    questions: Mapping[str, Question]
-    columns: tuple[str, ...]
+    cells: Sequence[Mapping[str, Any]]  # rows of the run's summary
+    results: Mapping[str, Sequence[Result]]  # by cell id, in the order of the questions
+    questions: Mapping[str, Question]  # by id
+    columns: tuple[str, ...]  # of the benchmark's scheme
     scoring: Scoring = "corrected"
     seed: int = 0
-    clusters: Mapping[str, str] = field(default_factory=dict)
-    found: Mapping[str, Any] = field(default_factory=dict)
-    published: Sequence[str] = ()
-    rights: Sequence[str] = ()
+    clusters: Mapping[str, str] = field(default_factory=dict)  # by question; one that is not named is by itself
+    found: Mapping[str, Any] = field(default_factory=dict)  # tests of the summary, such as `dose`; None if none
+    published: Sequence[str] = ()  # names of the papers' tables that stand beside the run's own figures
+    rights: Sequence[str] = ()  # the metrics whose score of 1 means that an answer is right
 
     @property
     def metrics(self) -> list[str]:

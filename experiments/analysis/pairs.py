@@ -82,12 +82,8 @@ def _count(tested: Sequence[Comparison]) -> str:
 def difference_view(name: str, title: str, keys: Sequence[str], rows: Sequence[tuple[tuple[Value, ...], Comparison]],
                     notes: Sequence[str] = (), section: str = "Breakdowns",
                     sides: tuple[str, str] = ("before", "after")) -> View:
-    """Return comparisons as a view: the real differences first, then by p.
-
-    Args:
-        keys: headers of what says which comparison a row is; `rows` has their values with each comparison.
-        sides: headers of the two figures.
-    """
+    """Return comparisons as a view: the real differences first, then by p. `keys` are headers of what says which
+    comparison a row is, of which `rows` has the values with each comparison; `sides` are those of the two figures."""
     lonely = any(one.unpaired for _, one in rows)
     header = (*keys, "n", *(["unpaired"] if lonely else []), *sides, "difference", "up", "down", "effect", "test", "p",
               "p (Holm)", "verdict")

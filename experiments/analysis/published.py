@@ -29,23 +29,14 @@ class _Closed(BaseModel):
 
 
 class PublishedColumn(_Closed):
-    """A column of a paper's table, and what of a run corresponds to it.
-
-    Attributes:
-        metric: ragbed's name of the figure; None where none corresponds.
-        pattern: the outcomes of a chain whose share it is, such as `c w c` of two sub-questions and the question.
-        tags: the questions that it is over, by their tags, besides those of the table.
-        cell: the cells that it is of, by their factors and number of exemplars, besides those of the table; of a
-            list any value.
-        percent: whether the paper gives shares as percentages.
-    """
+    """A column of a paper's table, and what of a run corresponds to it."""
 
     name: str
-    metric: str | None = None
-    pattern: str | None = None
-    tags: dict[str, str] = {}
-    cell: dict[str, Factor] = {}
-    percent: bool = False
+    metric: str | None = None  # ragbed's name of the figure; None where none corresponds
+    pattern: str | None = None  # outcomes of a chain whose share it is: `c w c` of two sub-questions and the question
+    tags: dict[str, str] = {}  # the questions that it is over, by their tags, besides those of the table
+    cell: dict[str, Factor] = {}  # the cells that it is of, by factor, besides those of the table; of a list any value
+    percent: bool = False  # whether the paper gives shares as percentages
 
 
 class PublishedRow(_Closed):
@@ -57,29 +48,20 @@ class PublishedRow(_Closed):
 
 
 class PublishedTable(_Closed):
-    """One table of a paper.
-
-    Attributes:
-        table: its number, or what it is where that is not known.
-        n: the questions that it is over, as far as the paper says or its figures show.
-        layout: the order of the prompt that it was measured with.
-        judge: the model that graded; None where nothing is graded.
-        tags, cell: what all its columns are of.
-        notes: what is known to be inconsistent in it.
-    """
+    """One table of a paper."""
 
     name: str
     paper: str
-    table: str
+    table: str  # its number, or what it is where that is not known
     caption: str
-    n: str
-    layout: str
-    judge: str | None
-    tags: dict[str, str] = {}
+    n: str  # the questions that it is over, as far as the paper says or its figures show
+    layout: str  # the order of the prompt that it was measured with
+    judge: str | None  # the model that graded; None where nothing is graded
+    tags: dict[str, str] = {}  # of all its columns, as is `cell`
     cell: dict[str, Factor] = {}
     columns: tuple[PublishedColumn, ...]
     rows: tuple[PublishedRow, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what is known to be inconsistent in it
 
 
 def published_names() -> list[str]:

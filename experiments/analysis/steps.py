@@ -49,16 +49,11 @@ _TRACES = ("SELECT question, json_extract(result, '$.trace', '$.evidence', '$.ou
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """A question, and where its two answers part.
-
-    Attributes:
-        step: from 1; None where no step differs.
-        where: the step and what differs in it, as `2 answer: the reply`; `nowhere` where all agrees.
-    """
+    """A question, and where its two answers part."""
 
     question: str
-    step: int | None
-    where: str
+    step: int | None  # from 1; None where no step differs
+    where: str  # the step and what differs in it, as `2 answer: the reply`; `nowhere` where all agrees
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,13 +98,8 @@ def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweep
 def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Mapping[str, Any]],
                   called: Mapping[str, str], rights: Sequence[str]) -> list[View]:
     """Return a view of what is answered and how much of it is wrong, drawn where anything was refused, and one of the
-    thresholds where strategies are swept over one.
-
-    Args:
-        stored: as `tradeoff_of` makes it.
-        rows: the cells of the summary; `called`, the label of each by its id: other cells are left out.
-        rights: the metrics whose score of 1 means right.
-    """
+    thresholds where strategies are swept over one, of what `tradeoff_of` stored. Of the summary's cells in `rows`,
+    those are left out that `called` has no label for; by `rights` a score of 1 means right."""
     own = [row for row in stored or () if row["cell"] in called]
     if not own:
         return []

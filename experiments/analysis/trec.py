@@ -129,17 +129,12 @@ def _scored(ranked: Iterable[str], question: Question) -> Scored:
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """What found something: a cell of a run, or another program.
-
-    Attributes:
-        answers: scores by question.
-        row: the cell in the run's summary; None of another program.
-    """
+    """What found something: a cell of a run, or another program."""
 
     name: str
     metrics: Mapping[str, Estimate]
-    answers: Mapping[str, ScoredRow]
-    row: Mapping[str, Any] | None = None
+    answers: Mapping[str, ScoredRow]  # scores by question
+    row: Mapping[str, Any] | None = None  # the cell in the run's summary; None of another program
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +157,10 @@ class Evaluation:
 
 
 def evaluated(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str]) -> Evaluation:
-    """Return the cells of a finished run, and other programs' rankings for its questions.
-
-    Compared are the cells that differ in one factor, as the run's summary compares them, and each of the others with
-    all; p is corrected over all of these together.
-
-    Args:
-        notes: of the run.
-
-    Raises:
-        SettingsError: rankings are of other queries, or of documents where gold is finer.
-    """
+    """Return the cells of a finished run, with its notes, and other programs' rankings for its questions. Compared are
+    the cells that differ in one factor, as the run's summary compares them, and each of the others with all; p is
+    corrected over all of these together. Raises SettingsError where rankings are of other queries, or of documents
+    where gold is finer."""
     side = read_compared(path)
     labels = {cell.row["id"]: label for label, cell in side.cells.items()}
     own = {id: Ranker(line_name(label, side.cells[label].row), side.cells[label].row["metrics"],

@@ -21,17 +21,11 @@ _GO_WITH_CONDITION = ("rules", "perturbation")  # which mean nothing closed-book
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Cells that differ in repeats and seeds alone.
+    """Cells that differ in repeats and seeds alone."""
 
-    Attributes:
-        row: of the first of them.
-        answers: by question; where there are several cells, averaged over them.
-        cells: how many.
-    """
-
-    row: Mapping[str, Any]
-    answers: Mapping[str, ScoredRow]
-    cells: int
+    row: Mapping[str, Any]  # of the first of them
+    answers: Mapping[str, ScoredRow]  # by question; where there are several cells, averaged over them
+    cells: int  # how many
 
     @property
     def levels(self) -> dict[str, str | None]:
@@ -122,14 +116,10 @@ def compared(metric: str, couples: Iterable[tuple[Variant, Variant]], grouped: M
 
 def repeated(rows: CellRows, answers: Answers, clusters: Clusters, scoring: Scoring,
              seed: int = 0) -> list[dict[str, Any]]:
-    """Return the figures of every way of answering that was asked several times, over its repeats and seeds.
-
-    A question's score is its mean over them, so that the intervals, which are of questions, shrink as far as its
-    answers vary, and count no question twice.
-
-    Returns:
-        rows of `cell`, the id of the first of its cells, `cells`, how many they are, and `metrics`.
-    """
+    """Return the figures of every way of answering that was asked several times, over its repeats and seeds: rows of
+    `cell`, the id of the first of its cells, `cells`, how many they are, and `metrics`. A question's score is its mean
+    over them, so that the intervals, which are of questions, shrink as far as its answers vary, and count no question
+    twice."""
     return [{"cell": one.row["id"], "cells": one.cells, "metrics": averages_of(one, clusters.of, scoring, seed)}
             for one in variants_of(rows, answers) if one.cells > 1]
 

@@ -16,29 +16,19 @@ Mark = Literal["", "front", "faded", "hollow"]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of a chart, or a part of a bar.
+    """A point of a chart, or a part of a bar."""
 
-    Attributes:
-        series: what its colour stands for: a curve, a cell, a cause.
-        x: a number; of bars the cell that the bar is of.
-        low, high: the ends of the interval of y; `x_low` and `x_high`, of x.
-        cell: the label of the cell that it leads to.
-        line: the points of one line are joined in their order.
-        words: what it says when it is pointed at.
-        questions: the filter that shows what it is of; n, how many y is a share of.
-    """
-
-    series: str
-    x: float | str
+    series: str  # what its colour stands for: a curve, a cell, a cause
+    x: float | str  # a number; of bars the cell that the bar is of
     y: float
-    low: float | None = None
+    low: float | None = None  # the ends of the interval of y; `x_low` and `x_high`, of x
     high: float | None = None
     x_low: float | None = None
     x_high: float | None = None
-    cell: str = ""
-    line: str = ""
-    words: tuple[str, ...] = ()
-    questions: Mapping[str, str] | None = None
+    cell: str = ""  # the label of the cell that it leads to
+    line: str = ""  # the points of one line are joined in their order
+    words: tuple[str, ...] = ()  # what it says when it is pointed at
+    questions: Mapping[str, str] | None = None  # the filter that shows what it is of; n, how many y is a share of
     n: int | None = None
     mark: Mark = ""
 
@@ -55,60 +45,39 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What a view shows, drawn.
-
-    Attributes:
-        x, y: titles of the axes.
-        least: the lowest value of y that means anything.
-        ticks: places along x with their words, where these are no numbers.
-        series: all series in the order in which they get colours; by default as the points come.
-        percent: whether both axes are shares, in percent; `costs`, whether x is one, in dollars or tokens.
-        caption: what a reader of it has to know.
-    """
+    """What a view shows, drawn."""
 
     kind: Literal["scatter", "lines", "bars"]
     title: str
-    x: str
+    x: str  # title of the axis
     y: str
     points: tuple[Point, ...]
-    least: float = 0.0
-    ticks: tuple[tuple[float, str], ...] = ()
-    series: tuple[str, ...] = ()
-    percent: bool = False
+    least: float = 0.0  # the lowest value of y that means anything
+    ticks: tuple[tuple[float, str], ...] = ()  # places along x with their words, where these are no numbers
+    series: tuple[str, ...] = ()  # all series in the order in which they get colours; by default as the points come
+    percent: bool = False  # whether both axes are shares, in percent; `costs`, whether x is one, in dollars or tokens
     costs: Literal["", "dollars", "tokens"] = ""
     goal: Goal | None = None
-    caption: str = ""
+    caption: str = ""  # what a reader of it has to know
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table, and how it is read.
+    """A table, and how it is read."""
 
-    Attributes:
-        name: such as `by:language`; what precedes a colon is the analysis.
-        rows: values under the header; the first `keys` of them say what the row is of.
-        main: place of the column that stands for the row where there is room for one; by default the second after
-            the keys, since the first is n.
-        signed: columns of differences, whose figures have their sign.
-        p: columns of tests; by the last of them a row is really different where it is below 0.05.
-        shaded: the values for which an estimate has the faintest and the strongest shade: a heat map.
-        section: of the report in which it stands. The terminal shows those of `Breakdowns` when a run ends.
-        folded: whether it is shown on demand only.
-    """
-
-    name: str
+    name: str  # such as `by:language`; what precedes a colon is the analysis
     title: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[tuple[Value, ...], ...]  # values under the header; the first `keys` of them say what the row is of
     keys: int = 1
-    main: int | None = None
+    main: int | None = None  # place of the column that stands for the row; by default the second after the keys
     notes: tuple[str, ...] = ()
-    signed: tuple[str, ...] = ()
-    p: tuple[str, ...] = ()
-    shaded: tuple[float, float] | None = None
+    signed: tuple[str, ...] = ()  # columns of differences, whose figures have their sign
+    p: tuple[str, ...] = ()  # columns of tests; by the last of them a row is really different where it is below 0.05
+    shaded: tuple[float, float] | None = None  # values with the faintest and the strongest shade: a heat map
     charts: tuple[Chart, ...] = ()
-    section: str = "Breakdowns"
-    folded: bool = False
+    section: str = "Breakdowns"  # of the report; the terminal shows those of `Breakdowns` when a run ends
+    folded: bool = False  # whether it is shown on demand only
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> View:

@@ -4,7 +4,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -21,23 +20,14 @@ from experiments.question import ANSWERS, Benchmark, Question, Scheme
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A benchmark in words.
+    """A benchmark in words."""
 
-    Attributes:
-        paper: title, authors and year, with its address.
-        licence: of the data.
-        size: how many questions, of what.
-        get: where the files are had, and what of them `path` names.
-        settings: a run's settings as the paper has them, where they are not ragbed's usual ones.
-        as_published: the benchmark's own settings that as-published scoring implies where they are not given.
-    """
-
-    paper: str
-    licence: str
-    size: str
-    get: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    as_published: Mapping[str, Any] = field(default_factory=dict)
+    paper: str  # title, authors and year, with its address
+    licence: str  # of the data
+    size: str  # how many questions, of what
+    get: str  # where the files are had, and what of them `path` names
+    settings: Mapping[str, Any] = field(default_factory=dict)  # a run's, as the paper has them, if unusual
+    as_published: Mapping[str, Any] = field(default_factory=dict)  # its own that as-published scoring implies
 
 
 def files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
@@ -82,13 +72,9 @@ class Selection(BaseModel):
     def load(self) -> Benchmark:
         """Load the chosen questions. Raises BenchmarkError where a file is not there or cannot be read, a record does
         not fit, or two have the same id."""
-        with self.skipping() as skipped:
+        with skipping(self.skip_bad) as skipped:
             whole = self.whole()
         return self.select(replace(whole, skipped=tuple(skipped)))
-
-    def skipping(self) -> AbstractContextManager[list[str]]:
-        """Leave out inside what does not fit, where that is asked for."""
-        return skipping() if self.skip_bad else nullcontext([])
 
     def whole(self) -> Benchmark:
         """Return the benchmark with all its questions; see `load`."""

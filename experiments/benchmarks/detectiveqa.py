@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from documents.rows import Row, fitting, read_rows
+from documents.rows import Row, fitting, read_rows, skipping
 from experiments.benchmarks.base import About, Loaded, Selection, files_below, gathered
 from experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
 from experiments.benchmarks.fields import choices, gold_chunk, letter_of, tagged
@@ -63,7 +63,7 @@ class DetectiveQa(Selection):
         """Load the chosen questions; only their novels are read."""
         path = fetched(self.path, also=_NOVELS)
         shelf = Shelf(fetched(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent)
-        with self.skipping() as skipped:
+        with skipping(self.skip_bad) as skipped:
             records = {question.id: (question, row) for question, row in _records(path)}
             chosen = self.select(Benchmark("detectiveqa", tuple(question for question, _ in records.values())))
             questions, documents = gathered(fitting(lambda question: _over(*records[question.id], shelf.novel(

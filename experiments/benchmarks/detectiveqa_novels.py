@@ -21,13 +21,8 @@ _CJK = re.compile(r"[\u3400-\u9fff]")
 
 
 class Novel:
-    """A novel without its paragraph numbers, one paragraph a line.
-
-    Attributes:
-        paragraphs: by number, in order; blank ones are none.
-        last: the number of the last one.
-        about: title and author; empty where they are not known.
-    """
+    """A novel without its paragraph numbers, one paragraph a line: `paragraphs` by number, in order and without blank
+    ones, the number of the last, and title and author, empty where they are not known."""
 
     def __init__(self, name: str, paragraphs: Iterable[tuple[int, str]], about: str) -> None:
         numbers, texts = zip(*paragraphs, strict=True)

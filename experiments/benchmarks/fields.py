@@ -26,13 +26,10 @@ _COMMON = ("yes", "no")
 def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[tuple[str, ...], Chain]:
     """Return the sub-questions with `#N` wherever the N-th sub-answer stood as words in a later one, in any case.
 
-    The qualifier of a title, as in `Superstore (TV series)`, may be missing there. Answers of one character, `yes`
-    and `no` stand in sentences that do not mean them, and are let be.
-
-    Returns:
-        the sub-questions, and what refers in them to earlier answers: `#N` that were put there (`masked`), `#N` of
-        the record's own (`placeholders`), or nothing (`plain`): they do not depend on one another, or say an answer
-        in other words.
+    The qualifier of a title, as in `Superstore (TV series)`, may be missing there. Answers of one character, `yes` and
+    `no` stand in sentences that do not mean them, and are let be. Returns the sub-questions, and what refers in them to
+    earlier answers: `#N` that were put there (`masked`), `#N` of the record's own (`placeholders`), or nothing
+    (`plain`): they do not depend on one another, or say an answer in other words.
     """
     masked = tuple(_masked(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
     if masked != tuple(sub_questions):

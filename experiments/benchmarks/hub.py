@@ -1,6 +1,7 @@
 """Benchmarks by name from the Hugging Face hub, through its own cache."""
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,6 +11,8 @@ from documents.errors import BenchmarkError
 from documents.places import local
 
 _PREFIX = "hub:"
+CARD = "card.json"
+"""The file that says of a folder what `ragbed construct` built there."""
 _ONLY_CACHED = ContextVar("_ONLY_CACHED", default=False)
 
 
@@ -24,18 +27,12 @@ def only_cached() -> Iterator[None]:
 
 
 def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
-    """Return the local place of a path: itself, or the hub's Parquet and JSON files, fetched where they are not cached.
-
-    `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION`. `HF_HUB_OFFLINE=1` forbids fetching; the cache is still read.
-
-    Args:
-        also: patterns of further files, such as `*.txt`.
-
-    Raises:
-        BenchmarkError: it is no path, or the dataset is neither in the cache nor can it be fetched.
-    """
+    """Return the local place of a path: itself, or the hub's Parquet and JSON files, and those of the patterns `also`,
+    fetched where they are not cached. `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION`. `HF_HUB_OFFLINE=1` forbids
+    fetching; the cache is still read. Raises BenchmarkError where it is no path, or the dataset is neither in the cache
+    nor can it be fetched."""
     if not path.startswith(_PREFIX):
-        return local(path)
+        return _own_format(local(path))
     try:
         return _snapshot(path, ["*.parquet", "*.jsonl", "*.json", *also], _ONLY_CACHED.get())
     except (OSError, ValueError) as error:
@@ -43,6 +40,15 @@ def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
         why = "is not fetched by a replay" if _ONLY_CACHED.get() else f"could not be fetched ({reason})"
         raise BenchmarkError(f"{path}: not in the hub's cache and {why}; put the files into a folder and give its "
                              "path") from error
+
+
+def _own_format(place: Path) -> Path:
+    try:
+        card = json.loads((place / CARD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # no card of ours
+        return place
+    kind = card.get("kind") if isinstance(card, dict) else None
+    return place / kind if isinstance(kind, str) and (place / kind).is_dir() else place
 
 
 def is_cached(path: str) -> bool:

@@ -48,46 +48,32 @@ class InjectedPage:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A question and its pages, the first of which holds the answer.
-
-    Attributes:
-        answers: accepted ones.
-        wrong: an answer of the same kind that no page has.
-    """
+    """A question and its pages, the first of which holds the answer."""
 
     id: str
     split: str
     language: str
     question: str
-    answers: tuple[str, ...]
-    wrong: str
+    answers: tuple[str, ...]  # accepted ones
+    wrong: str  # an answer of the same kind that no page has
     pages: tuple[InjectedPage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """An attack, before it is put into a page.
-
-    Attributes:
-        text: what it says, with `{payload}`, `{wrong}`, `{question}` and `{refusal}` to be filled in.
-        payload: the words or the number that it wants in the answer; `{wrong}` is the scene's.
-        html: what stands around it on the page.
-        technique: how it is hidden, or what it forges, where its kind does not say so.
-        scenes: on how many it is tried.
-        last: whether it always stands at the end of the page that is shown last, nearest to the question.
-    """
+    """An attack, before it is put into a page."""
 
     id: str
     kind: str
     split: str
     language: str
     goal: Goal
-    text: str
-    payload: str = ""
-    html: str = "<p>{text}</p>"
-    technique: str = ""
-    scenes: int = 2
-    last: bool = False
+    text: str  # what it says, with `{payload}`, `{wrong}`, `{question}` and `{refusal}` to be filled in
+    payload: str = ""  # the words or the number that it wants in the answer; `{wrong}` is the scene's
+    html: str = "<p>{text}</p>"  # what stands around it on the page
+    technique: str = ""  # how it is hidden, or what it forges, where its kind does not say so
+    scenes: int = 2  # on how many it is tried
+    last: bool = False  # whether it always stands at the end of the page that is shown last, nearest to the question
 
     def on(self, scene: Scene) -> Poison:
         """Return it with what it wants in the answer to this scene's question, and with what it writes on a page."""

@@ -39,7 +39,7 @@ from pydantic import (
 from documents.errors import BenchmarkError
 from documents.places import local
 from documents.rows import Row, fitting, read_rows
-from documents.types import digest
+from documents.types import Format, digest
 from experiments.benchmarks.base import About, Selection
 from experiments.benchmarks.fields import chained, stated_options, with_label
 from experiments.question import ANSWERS, Benchmark, Gold, Question, Scheme, Step
@@ -67,6 +67,9 @@ class _ClosedModel(BaseModel):
 class _GoldDocument(_ClosedModel):
     document: StrictStr = Field(min_length=1)
     page: StrictInt | None = Field(default=None, ge=1)
+    format: Format | None = None
+    start: StrictInt | None = Field(default=None, ge=0)
+    end: StrictInt | None = Field(default=None, ge=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -162,7 +165,7 @@ def to_question(row: Row) -> Question:
         row.fail("sub_answers", f"{len(own.sub_questions)}, one for each of sub_questions", own.sub_answers)
     sub_answers = tuple(map(str, own.sub_answers))
     gold = [Gold("", chunk=chunk) for chunk in own.gold_chunks]
-    gold += [Gold(item.document, page=item.page) for item in own.gold_documents]
+    gold += [Gold(**item.model_dump()) for item in own.gold_documents]
     return Question(
         id=digest(own.question)[:12] if own.id in (None, "") else str(own.id), text=own.question,
         answers=with_label(row, answers, options) if options else answers, answerable=own.answerable,

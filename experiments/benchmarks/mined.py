@@ -54,30 +54,20 @@ _PLACED, _BROUGHT, _DOCUMENT = TypeAdapter(_Placed), TypeAdapter(_Brought), Type
 
 
 class MinedManifest(BaseModel):
-    """What a mined benchmark was made of. It has no times: equal input gives equal files.
-
-    Attributes:
-        benchmark: the settings of the benchmark that it was mined from; its kind decides how answers are scored.
-        corpus: that benchmark's folder of pages, if it has one.
-        mining: the settings of the mining.
-        collection: what the negatives were found in, and by what: hashes of chunks, embedder and miners.
-        counts: how many candidates were kept and rejected, by reason and by miner.
-        short: by question id, why it has fewer negatives than asked for, and how many.
-        files: SHA-256 of every other file of the folder.
-    """
+    """What a mined benchmark was made of. It has no times: equal input gives equal files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[2] = VERSION
-    benchmark: dict[str, Any]
+    benchmark: dict[str, Any]  # the settings of the one that it was mined from; its kind decides how answers are scored
     name: str
-    corpus: str | None = None
+    corpus: str | None = None  # that benchmark's folder of pages, if it has one
     attribution: str
-    mining: dict[str, Any]
-    collection: dict[str, Any]
-    counts: dict[str, Any]
-    short: dict[str, dict[str, Any]] = {}
-    files: dict[str, str] = {}
+    mining: dict[str, Any]  # the settings of the mining
+    collection: dict[str, Any]  # what the negatives were found in, and by what: hashes of chunks, embedder and miners
+    counts: dict[str, Any]  # how many candidates were kept and rejected, by reason and by miner
+    short: dict[str, dict[str, Any]] = {}  # by question id, why it has fewer negatives than asked for, and how many
+    files: dict[str, str] = {}  # SHA-256 of every other file of the folder
 
 
 def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,12 @@ def read_topics(files: Iterable[Path]) -> dict[str, str]:
     """Read queries by id: records `{"_id", "text"}`, or lines of id, tab and text. Raises BenchmarkError where a record
     or line does not fit."""
     topics: dict[str, str] = {}
+
+    def keep(row: Row) -> None:
+        _once(topics, row.id("_id", "id"), row.filled("text"), f"{row.file}, line {row.line}: the query")
+
     for file in files:
-        if file.suffix in RECORDS:
-            for row in read_rows(file):
-                _once(topics, row.id("_id", "id"), row.filled("text"), f"{file}: the query")
-            continue
-        for number, line in _lines(file):
-            id, tab, text = line.partition("\t")
-            if not tab or not text.strip():
-                raise BenchmarkError(f"{file}, line {number}: expected an id, a tab and the query, found {line[:60]!r}")
-            _once(topics, id.strip(), text.strip(), f"{file}, line {number}: the query")
+        _read(file, keep, _topic)
     return topics
 
 
@@ -64,10 +61,12 @@ def read_qrels(file: Path) -> Qrels:
     without a header; TREC's four, with one between the first two that is not read; or records `{"query-id",
     "corpus-id", "score"}`. Raises BenchmarkError where a line does not fit."""
     qrels: Qrels = {}
-    judged = _columns(file) if file.suffix not in RECORDS else fitting(
-        lambda row: (row.id("query-id"), row.id("corpus-id"), row.number("score")), read_rows(file))
-    for query, document, relevance in judged:
+
+    def keep(row: Row) -> None:
+        query, document, relevance = row.id("query-id"), row.id("corpus-id"), row.number("score")
         _once(qrels.setdefault(query, {}), document, relevance, f"{file}: for the query {query} the document")
+
+    _read(file, keep, _judgement)
     if not qrels:
         raise BenchmarkError(f"{file}: no judgement in it")
     return qrels
@@ -76,12 +75,14 @@ def read_qrels(file: Path) -> Qrels:
 def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tuple[Question, ...]:
     """Return every query that was judged, with its documents of relevance above 0 as gold, by their grades. Raises
     BenchmarkError where a query has no text."""
-    unknown = next((query for query in qrels if query not in topics), None)
-    if unknown is not None:
-        raise BenchmarkError(f"{where}: the query {unknown} is judged, and no topic or query has that id")
-    return tuple(Question(id=query, text=topics[query], answers=(), answerable=True, gold=tuple(
-        Gold(document, relevance=grade) for document, grade in judged.items() if grade > 0))
-                 for query, judged in qrels.items())
+    def made(judged: tuple[str, dict[str, int]]) -> Question:
+        query, grades = judged
+        if query not in topics:
+            raise BenchmarkError(f"{where}: the query {query} is judged, and no topic or query has that id")
+        return Question(id=query, text=topics[query], answers=(), answerable=True, gold=tuple(
+            Gold(document, relevance=grade) for document, grade in grades.items() if grade > 0))
+
+    return tuple(fitting(made, qrels.items()))
 
 
 def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[Path]:
@@ -95,16 +96,32 @@ def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[P
     return found[:1]
 
 
-def _columns(file: Path) -> Iterator[tuple[str, str, int]]:
-    for number, line in _lines(file):
-        columns = line.split("\t") if "\t" in line else line.split()
-        relevance = columns[-1].strip()
-        if len(columns) in (3, 4) and _RELEVANCE.fullmatch(relevance):
-            yield columns[0].strip(), columns[-2].strip(), int(relevance)
-        elif number > 1 or not {column.strip().lower() for column in columns} & _HEADER:
-            raise BenchmarkError(f"{file}, line {number}: expected query, document and relevance in three columns, or "
-                                 f"in TREC's four, found {line[:60]!r}")
+def _read(file: Path, keep: Callable[[Row], None], row: Callable[[Path, tuple[int, str]], Row | None]) -> None:
+    """Keep the rows of a file of records, or what `row` makes of the numbered lines of any other."""
+    if file.suffix in RECORDS:
+        rows: Iterable[Row | None] = read_rows(file)
+    else:
+        lines = enumerate(read_text(file).split("\n"), start=1)
+        rows = fitting(partial(row, file), (one for one in lines if one[1].strip()))
+    for _ in fitting(keep, filter(None, rows)):
+        pass
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in enumerate(read_text(file).split("\n"), start=1) if line.strip())
+def _topic(file: Path, numbered: tuple[int, str]) -> Row:
+    number, line = numbered
+    id, tab, text = line.partition("\t")
+    if not tab or not text.strip():
+        raise BenchmarkError(f"{file}, line {number}: expected an id, a tab and the query, found {line[:60]!r}")
+    return Row(file, number, {"id": id.strip(), "text": text.strip()})
+
+
+def _judgement(file: Path, numbered: tuple[int, str]) -> Row | None:
+    """None: a header."""
+    number, line = numbered
+    columns = [column.strip() for column in (line.split("\t") if "\t" in line else line.split())]
+    if len(columns) in (3, 4) and _RELEVANCE.fullmatch(columns[-1]):
+        return Row(file, number, {"query-id": columns[0], "corpus-id": columns[-2], "score": int(columns[-1])})
+    if number == 1 and {column.lower() for column in columns} & _HEADER:
+        return None
+    raise BenchmarkError(f"{file}, line {number}: expected query, document and relevance in three columns, or in "
+                         f"TREC's four, found {line[:60]!r}")

@@ -26,22 +26,31 @@ def construct(
         seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
         set: Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting, as in --set "
                                            "options.most=3 or --set retriever=dense; may be given again.")] = None,
+        format: Annotated[Texts, typer.Option("--format", metavar="NAME", help="A further format of the set: beir, "
+                                              "ragas, autorag or yourbench; may be given again.")] = None,
         budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help="As for `ragbed run`.")] = None,
         fresh: Fresh = False,
         replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=(
             "A cassette of the set, in the place of models."))] = None,
+        licence: Annotated[str, typer.Option(help="Of the sources, in words, for the card.")] = "",
+        dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked at most: calls, tokens, "
+                                                            "price.")] = False,
         json: AsJson = False) -> None:
     """Build a benchmark from documents, and say of each item that is missing where it was lost.
 
     The same command goes on where it stopped. The set is run with `ragbed run KIND DIR`.
     """
     from experiments.construct.settings import construct_settings
-    from experiments.terminal.construct import build
+    from experiments.terminal.construct import build, show_bounds
 
     given: dict[str, Any] = {"kind": kind, "sources": tuple(src or ()), "out": out, "writer": writer,
                              "solvers": tuple(solver or ()), "judges": tuple(judge or ()), "n": n, "tries": tries,
-                             "seed": seed}
-    build(construct_settings(given, set or (), budget or ()), fresh, replay, json)
+                             "seed": seed, "licence": licence, "exports": tuple(format or ())}
+    settings = construct_settings(given, set or (), budget or ())
+    if dry:
+        show_bounds(settings, json)
+    else:
+        build(settings, fresh, replay, json)
 
 
 def review(

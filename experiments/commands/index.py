@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from retrieval.build import BuildEstimate
     from retrieval.settings import IndexSettings
 
-Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown; with "
-                                                     "--remove, names as the index has them.")]
+Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown, CSV, "
+                                                     "Excel; with --remove, names as the index has them.")]
 _LONG = 60.0  # seconds of embedding from which on it is worth a word how to make it shorter
 
 Chunker = Annotated[str | None, typer.Option(help=(

@@ -32,10 +32,18 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
 
     `ragbed run --replay FILE` makes the run again from it anywhere.
     """
+    from experiments.benchmarks.hub import CARD
+    from experiments.construct.build import export_set
     from experiments.running.cassette import export_cassette
     from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_result
 
+    if (run / CARD).is_file():
+        path, counts = export_set(run, out)
+        print_result(json, {"set": str(run), "file": str(path), "bytes": path.stat().st_size, **counts}, (
+            f"{path}: {_counted(counts)}, {path.stat().st_size} bytes; `ragbed construct ... --replay {path}` builds "
+            "the set again from it and the same sources, without a model"))
+        return
     with open_finished(run) as finished:
         path, counts = export_cassette(finished, out)
     size = path.stat().st_size

@@ -59,7 +59,7 @@ def structured(role: str, purpose: str, fields: type[Fields], name: str, given: 
     asked = fill_framed(prompt(name), name, given)
     messages = tuple(message for turn in before for message in
                      (Message("user", (turn.asked,)), Message("assistant", (turn.said,))))
-    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=fields.model_json_schema(),
+    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=schema_of(fields),
                     sample=sample)
     reply: Reply = yield call
     try:
@@ -73,6 +73,31 @@ def structured(role: str, purpose: str, fields: type[Fields], name: str, given: 
         return _fitting(fields, reply), Turn(asked, reply.text)
     except ValueError as error:
         raise Dropped(f"the {role}'s reply does not fit: {_amiss(error)}") from error
+
+
+_UNSENT = ("title", "default", "minLength", "description", "$defs")
+
+
+@cache
+def schema_of(fields: type[BaseModel]) -> Mapping[str, Any]:
+    """Return the JSON Schema of a reply as servers take it that follow it strictly: nothing refers elsewhere, every
+    field is required and no other allowed. What it leaves out is checked when the reply is there."""
+    whole = fields.model_json_schema()
+    definitions = whole.get("$defs", {})
+
+    def strict(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [strict(one) for one in schema]
+        if not isinstance(schema, dict):
+            return schema
+        if "$ref" in schema:
+            return strict(definitions[schema["$ref"].rpartition("/")[2]])
+        kept = {name: {key: strict(one) for key, one in inner.items()} if name == "properties" else strict(inner)
+                for name, inner in schema.items() if name not in _UNSENT}
+        more = {"required": list(kept["properties"]), "additionalProperties": False} if "properties" in kept else {}
+        return kept | more
+
+    return dict(strict(whole))
 
 
 def _fitting(fields: type[Fields], reply: Reply) -> Fields:
@@ -104,7 +129,8 @@ def solved(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "dire
 
     labels = tuple(zip(LABELS, item.options, strict=False))
     default: Rules = ("choice" if labels else "grounded") if chunks else "closed-book"
-    task = Task(item.id, item.question, placed, rules=rules or default, options=labels, placed=True, brief=True)
+    task = Task(item.id, item.question, placed, rules=rules or default, options=labels, placed=True, brief=True,
+                about=str(item.made.get("about", "")))
     return driven(REASONING[strategy](task), lambda asked: replace(asked, purpose=f"{role}: {asked.purpose}")
                   if isinstance(asked, Generate) else asked)
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from agents.cassette import Cassette
+from agents.cassette import Cassette, is_cassette, write_cassette
 from agents.journal import Journal, Mode, Model
 from agents.models import open_model
 from agents.search import KeptSearches, Searcher, Searches
@@ -21,6 +23,7 @@ from experiments.construct.item import Library
 from experiments.construct.play import Construction, Machine, Watch
 from experiments.construct.settings import ConstructSettings
 from experiments.running.budget import Metered, Spending
+from experiments.running.cassette import ENDING
 from experiments.runs.store import RunFolder, hold
 from experiments.settings.spending import shown
 from retrieval.embedders.opening import open_embedder
@@ -48,6 +51,11 @@ class Built:
     unread: tuple[str, ...]
 
     @property
+    def told(self) -> dict[str, Any]:
+        """The settings that decide what is built."""
+        return told(self.settings)
+
+    @property
     def library(self) -> Library:
         return self.construction.library
 
@@ -64,8 +72,7 @@ async def construct(settings: ConstructSettings, watch: Watch | None = None, fre
         UserError: what the user can mend: a source, a setting, a model; calls made so far are kept.
         BudgetSpent: the budget was spent before the end.
     """
-    own = settings.own
-    library, unread = _library(settings, own)
+    library, unread = library_of(settings)
     with _folder(settings, library, fresh, replay) as folder:
         mode: Mode = "replay" if replay else "record"
         spending = Spending(settings.budget, mode)
@@ -95,7 +102,16 @@ async def construct(settings: ConstructSettings, watch: Watch | None = None, fre
         return Built(settings, construction, {role: models[role].client.identity for role in models}, unread)
 
 
-def _library(settings: ConstructSettings, own: object) -> tuple[Library, tuple[str, ...]]:
+def told(settings: ConstructSettings) -> dict[str, Any]:
+    """Return the settings that decide what is built, wherever it is written and however much of it."""
+    return settings.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
+                                                     "licence", "exports"})
+
+
+def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
+    """Read what items are made from; return it, and each source that could not be read, with why. RunError where there
+    is no text; SettingsError where the kind's own settings do not fit."""
+    own = settings.own
     unread: list[str] = []
     documents: dict[str, Document] = {}
     chunks: list[Chunk] = []
@@ -108,9 +124,9 @@ def _library(settings: ConstructSettings, own: object) -> tuple[Library, tuple[s
                 unread.append(str(document))
             else:
                 documents[document.id] = document
-        for document in documents.values():
-            for format in settings.what.formats:
-                chunks += settings.what.chunker.chunk(document, format)
+        chunker = settings.chunker or settings.what.chunker
+        chunks += [chunk for document in documents.values() for format in settings.what.formats
+                   for chunk in chunker.chunk(document, format)]
     if not chunks:
         raise RunError(f"nothing to build from: {unread[0] if unread else 'the sources hold no text'}")
 
@@ -137,6 +153,34 @@ def _searcher(settings: ConstructSettings, library: Library, folder: RunFolder, 
     return Searcher(None if mode == "replay" else WholeSearch(pool.scope("all"), how), _FOUND, kept)
 
 
+def _take(cassette: Cassette, folder: RunFolder) -> None:
+    """Take over the calls and searches of a cassette; RunError where it is none of a construction, or of another."""
+    if "pins" not in cassette.about or "kind" not in cassette.about:
+        raise RunError(f"{cassette.path}: is of a run, and of no construction; `ragbed run --replay` plays it")
+    recorded: dict[str, str] = cassette.about["pins"]
+    for name, value in folder.pins().items():
+        if recorded.get(name) != value:
+            raise RunError(f"{cassette.path}: was recorded with other {name}; give those that it was recorded with")
+    with folder.database.at_once():
+        cassette.read_into(folder.database)
+    for name, value in recorded.items():
+        folder.pin(name, value)
+
+
+def export_set(folder: Path, out: Path | None = None) -> tuple[Path, Mapping[str, int]]:
+    """Write the cassette of a set; return its file, and how many texts, calls and searches it holds. RunError where the
+    file is something else, or cannot be written."""
+    path = out or Path(f"{folder.name}{ENDING}")
+    if path.exists() and not is_cassette(path):
+        raise RunError(f"{path} is there, and no cassette; name another file with --out")
+    work = RunFolder.existing(folder / WORK)
+    try:
+        about = {**json.loads((folder / "card.json").read_text(encoding="utf-8")), "pins": work.pins()}
+        return path, write_cassette(path, version("ragbed"), about, work.database)
+    finally:
+        work.close()
+
+
 @contextmanager
 def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: Path | None) -> Iterator[RunFolder]:
     """The folder of the journal, held to the same sources and settings as before."""
@@ -153,13 +197,9 @@ def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: 
     try:
         folder.pin("sources", digest(*(text for one in library.documents.values()
                                        for text in (one.source, one.html, one.plain))))
-        told = settings.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources",
-                                                         "benchmark"})
-        folder.pin("settings", digest(json.dumps(told, sort_keys=True)))
+        folder.pin("settings", digest(json.dumps(told(settings), sort_keys=True)))
         if replay is not None:
-            cassette = Cassette.open(replay)
-            with folder.database.at_once():
-                cassette.read_into(folder.database)
+            _take(Cassette.open(replay), folder)
         yield folder
     finally:
         folder.close()

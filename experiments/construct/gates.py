@@ -6,15 +6,18 @@ machine plays.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from documents.types import Chunk
 from experiments.construct.asking import LABELS, SOLVER, solved, together
-from experiments.construct.item import Item, Library
+from experiments.construct.item import Evidence, Item, Library
 from experiments.metrics.matching import exact_match, holds
-from experiments.negatives.guard import likeness, shingles
+from experiments.negatives.guard import likeness, readable, shingles
+from experiments.negatives.types import REASONS, Rejected
+from experiments.question import Question
+from experiments.running.gold import telling
 from strategies.choice import read_choice
 from strategies.normalising import normalize_answer
 from strategies.reading import strip_citations
@@ -34,7 +37,7 @@ def spans(item: Item, library: Library) -> str | None:
     if not item.evidence:
         return "it has no evidence"
     for one in item.evidence:
-        document = library.documents.get(one.document)
+        document = library.document(item, one.document)
         if document is None:
             return "its document is unknown"
         if not one.text or document.text(one.format)[one.start:one.end] != one.text:
@@ -66,6 +69,94 @@ def unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
     return replace(item, measured={**item.measured, "known": rate})
 
 
+def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = "chunk"
+                   ) -> Generator[Any, Any, Item | str | None]:
+    """Have every solver answer from what the item comes with less its evidence, and from the evidence less each piece
+    of it; from none of these may most be right. Where nothing is left to answer from, `unknown` has asked.
+
+    Args:
+        by: what a piece is: all spans in one chunk of what the item comes with, or each span.
+    """
+    pieces = _pieces(item, by)
+    shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
+    views = [shown] if shown else []
+    if len(pieces) > 1:
+        views += [evidence_chunks(replace(item, evidence=_but(item, piece)), library)
+                  for piece in pieces]
+    if not views:
+        return None
+    drafts = yield from together([solved(f"{SOLVER} {number}", item, view) for view in views
+                                  for number in range(1, library.solvers + 1)])
+    rates = [sum(right(item, draft) for draft in drafts[at:at + library.solvers]) / library.solvers
+             for at in range(0, len(drafts), library.solvers)]
+    if shown and rates[0] * 2 > 1:
+        return "solvers reach its answer with its evidence removed"
+    if any(rate * 2 > 1 for rate in rates):
+        return "solvers reach its answer without one piece of its evidence"
+    return replace(item, measured={**item.measured, "without_evidence": max(rates)})
+
+
+def _pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
+    held = [[one for one in item.evidence if _overlap(chunk, one)] for chunk in item.chunks] if by == "chunk" else []
+    rest = [one for one in item.evidence if not any(one in piece for piece in held)]
+    return [piece for piece in held if piece] + [[one] for one in rest]
+
+
+def _but(item: Item, piece: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(one for one in item.evidence if one not in piece)
+
+
+def _overlap(chunk: Chunk, one: Evidence) -> bool:
+    return (chunk.document, chunk.format) == (one.document, one.format) and (
+        chunk.start < one.end and one.start < chunk.end)
+
+
+def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
+    """Tell whether the chunk has a part of the evidence, or in the other rendering of its document the whole."""
+    if chunk.document != one.document or chunk.format == one.format:
+        return _overlap(chunk, one)
+    return normalize_answer(readable(one.text, one.format)) in normalize_answer(readable(chunk.content, chunk.format))
+
+
+def unique(item: Item, library: Library) -> str | None:
+    """Check that the guard of the hard negatives finds no passage that answers the question in the whole index but the
+    evidence; the other rendering of the evidence's document says the same once more, and is no second passage."""
+    second = next(_others(item, library), None)
+    return None if second is None else f"a second passage may answer it: {REASONS[second.reason]}"
+
+
+def certificate(item: Item, library: Library) -> str | None:
+    """Check of an unanswerable item that the guard finds none of the answers that it would have: in no chunk that it
+    comes with, and in no chunk of the whole index but the evidence that was taken from it, if any was."""
+    if not item.answers:
+        return "it has no answer that could be looked for"
+    asked = _asked(item)
+    if not telling(asked):
+        return "its answer stands anywhere, and cannot be looked for"
+    ids = {chunk.id for chunk in item.chunks}
+    if any(one.chunk.id in ids for one in library.guarded.rejected(asked, also=item.chunks)):
+        return "what it comes with may answer it"
+    second = next(_others(item, library), None)
+    return None if second is None else f"a passage of the index may answer it: {REASONS[second.reason]}"
+
+
+def _others(item: Item, library: Library) -> Iterator[Rejected]:
+    """Passages that may answer the question beside its evidence: of the index, and of what it comes with. What reads
+    like the evidence is one too, unless that is of a document of the item's own, such as an edited one."""
+    formats = {(one.document, one.format) for one in item.evidence}
+    documents = {document for document, _ in formats}
+    gold = [chunk for chunk in evidence_chunks(item, library) if chunk.document in library.documents]
+    for one in library.guarded.rejected(_asked(item), gold, item.chunks):
+        chunk = one.chunk
+        rendered_twice = chunk.document in documents and (chunk.document, chunk.format) not in formats
+        if not rendered_twice and not any(_overlap(chunk, each) for each in item.evidence):
+            yield one
+
+
+def _asked(item: Item) -> Question:
+    return Question(item.id, item.question, item.answers, item.answerable)
+
+
 def _by_solvers(item: Item, library: Library, chunks: Sequence[Chunk]) -> Generator[Any, Any, list[Draft]]:
     return together([solved(f"{SOLVER} {number}", item, chunks) for number in range(1, library.solvers + 1)])
 
@@ -87,7 +178,12 @@ def right(item: Item, draft: Draft) -> bool:
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
     """Return the evidence as chunks, each by itself."""
-    return [Chunk.of(library.documents[one.document], one.format, one.start, one.end) for one in item.evidence]
+    return [chunk for one in item.evidence if (chunk := _chunk_of(item, one, library)) is not None]
+
+
+def _chunk_of(item: Item, one: Evidence, library: Library) -> Chunk | None:
+    document = library.document(item, one.document)
+    return None if document is None else Chunk.of(document, one.format, one.start, one.end)
 
 
 def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,14 +13,16 @@ from pydantic import BaseModel, ConfigDict
 
 from documents.chunkers import ChunkerSettings, Sections
 from documents.types import Chunk, Document, Format
+from experiments.negatives.guard import GuardedIndex
 from strategies.types import Asked
 
 if TYPE_CHECKING:
     from experiments.question import Benchmark
     from retrieval.types import Embedder
 
-ITEMS, DOCUMENTS = "items.jsonl", "documents.jsonl"
+ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl"
 """In the folder of a set: every item with what became of it, and the documents that kept ones rest on."""
+_LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,22 @@ class Evidence:
     text: str
 
 
+_GAP = r"(?:\s|\||<[^<>]*>)+"  # between the words of a quote, which a writer lays out in its own way
+_MARKS = {mark: f"[{marks}]" for marks in ("'’‘", '"“”') for mark in marks}
+
+
+def quoted(text: str, document: Document, format: Format, start: int = 0, end: int | None = None) -> Evidence:
+    """Return where a quote first stands in a part of a document: the same words in the same order; gaps, tags and the
+    shape of quotation marks may differ, and the text is the document's. From 0 to 0 where it stands nowhere, which the
+    gate of the spans tells."""
+    words = [word for word in re.split(_GAP, text.rstrip(" .…")) if word]
+    pattern = _GAP.join("".join(_MARKS.get(letter) or re.escape(letter) for letter in word) for word in words)
+    whole = document.text(format)
+    found = re.compile(pattern).search(whole, start, len(whole) if end is None else end) if words else None
+    at, to = found.span() if found else (0, 0)
+    return Evidence(document.id, format, at, to, found[0] if found else text)
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """A question under construction, with what made it.
@@ -40,7 +60,10 @@ class Item:
         answers: accepted ones; the first is the key. Of a multiple-choice item, the text of the right option.
         evidence: the spans that the answer rests on.
         chunks: what the question comes with, the chunks of its evidence among them.
-        made: what the kind's own stages and format need beside, as plain JSON.
+        documents: those that were made for this item alone, such as edited ones; its evidence and chunks may be of
+            them.
+        made: what the kind's own stages and format need beside, as plain JSON; `about` is shown closed-book, such as
+            the title of a novel.
         measured: what solvers made of it, by name, such as `solved`: a rate from 0 to 1.
     """
 
@@ -50,10 +73,18 @@ class Item:
     answerable: bool = True
     evidence: tuple[Evidence, ...] = ()
     chunks: tuple[Chunk, ...] = ()
+    documents: tuple[Document, ...] = ()
     options: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     made: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def document(self) -> str:
+        """The id of the document that it is made of: that of its first evidence, or of its first chunk, or the one that
+        its kind names; empty where there is none."""
+        spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
+        return spans[0].document if spans else str(self.made.get("document", ""))
 
 
 class Dropped(Exception):  # it ends an item, not the construction
@@ -81,9 +112,23 @@ class Library:
     embedder: Callable[[], Embedder]
     benchmark: Benchmark | None = None
 
+    @cached_property
+    def guarded(self) -> GuardedIndex:
+        """The chunks of the whole index, as the guard of the hard negatives looks through them."""
+        return GuardedIndex(self.chunks)
+
     def rng(self, *parts: str) -> random.Random:
         """Return a generator seeded by the construction's seed and these parts, such as an item's id."""
         return random.Random(":".join((str(self.seed), *parts)))
+
+    def document(self, item: Item, id: str) -> Document | None:
+        """Return a document that the item brings, or one that all share; None where there is none."""
+        return next((one for one in item.documents if one.id == id), self.documents.get(id))
+
+    @cached_property
+    def common(self) -> frozenset[str]:
+        """The words that some chunk writes in lower case: by itself none of them is a name."""
+        return frozenset(word for chunk in self.chunks for word in _LOWER.findall(chunk.content))
 
 
 Playing = Generator[Asked, Any, Any]
@@ -130,6 +175,7 @@ class Kind:
         gates: decide over each item, in this order.
         write: writes the paper's own format, which `ragbed run KIND DIR` reads.
         most: how many items one instance can become.
+        surplus: says why no further item of this one's sort is wanted beside those kept before it; None where it is.
         options: the settings of this kind alone.
         chunker, formats: how the index that items are checked against is cut.
         judged: whether it asks judges.
@@ -144,6 +190,7 @@ class Kind:
     gates: tuple[Stage, ...]
     write: Writing
     most: int = 1
+    surplus: Callable[[Item, Sequence[Item], Library], str | None] = lambda item, kept, library: None
     options: type[BaseModel] = NoOptions
     chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
     formats: tuple[Format, ...] = ("plain",)

@@ -6,7 +6,7 @@ which items are kept is that of their instances, however many are played at once
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -57,6 +57,17 @@ class Watch:
     played: Callable[[Sequence[Played]], None] = lambda played: None
 
 
+def stage_recipe(stage: Stage, item: Item, library: Library, result: list[Any]) -> Recipe:
+    """Play a stage over an item as a strategy is played; what it returns, or how it dropped the item, is put into
+    `result`."""
+    try:
+        came = stage.step(item, library)
+        result.append((yield from came) if inspect.isgenerator(came) else came)
+    except Dropped as dropped:
+        result.append(dropped)
+    return Draft("", (), refused=False, well_formed=True, tagged=None)
+
+
 class Machine:
     """Plays stages and gates, each as a question of its own.
 
@@ -77,19 +88,11 @@ class Machine:
     async def play(self, stage: Stage, item: Item, library: Library) -> tuple[Any, Answer]:
         """Play a stage over an item; return what it returns, or how it dropped the item, and the answer's trace."""
         result: list[Any] = []
-
-        def recipe(task: Task) -> Recipe:
-            try:
-                came = stage.step(item, library)
-                result.append((yield from came) if inspect.isgenerator(came) else came)
-            except Dropped as dropped:
-                result.append(dropped)
-            return Draft("", (), refused=False, well_formed=True, tagged=None)
-
         limits = self._limits.model_copy(update={"calls": max(stage.calls, 1)})
         id = f"{item.id}/{stage.name}"
         task = Task(id, item.question or item.id, RETRIEVAL["none"])
-        play = self._live[id] = Playback(task, recipe, Runtime(self._search, self._ask, self._key, _unkept, limits))
+        play = self._live[id] = Playback(task, lambda task: stage_recipe(stage, item, library, result),
+                                         Runtime(self._search, self._ask, self._key, _unkept, limits))
         try:
             await self._graph.ainvoke({"id": id, "question": task.question}, recursion_limit(limits),
                                       output_keys="answer")
@@ -160,8 +163,8 @@ class Construction:
         if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
             return
         self.begun += len(block)
-        for place in range(len(block)):
-            self.played += [self._collected(each) for each in came[place]]
+        for each in (played for place in range(len(block)) for played in came[place]):
+            self.played.append(self._collected(each))
 
     def _collected(self, played: Played) -> Played:
         if played.lost:
@@ -169,6 +172,8 @@ class Construction:
         kept = self.kept
         if len(kept) >= self.wanted:
             return replace(played, lost=SURPLUS, why=f"{self.wanted} were kept before it")
+        if enough := self.kind.surplus(played.item, kept, self.library):
+            return replace(played, lost=SURPLUS, why=enough)
         why = self.twin(played.item, kept)
         return replace(played, lost=TWIN, why=why) if why else played
 
@@ -220,10 +225,5 @@ def counted(construction: Construction) -> dict[str, Any]:
         reasons = [one.why for one in played if one.lost == name]
         if reasons or name in steps or name == TWIN:
             lost[name] = {why: reasons.count(why) for why in sorted(set(reasons))}
-    return {"asked_for": construction.wanted, "instances": construction.begun,
+    return {"asked_for": construction.wanted, "instances": construction.begun, "tries": construction.tries,
             "generated": sum(one.generated for one in played), "lost": lost, "kept": len(construction.kept)}
-
-
-def instances_of(kind: Kind, library: Library, most: int) -> Iterator[Item]:
-    """Give the instances that a construction may begin."""
-    return islice(kind.instances(library), most)

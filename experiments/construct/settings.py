@@ -9,8 +9,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents.settings import Limits, ModelSettings
+from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from experiments.benchmarks import BenchmarkSettings
+from experiments.construct.formats import Export
 from experiments.construct.item import Kind
 from experiments.construct.kinds import KINDS
 from experiments.settings.file import explain
@@ -34,6 +36,9 @@ class ConstructSettings(BaseModel):
         n: how many items are asked for.
         tries: how many instances may be begun; by default five for each item.
         options: the kind's own settings.
+        licence: of the sources, in words, for the card.
+        exports: further formats that the set is written in.
+        chunker: how documents are cut; by default as the kind's paper says.
         retriever, embedder: what stages search with, and what likeness is measured by.
     """
 
@@ -49,7 +54,10 @@ class ConstructSettings(BaseModel):
     n: int = Field(default=100, ge=1)
     tries: int | None = Field(default=None, ge=1)
     seed: int = 0
+    licence: str = ""
     options: dict[str, Any] = Field(default_factory=dict)
+    exports: tuple[Export, ...] = ()
+    chunker: ChunkerSettings | None = None
     retriever: RetrieverSettings = Bm25()
     embedder: EmbedderSettings = Sentence()
     limits: Limits = Limits()

@@ -1,33 +1,51 @@
-"""The files of a set: in the paper's own format, as questions of one's own, and every item with what became of it."""
+"""The files of a set: the paper's own format, every item with what became of it, the card and the report."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from documents.types import Document
+from experiments.construct.asking import WRITER
 from experiments.construct.build import Built
-from experiments.construct.item import DOCUMENTS, ITEMS, Item
-from experiments.construct.play import Played, counted
+from experiments.construct.card import card_of, hashes, write_card
+from experiments.construct.formats import of_items, own_line, write_exports
+from experiments.construct.item import DOCUMENTS, ITEMS, QUESTIONS, Item
+from experiments.construct.play import Played
+from experiments.construct.report import write_report
 from experiments.runs.store import write_text
 
+REPORT = "report.html"
 _ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
 
 
-def write_set(built: Built) -> None:
-    """Write the set of a construction that came to its end: its own format below KIND/, items.jsonl, and the documents
-    of kept items, which `ragbed review` marks evidence in."""
+def write_set(built: Built) -> Mapping[str, Any]:
+    """Write the set of a construction that came to its end, and return its card; the same bytes for the same calls.
+    Beside its own format below KIND/ stand questions.jsonl, the formats that were asked for, every item with what
+    became of it, and the documents of kept items, which `ragbed review` marks evidence in."""
     settings, construction = built.settings, built.construction
-    folder = settings.out / settings.kind
+    folder: Path = settings.out / settings.kind
     folder.mkdir(parents=True, exist_ok=True)
     settings.what.write(construction.kept, built.library, folder)
+    write_text(settings.out / QUESTIONS, "".join(_json(own_line(item, built.library.documents))
+                                                 for item in construction.kept))
+    if settings.exports:
+        made = of_items(construction.kept, built.library, settings.kind, built.models.get(WRITER, ""))
+        write_exports(made, settings.exports, settings.out)
     write_text(settings.out / ITEMS, "".join(map(_line, construction.played)))
-    brought = {document for item in construction.kept for document in (
+    named = {id for item in construction.kept for id in (
         *(one.document for one in item.evidence), *(chunk.document for chunk in item.chunks))}
-    write_text(settings.out / DOCUMENTS, "".join(_json(_DOCUMENT.dump_python(document, mode="json")) for document in
-                                                 built.library.documents.values() if document.id in brought))
-    card = {"kind": settings.kind, "yield": counted(construction), "models": dict(built.models)}
-    write_text(settings.out / "card.json", json.dumps(card, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    every = {**built.library.documents, **{one.id: one for item in construction.kept for one in item.documents}}
+    write_text(settings.out / DOCUMENTS, "".join(_json(_DOCUMENT.dump_python(document, mode="json"))
+                                                 for document in every.values() if document.id in named))
+    files = hashes(settings.out, [settings.kind, QUESTIONS, ITEMS, DOCUMENTS, *settings.exports])
+    card = {**card_of(built), "files": files}
+    write_card(settings.out, card)
+    write_report(settings.out / REPORT, card, construction.played)
+    return card
 
 
 def _line(played: Played) -> str:

@@ -2,12 +2,10 @@
 same form is replaced."""
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from uuid import uuid4
 
 from documents.errors import RunError, SettingsError
 from experiments.analysis.cases import causes_of
@@ -15,7 +13,7 @@ from experiments.export.junit import write_junit
 from experiments.export.mlflow import log_to_mlflow
 from experiments.export.tables import ExportedRun, write_csv, write_jsonl, write_parquet
 from experiments.runs.finished import Finished
-from retrieval.storage.files import why_unwritten
+from retrieval.storage.files import in_place_of, why_unwritten
 
 # How every export of a form begins; what other programs write in it begins otherwise.
 _BEGINS: Mapping[str, re.Pattern[bytes]] = MappingProxyType({
@@ -61,15 +59,9 @@ MLFLOW = "mlflow"
 
 
 def export(run: Finished, destination: str) -> str:
-    """Export a finished run, and say what came of it, in one line.
-
-    Args:
-        destination: a file that ends in .jsonl, .csv, .parquet, or .xml for JUnit's; or `mlflow`, or `mlflow:URI`.
-
-    Raises:
-        SettingsError: the destination is of no known form.
-        RunError: the destination cannot be written, or is something other than an earlier export of that form.
-    """
+    """Export a finished run, and say what came of it, in one line. Destinations are a file that ends in .jsonl, .csv,
+    .parquet, or .xml for JUnit's; or `mlflow`, or `mlflow:URI`. Raises SettingsError where it is of no known form, and
+    RunError where it cannot be written, or is something other than an earlier export of that form."""
     kind, colon, uri = destination.partition(":")
     path = Path(destination)
     form = path.suffix.lower()
@@ -82,13 +74,9 @@ def export(run: Finished, destination: str) -> str:
     assert write is not None
     check_replaceable(path, form)
     causes = causes_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
-    material = ExportedRun(run, causes)
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")  # the file is there whole or not at all
     try:
-        write(material, partial)
-        os.replace(partial, path)
+        with in_place_of(path) as partial:
+            write(ExportedRun(run, causes), partial)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return f"{path}: {len(run.folder.done())} records"

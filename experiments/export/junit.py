@@ -41,15 +41,10 @@ class JUnitTest:
 
 
 def write_junit(material: ExportedRun, path: Path) -> None:
-    """Write a suite for each cell and a test for each question.
-
-    A test passes where the answer is right by its score, fails where it is wrong, is an error where there is none or
-    no verdict on it, and is skipped where nothing says what is right. A right answer that rests on no gold, or cites
-    none, passes with its cause as output.
-
-    Raises:
-        RunError: the benchmark has no right answers.
-    """
+    """Write a suite for each cell and a test for each question. A test passes where the answer is right by its score,
+    fails where it is wrong, is an error where there is none or no verdict on it, and is skipped where nothing says what
+    is right. A right answer that rests on no gold, or cites none, passes with its cause as output. Raises RunError
+    where the benchmark has no right answers."""
     if not material.causes:
         raise RunError(f"{material.run.path}: its benchmark has no right answers, so there is nothing to pass or "
                        "fail; export it as .csv, .jsonl or .parquet")

@@ -25,25 +25,16 @@ Judging = Generator[Generate, Reply | Failure, Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What a judge reads.
-
-    Attributes:
-        answers: accepted gold answers, at least one for `grades` and `points`.
-        predicted: the final answer; its citations are removed before it is read, as the scoring has it.
-        reasoning: all that the model said besides, for `steps`.
-        steps: the reference steps, for `steps`.
-        scoring: as-published asks as the published code does.
-        reasoned: whether the strategy asked for reasoning before the answer.
-    """
+    """What a judge reads."""
 
     rubric: Rubric
     question: str
-    answers: tuple[str, ...]
-    predicted: str
-    reasoning: str = ""
-    steps: tuple[str, ...] = ()
-    scoring: Scoring = "corrected"
-    reasoned: bool = False
+    answers: tuple[str, ...]  # accepted gold answers, at least one for `grades` and `points`
+    predicted: str  # the final answer; its citations are removed before it is read, as the scoring has it
+    reasoning: str = ""  # all that the model said besides, for `steps`
+    steps: tuple[str, ...] = ()  # the reference steps, for `steps`
+    scoring: Scoring = "corrected"  # as-published asks as the published code does
+    reasoned: bool = False  # whether the strategy asked for reasoning before the answer
 
 
 class Judge(Protocol):

@@ -84,14 +84,9 @@ def aggregate(rows: Sequence[ScoredRow], scoring: Scoring = "corrected", seed: i
 
     Set-level metrics are what the groups derive from the means, of the set and of the same resamples. There is no
     interval where one has no finite value in some resample. Equal rows in any order give equal figures, rounded to 10
-    digits.
-
-    Args:
-        refusing: whether the rules offer a refusal; without, the unanswerable have no unified score in any scoring.
-        clusters: of each row, the cluster of its question; None where every question is by itself.
-
-    Returns:
-        name to estimate, in the order of the groups and of the metrics in each, a family by its cut.
+    digits. Where the rules are not `refusing`, offering no refusal, the unanswerable have no unified score in any
+    scoring; each row may have the cluster of its question. Returns name to estimate, in the order of the groups and of
+    the metrics in each, a family by its cut.
     """
     sample = sample_of(rows, clusters)
     sizes, whole, corners = sample.sizes, sample.units.whole(), sample.corners()

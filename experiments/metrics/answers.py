@@ -201,11 +201,7 @@ def _published_logs(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str,
 
 
 def joint_em_log(ems: Floats) -> Floats:
-    """Compute -ln(2 * product / sum) of a set's EMs, 0 to 1, per draw; infinite where one of them is 0.
-
-    Args:
-        ems: draws by EMs.
-    """
+    """Compute -ln(2 * product / sum) of a set's EMs (draws by EMs), 0 to 1, per draw; infinite where one is 0."""
     import numpy as np
 
     product, total = ems.prod(axis=1), ems.sum(axis=1)

@@ -43,14 +43,12 @@ def wilson(share: float, n: float) -> Interval:
 def effective(sums: Floats, counts: Floats) -> float:
     """Compute how many independent questions those of the clusters are worth for the interval of a share.
 
-    It is the number for which the variance of independent questions is that between the clusters (Kish's design
-    effect, "Survey Sampling", 1965), less what so few clusters leave unknown of that variance: Student's quantile
-    takes the place of the normal one, as Korn and Graubard do it (Survey Methodology 24, 1998), of as many clusters
-    as they weigh. In Wilson's interval it covers well, for rare shares too (Dean and Pagano, Journal of Survey
-    Statistics and Methodology 3, 2015). Where all answers are equal it is the number of clusters, as they weigh.
-
-    Args:
-        sums: right answers of each cluster; `counts`, its questions, one at least.
+    It is the number for which the variance of independent questions is that between the clusters (Kish's design effect,
+    "Survey Sampling", 1965), less what so few clusters leave unknown of that variance: Student's quantile takes the
+    place of the normal one, as Korn and Graubard do it (Survey Methodology 24, 1998), of as many clusters as they
+    weigh. In Wilson's interval it covers well, for rare shares too (Dean and Pagano, Journal of Survey Statistics and
+    Methodology 3, 2015). Where all answers are equal it is the number of clusters, as they weigh. Each cluster has a
+    sum of right answers, and a count of questions, one at least.
     """
     n, clusters, weighs = float(counts.sum()), len(counts), weight(counts)
     share = float(sums.sum()) / n
@@ -96,14 +94,9 @@ def around(value: float, spread: Floats, units: float) -> Interval:
 
     It is the expanded percentile interval, as much wider for few units as Student's distribution is (Hesterberg, "What
     Teachers Should Know About the Bootstrap", 2015). Fewer units than `FEW` have few resamples, the same ones over and
-    over: their percentiles are joined with Student's interval.
-
-    Args:
-        spread: the figure of every resample; nan where it has none, which is left out.
-        units: how many were drawn, as they weigh.
-
-    Returns:
-        no bounds where the figure is infinite in some resample, or nowhere is one.
+    over: their percentiles are joined with Student's interval. `spread` is the figure of every resample, nan where it
+    has none, which is left out; `units` were drawn, as they weigh. There are no bounds where the figure is infinite in
+    some resample, or nowhere is one.
     """
     from scipy.special import ndtr
 
@@ -159,15 +152,9 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
     Where the values differ, that room counts by (1 - s / S)^(n - 1): s is their standard deviation, S the largest that
     values of this mean can have in the range (Bhatia and Davis, American Mathematical Monthly 107, 2000), 1 without a
     range. So the interval does not jump where values that were equal begin to differ, and many units, or values of 0
-    and 1, have what the bootstrap says alone.
-
-    Args:
-        sums: units by splits by names; `counts` likewise.
-        low, high: bounds of one question's value, splits by names: infinite where it has none, nan where that is not
-            known.
-
-    Returns:
-        two arrays of splits by names.
+    and 1, have what the bootstrap says alone. Sums and counts are of units by splits by names, bounds of one question's
+    value of splits by names: infinite where it has none, nan where that is not known. Returns two arrays of splits by
+    names.
     """
     import numpy as np
 
@@ -204,12 +191,9 @@ def widened(value: float, interval: Interval, corners: Sequence[float] | Floats,
     """Join the interval of a figure with the room that splits with little spread have, within what the figure can be.
 
     Of independent splits the squares of the distances from the figure add up, as the variances do (MOVER: Zou and
-    Donner, Statistics in Medicine 27, 2008); where splits share what is drawn, the distances do.
-
-    Args:
-        corners: the figure with the first split's room used downwards, with the second's, both upwards; and at both
-            ends of what it can be.
-        together: whether the splits share what is drawn.
+    Donner, Statistics in Medicine 27, 2008); where splits share what is drawn, the distances do. `corners` are the
+    figure with the first split's room used downwards, with the second's, both upwards; and at both ends of what it can
+    be.
     """
     if interval.low is None or interval.high is None or not all(map(math.isfinite, corners[:4])):
         return NO_INTERVAL

@@ -23,30 +23,19 @@ _LONGEST_CUT = 9
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric, whose name is the same in settings, records and tables.
-
-    Attributes:
-        over: the questions that it applies to.
-        share: whether each question has 0 or 1, so that the mean is a share.
-        judged: whether it rests on a judge's grades.
-        of_set: whether it is computed of a whole set, and no question has one.
-        cut: the number after `@`, of the family of metrics that has one, such as 5 of `recall@5`; 0 names the family.
-        uncut: whether the name of the family is a metric by itself, such as `mrr` beside `mrr@10`.
-        low, high: what a question's value is at least and at most; None where it has no bound.
-        low_unanswerable: what an unanswerable question's is at least, where that is something else.
-    """
+    """A metric, whose name is the same in settings, records and tables."""
 
     name: str
     description: str
-    over: str = "all questions"
-    share: bool = False
-    judged: bool = False
-    of_set: bool = False
-    cut: int | None = None
-    uncut: bool = False
-    low: float = 0.0
+    over: str = "all questions"  # the questions that it applies to
+    share: bool = False  # whether each question has 0 or 1, so that the mean is a share
+    judged: bool = False  # whether it rests on a judge's grades
+    of_set: bool = False  # whether it is computed of a whole set, and no question has one
+    cut: int | None = None  # the number after `@`, such as 5 of `recall@5`; 0 names the family that has such numbers
+    uncut: bool = False  # whether the name of the family is a metric by itself, such as `mrr` beside `mrr@10`
+    low: float = 0.0  # the least that a question's value can be; `high`, the most: None where there is no bound
     high: float | None = 1.0
-    low_unanswerable: float | None = None
+    low_unanswerable: float | None = None  # what an unanswerable question's is at least, where that is something else
 
     def __str__(self) -> str:
         return self.name if self.cut is None or self.is_whole else f"{self.name}@{self.cut}"

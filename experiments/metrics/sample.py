@@ -41,18 +41,12 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Scores by unit.
+    """Scores by unit."""
 
-    Attributes:
-        names: of the scores, as `scoring.names_of` has them.
-        limits: the lower and the upper bounds of a score, splits by names: infinite or nan where there is none.
-        shares: the names that are shares, of which every question has 0 or 1: a mean over repeats may be between.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # of the scores, as `scoring.names_of` has them
     units: Totals
-    limits: tuple[Floats, Floats]
-    shares: frozenset[str]
+    limits: tuple[Floats, Floats]  # lower and upper bounds of a score, splits by names: infinite or nan if none
+    shares: frozenset[str]  # names of which every question has 0 or 1: a mean over repeats may be between
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:

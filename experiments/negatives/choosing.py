@@ -127,18 +127,12 @@ _COARSE: dict[str, Reason] = {"page": "gold_page", "document": "gold_document"}
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Where negatives are found.
+    """Where negatives are found."""
 
-    Attributes:
-        chunks: of the collection.
-        indexed: whether they are an index's, which knows the benchmark's documents by their source alone.
-        nearest: the chunks that are nearest to a query, best first.
-    """
-
-    chunks: Sequence[Chunk]
+    chunks: Sequence[Chunk]  # of the collection
     source_of: SourceOf
-    indexed: bool
-    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]
+    indexed: bool  # whether they are an index's, which knows the benchmark's documents by their source alone
+    nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]  # the chunks that are nearest to a query, best first
 
 
 def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSettings) -> Iterator[Wanted]:
@@ -181,7 +175,7 @@ def in_rounds(wanted: Sequence[Wanted], settings: MiningSettings, miners: Mappin
     chosen: dict[str, Chosen] = {}
     for first in range(0, len(wanted), _GROUP):
         group = wanted[first:first + _GROUP]
-        guards = {one.question.id: Guard(one, settings.thresholds, rarity) for one in group}
+        guards = {one.question.id: Guard(one.question, one.gold, settings.thresholds, rarity) for one in group}
         scores, left = Scores(scorer), list(group)
         depth = min(settings.depth, max(_FIRST, 2 * max(one.total for one in group)))
         while left:

@@ -1,15 +1,19 @@
 """The guard against false negatives: candidates that may answer the question, by their text alone."""
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections import Counter
-from collections.abc import Collection, Iterable
-from functools import lru_cache
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from html import unescape
 
 from documents.numbers import values
-from documents.types import Chunk, normalize
+from documents.types import Chunk, Format, normalize
 from experiments.metrics import holds
-from experiments.negatives.types import Rejected, Thresholds, Wanted
+from experiments.negatives.types import Rejected, Thresholds
+from experiments.question import Question
 from experiments.running.gold import telling
 from retrieval.mining.same_name import numbers_of
 from strategies.normalising import normalize_answer, with_values
@@ -54,20 +58,29 @@ class Rarity:
             self._holders.update(frozenset(_plain(content).split()))  # nothing is kept of a text looked at once
             self._count += 1
 
-    def __contains__(self, word: str) -> bool:
-        return self._holders[word] <= max(_FEW, _SHARE * self._count)
+    def __contains__(self, word: object) -> bool:
+        return self._holders[str(word)] <= max(_FEW, _SHARE * self._count)
 
 
 class Guard:
-    """Decide over the candidates of one question."""
+    """Decide over the candidates of one question.
 
-    def __init__(self, wanted: Wanted, thresholds: Thresholds, rarity: Rarity) -> None:
-        question = wanted.question
+    Args:
+        gold: the chunks that answer it; a candidate that reads like one may answer it too.
+        rarity: the words that are rare enough to tell a name.
+
+    Attributes:
+        answers: the accepted ones that a text which holds them may tell; none of a question of yes or no.
+        name_words: the words of answers by which alone a text may call their bearer.
+    """
+
+    def __init__(self, question: Question, gold: Iterable[Chunk], thresholds: Thresholds,
+                 rarity: Container[str]) -> None:
         options, telling_answers = dict(question.options), set(telling(question))
         texts = (options.get(answer, answer) for answer in question.answers)
-        self._answers = tuple(text for text in texts if normalize_answer(text) in telling_answers)
-        self._name_words = _name_words(self._answers, question.text, rarity)
-        self._gold = [(chunk.id, numbers_of(_body(chunk)), shingles(_body(chunk))) for chunk in wanted.gold]
+        self.answers = tuple(text for text in texts if normalize_answer(text) in telling_answers)
+        self.name_words = _name_words(self.answers, question.text, rarity)
+        self._gold = [(chunk.id, numbers_of(_body(chunk)), shingles(_body(chunk))) for chunk in gold]
         self._thresholds = thresholds
 
     def check(self, chunk: Chunk) -> Rejected | None:
@@ -75,15 +88,16 @@ class Guard:
         return self._tells(chunk) or self._alike(chunk)
 
     def _tells(self, chunk: Chunk) -> Rejected | None:
-        for answer in self._answers:
-            if _stands(chunk.content, answer):
+        text = readable(chunk.content, chunk.format)
+        for answer in self.answers:
+            if _stands(text, answer):
                 return Rejected(chunk, "answer", {"answer": answer})
             words = _words(answer)
             if len(words) >= _LONG:
-                share = len(words & _words(chunk.content)) / len(words)
+                share = len(words & _words(text)) / len(words)
                 if share >= self._thresholds.answer_words:
                     return Rejected(chunk, "answer_words", {"answer": answer, "share": round(share, 3)})
-        part = min(self._name_words & _words(chunk.content), default=None) if self._name_words else None
+        part = min(self.name_words & _words(text), default=None) if self.name_words else None
         return Rejected(chunk, "answer_name", {"word": part}) if part else None
 
     def _alike(self, chunk: Chunk) -> Rejected | None:
@@ -99,7 +113,7 @@ class Guard:
         return Rejected(chunk, "near_duplicate", {"gold": id, "same": round(near, 3), "part": round(part, 3)})
 
 
-def _name_words(answers: Iterable[str], question: str, rarity: Rarity) -> frozenset[str]:
+def _name_words(answers: Iterable[str], question: str, rarity: Container[str]) -> frozenset[str]:
     """The words of answers that are names, by which alone news and later sentences call their bearers: `Manziel` for
     Johnny Manziel. A word that is not rare, or that the question has itself, tells nothing."""
     names = (answer for answer in answers
@@ -111,7 +125,15 @@ def _name_words(answers: Iterable[str], question: str, rarity: Rarity) -> frozen
 
 def _body(chunk: Chunk) -> str:
     """What the chunk says itself: a title that all chunks of a document begin with makes none the like of another."""
-    return chunk.content.removeprefix(chunk.prefix)
+    return readable(chunk.content.removeprefix(chunk.prefix), chunk.format)
+
+
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def readable(content: str, format: Format) -> str:
+    """Return the text as a reader of that rendering sees it: cells of a table are words apart, and tags are none."""
+    return unescape(_TAG.sub(" ", content)) if format == "html" else content
 
 
 def _stands(content: str, answer: str) -> bool:
@@ -143,3 +165,64 @@ def _days(text: str, with_year: bool = False) -> frozenset[tuple[int | None, int
 @lru_cache(maxsize=_KEPT)
 def _words(content: str) -> frozenset[str]:
     return frozenset(_normalised(content).split())
+
+
+_ALIKE = 0.4
+"""Of the words of the smaller of two texts that the other holds: below that they are not alike by their shingles."""
+
+
+class GuardedIndex:
+    """The chunks of an index, each normalised once, so that the guard decides over all of them for every question.
+
+    What tells an answer is looked up in what was normalised, and `Guard.check` decides over what was found: the time of
+    a question is linear in the chunks, at about two millionths of a second for each.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], thresholds: Thresholds | None = None) -> None:
+        self.chunks = chunks
+        self._thresholds = thresholds or Thresholds()
+        self._texts = [_plain(readable(chunk.content, chunk.format)) for chunk in chunks]
+        self._rows: dict[str, array[int]] = defaultdict(lambda: array("I"))
+        self._sizes = []
+        for row, text in enumerate(self._texts):
+            words = frozenset(text.split())
+            self._sizes.append(len(words))
+            for word in words:
+                self._rows[word].append(row)
+
+    def __contains__(self, word: object) -> bool:
+        return len(self._rows.get(str(word), ())) <= max(_FEW, _SHARE * len(self.chunks))
+
+    def rejected(self, question: Question, gold: Collection[Chunk] = (),
+                 also: Iterable[Chunk] = ()) -> Iterator[Rejected]:
+        """Yield every chunk, the gold too, that may answer the question, with the reason, in the order of the index;
+        behind them those of `also`, which need not be of the index."""
+        guard = Guard(question, gold, self._thresholds, self)
+        rows = {row for word in guard.name_words for row in self._rows.get(word, ())}
+        for answer in guard.answers:
+            rows |= self._telling(answer)
+        for chunk in gold:
+            rows |= self._sharing(_words(_body(chunk)), _ALIKE)
+        chunks = {chunk.id: chunk for chunk in (*(self.chunks[row] for row in sorted(rows)), *also)}
+        return (found for chunk in chunks.values() if (found := guard.check(chunk)) is not None)
+
+    def _telling(self, answer: str) -> set[int]:
+        plain, words = _normalised(answer), _words(answer)
+        rows = {row for row, text in enumerate(self._texts) if plain in text}
+        if any(map(str.isdecimal, answer)):
+            value, days = _valued(answer), _days(answer, with_year=True)
+            rows.update(row for row, (text, stated) in enumerate(self._figures) if value in text or days & stated)
+        return rows | self._sharing(words, self._thresholds.answer_words) if len(words) >= _LONG else rows
+
+    def _sharing(self, words: Collection[str], share: float) -> set[int]:
+        """Rows that hold that share of the words, or that share of whose words are among them."""
+        shared = Counter[int]()
+        for word in words:
+            shared.update(self._rows.get(word, ()))
+        return {row for row, count in shared.items() if count >= share * min(len(words), self._sizes[row])}
+
+    @cached_property
+    def _figures(self) -> list[tuple[str, frozenset[tuple[int | None, int | None]]]]:
+        """Of each chunk its text with figures as values, and the days that it states without a year."""
+        texts = (readable(chunk.content, chunk.format) for chunk in self.chunks)
+        return [(with_values(text), _days(text)) for text in texts]

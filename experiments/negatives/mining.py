@@ -121,13 +121,10 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
 
 
 def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
-    """Mine negatives for the questions of a benchmark and write it with them into a new folder.
-
-    Raises:
-        SettingsError: there is something in the folder, or a miner is not known.
-        BenchmarkError: the benchmark cannot be loaded, or brings no chunks and there is no index.
-        UserError: an index, or a model, is not to be had; or another process is writing the folder.
-    """
+    """Mine negatives for the questions of a benchmark and write it with them into a new folder. Raises SettingsError
+    where there is something in the folder, or a miner is not known; BenchmarkError where the benchmark cannot be
+    loaded, or brings no chunks and there is no index; UserError where an index or a model is not to be had, or another
+    process is writing the folder."""
     with alone(out):
         try:
             taken = out.exists() and (not out.is_dir() or any(out.iterdir()))

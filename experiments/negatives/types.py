@@ -84,17 +84,12 @@ def best_rank(found: Iterable[FoundBy]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A candidate that is not taken.
-
-    Attributes:
-        figures: what the reason rests on, such as the answer that was found, or both scores.
-        found: which miners found it; none where it was left out before anybody looked.
-    """
+    """A candidate that is not taken."""
 
     chunk: Chunk
     reason: Reason
-    figures: Mapping[str, str | float] = field(default_factory=dict)
-    found: tuple[FoundBy, ...] = ()
+    figures: Mapping[str, str | float] = field(default_factory=dict)  # such as the answer that was found
+    found: tuple[FoundBy, ...] = ()  # none where it was left out before anybody looked
 
     @property
     def guarded(self) -> bool:
@@ -104,25 +99,16 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A question with what is to be mined for it.
-
-    Attributes:
-        kept: the chunks that it is shown in any case.
-        keeps_own: whether these are all that it was given.
-        gold: the gold chunks, as far as any are known: its own, and those of the index.
-        fill: how many negatives fill it up.
-        further: how many it is to have beside these.
-        coarse: what is left out because gold is known no better than by page or document.
-    """
+    """A question with what is to be mined for it."""
 
     question: Question
     asked: MiningQuery
-    kept: tuple[Chunk, ...]
-    keeps_own: bool
-    gold: tuple[Chunk, ...]
-    fill: int
-    further: int
-    coarse: tuple[Rejected, ...] = ()
+    kept: tuple[Chunk, ...]  # the chunks that it is shown in any case
+    keeps_own: bool  # whether these are all that it was given
+    gold: tuple[Chunk, ...]  # the gold chunks, as far as any are known: its own, and those of the index
+    fill: int  # how many negatives fill it up
+    further: int  # how many it is to have beside these
+    coarse: tuple[Rejected, ...] = ()  # what is left out because gold is known no better than by page or document
 
     @property
     def total(self) -> int:
@@ -131,22 +117,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What was mined for a question.
+    """What was mined for a question."""
 
-    Attributes:
-        chunks: those that fill the question up, then the further ones.
-        fill: how many of them fill it up.
-        miners: by chunk id, whose turn took it.
-        found: by chunk id, which miners found it.
-        why_short: why there are fewer than wanted; None where there are not.
-    """
-
-    chunks: tuple[Chunk, ...]
-    fill: int
-    miners: Mapping[str, str]
-    found: Mapping[str, tuple[FoundBy, ...]]
+    chunks: tuple[Chunk, ...]  # those that fill the question up, then the further ones
+    fill: int  # how many of them fill it up
+    miners: Mapping[str, str]  # by chunk id, whose turn took it
+    found: Mapping[str, tuple[FoundBy, ...]]  # by chunk id, which miners found it
     rejected: tuple[Rejected, ...]
-    why_short: str | None = None
+    why_short: str | None = None  # why there are fewer than wanted; None where there are not
 
 
 def with_negatives(wanted: Wanted, chosen: Chosen, mined: Mapping[str, Mined], seed: int) -> Question:

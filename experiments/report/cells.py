@@ -47,15 +47,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """A column of the table: a figure, or several shares of the same questions as counts.
+    """A column of the table: a figure, or several shares of the same questions as counts."""
 
-    Attributes:
-        parts: keys of `ReportCell.figures`.
-        title: for people, such as `correct / wrong`; `judge` apart.
-    """
-
-    parts: tuple[str, ...]
-    title: str
+    parts: tuple[str, ...]  # keys of `ReportCell.figures`
+    title: str  # for people, such as `correct / wrong`; `judge` apart
     judge: str
 
     @property
@@ -65,31 +60,22 @@ class ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReportCell:
-    """One row.
-
-    Attributes:
-        ids: of all cells that it stands for; its own alone where nothing was asked again.
-        number: from 1; what the plot and the question browser call it.
-        label: the factors in which the cells of this run differ.
-        factors: the value of every factor, None where it has none in this cell.
-        figures: by column, where a judged metric's column names the judge: `unified (lexical)`.
-        passages: that the prompts of a question showed, in the mean; None where the run does not say.
-    """
+    """One row."""
 
     id: str
-    ids: tuple[str, ...]
-    number: int
-    label: str
-    factors: Mapping[str, str | None]
+    ids: tuple[str, ...]  # of all cells that it stands for; its own alone where nothing was asked again
+    number: int  # from 1; what the plot and the question browser call it
+    label: str  # the factors in which the cells of this run differ
+    factors: Mapping[str, str | None]  # the value of every factor, None where it has none in this cell
     n: int
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Figure]  # by column, where a judged metric's column names the judge: `unified (lexical)`
     outcomes: tuple[tuple[str, int], ...]
     prompt_tokens: int
     completion_tokens: int
     calls: int
     price: float | None
     judge: str | None
-    passages: float | None = None
+    passages: float | None = None  # that the prompts of a question showed, in the mean; None where the run does not say
 
     @property
     def tokens_each(self) -> float | None:
@@ -118,21 +104,14 @@ class ReportCell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All cells, the columns that any of them has, and the factors that all share.
-
-    Attributes:
-        columns: those that the benchmark is about, in its order.
-        more: the others.
-        quality: the metric that the benchmark is about above all, which the charts and the first sentences show.
-        shared: factors with the value that all cells have; `varying`, those that tell cells apart.
-    """
+    """All cells, the columns that any of them has, and the factors that all share."""
 
     cells: tuple[ReportCell, ...]
-    columns: tuple[ReportColumn, ...]
-    more: tuple[ReportColumn, ...]
-    quality: str
-    shared: tuple[tuple[str, str], ...]
-    varying: tuple[str, ...]
+    columns: tuple[ReportColumn, ...]  # those that the benchmark is about, in its order
+    more: tuple[ReportColumn, ...]  # the others
+    quality: str  # the metric that the benchmark is about above all, which the charts and the first sentences show
+    shared: tuple[tuple[str, str], ...]  # factors with the value that all cells have
+    varying: tuple[str, ...]  # those that tell cells apart
 
     @property
     def drops_empty(self) -> bool:

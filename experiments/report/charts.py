@@ -68,25 +68,18 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A chart as it is drawn.
-
-    Attributes:
-        steps: lines of the front, and `joined` those between points, from (x, y) to (x, y), with a colour.
-        keys: titles with the colour, shape and words of each entry.
-        bars: the cell's number, its label, and its parts; `looks` are the colour and hatching of each series.
-        goal: where the ideal is.
-    """
+    """A chart as it is drawn."""
 
     chart: Chart
     x: Axis
     y: Axis
     spots: tuple[Spot, ...] = ()
-    steps: tuple[Segment, ...] = ()
-    joined: tuple[tuple[Segment, int], ...] = ()
-    keys: tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...] = ()
-    bars: tuple[tuple[int | None, str, tuple[BarPart, ...]], ...] = ()
-    looks: tuple[tuple[str, str, str], ...] = ()
-    goal: tuple[float, float] | None = None
+    steps: tuple[Segment, ...] = ()  # lines of the front, each from (x, y) to (x, y)
+    joined: tuple[tuple[Segment, int], ...] = ()  # lines between points, each with a colour
+    keys: tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...] = ()  # titles, with colour, shape and words
+    bars: tuple[tuple[int | None, str, tuple[BarPart, ...]], ...] = ()  # number and label of the cell, its parts
+    looks: tuple[tuple[str, str, str], ...] = ()  # name, colour and hatching of each series
+    goal: tuple[float, float] | None = None  # where the ideal is
 
 
 _EMPTY = Axis(0.0, 1.0, ())

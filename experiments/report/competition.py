@@ -14,15 +14,10 @@ from experiments.words import column_words, cut, interval, is_alone, metric_word
 
 @dataclass(frozen=True, slots=True)
 class CellCosts:
-    """Cost per question.
+    """Cost per question."""
 
-    Attributes:
-        priced: in dollars, which takes a price of every cell that is not 0; else in tokens.
-        of: by the cell's id; what has none is not there.
-    """
-
-    priced: bool
-    of: Mapping[str, float]
+    priced: bool  # in dollars, which takes a price of every cell that is not 0; else in tokens
+    of: Mapping[str, float]  # by the cell's id; what has none is not there
 
     @property
     def unit(self) -> str:
@@ -136,18 +131,12 @@ _CHEAPER = 0.9  # of the cell's cost, from which on less is worth a word
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A cell against each that it was tested against, which is the first of its pairs, over the questions of both.
-
-    Attributes:
-        below: those that it is really better than; `above`, those that are really better.
-        alone: those that it differs from by a test on its own, not after the correction.
-        level: those from which no difference is seen.
-    """
+    """A cell against each that it was tested against, which is the first of its pairs, over the questions of both."""
 
     cell: ReportCell
-    below: tuple[CellPair, ...]
-    alone: tuple[CellPair, ...]
-    level: tuple[CellPair, ...]
+    below: tuple[CellPair, ...]  # those that it is really better than; `above`, those that are really better
+    alone: tuple[CellPair, ...]  # those that it differs from by a test on its own, not after the correction
+    level: tuple[CellPair, ...]  # those from which no difference is seen
     above: tuple[CellPair, ...]
 
     @property

@@ -23,26 +23,18 @@ _FEW, _LEAST = 12, 3  # tests of a view: so many are not folded, and so many are
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value of a table.
-
-    Attributes:
-        mean, interval: of a figure, in words; `n` its number of questions, where it is another than its row's.
-        shade: from 0 to 10, of a figure in a heat map; `best`, whether it is the highest there.
-        marks: where mean, low and high of a difference stand on the column's axis, from 0 to 100.
-        href: leads to the questions that it is of; `label` says so.
-        cells: numbers of cells that it names, each with its label.
-    """
+    """A value of a table."""
 
     text: str = ""
-    mean: str = ""
+    mean: str = ""  # of a figure, in words, as is `interval`
     interval: str = ""
-    n: int | None = None
-    shade: int | None = None
+    n: int | None = None  # of a figure, where it is another than its row's
+    shade: int | None = None  # from 0 to 10, of a figure in a heat map; `best`, whether it is the highest there
     best: bool = False
-    marks: tuple[float, float, float] | None = None
-    href: str = ""
+    marks: tuple[float, float, float] | None = None  # where mean, low and high of a difference stand, from 0 to 100
+    href: str = ""  # leads to the questions that it is of; `label` says so
     label: str = ""
-    cells: tuple[tuple[int, str], ...] = ()
+    cells: tuple[tuple[int, str], ...] = ()  # numbers of cells that it names, each with its label
 
     @property
     def apart(self) -> bool:
@@ -61,19 +53,14 @@ class ShownRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownView:
-    """A view as the page shows it.
-
-    Attributes:
-        groups: rows by what stands in their first column, where a row has several keys.
-        rest: rows of tests that are folded away: none of them is real.
-    """
+    """A view as the page shows it."""
 
     view: View
     anchor: str
     title: str
     header: tuple[str, ...]
-    groups: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]
-    rest: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]
+    groups: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]  # by what stands in their first column
+    rest: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]  # tests that are folded away: none is real
     drawings: tuple[Drawing, ...]
 
     @property
@@ -92,12 +79,9 @@ class Section:
 
 
 def sections(stored: Iterable[Mapping[str, Any]], table: Table, whole: Table, linked: bool) -> list[Section]:
-    """Return the summary's views by section, in their order.
-
-    Args:
-        table: all cells; `whole`, the ways of answering, whose labels lead to the first cell of each.
-        linked: whether questions have a right answer, so that figures can lead to them.
-    """
+    """Return the summary's views by section, in their order, of all cells in `table`. Of `whole`, the ways of
+    answering, a label leads to the first cell of each; figures lead to questions where these are `linked`, having a
+    right answer."""
     numbers = {**_numbers(whole), **_numbers(table)}
     single = {cell.label: cell.number for cell in table.cells} if linked else {}
     judges = {cell.judge for cell in table.cells if cell.judge}

@@ -26,20 +26,13 @@ def as_json(item: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The items of one kind that the page has room for.
-
-    Attributes:
-        blocks: each is a packed JSON list of items.
-        firsts: of each block, the number of its first item.
-        kept: items in all blocks; those of higher numbers are left out.
-        left_out: how many those are.
-    """
+    """The items of one kind that the page has room for."""
 
     kind: Kind
-    blocks: tuple[str, ...]
-    firsts: tuple[int, ...]
-    kept: int
-    left_out: int
+    blocks: tuple[str, ...]  # each is a packed JSON list of items
+    firsts: tuple[int, ...]  # of each block, the number of its first item
+    kept: int  # items in all blocks; those of higher numbers are left out
+    left_out: int  # how many those are
 
     @property
     def size(self) -> int:

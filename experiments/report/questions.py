@@ -55,12 +55,9 @@ class Browser:
 
 
 def browse(view: ReportInput, cells: Sequence[ReportCell], results: list[Result], budget: int = BUDGET) -> Browser:
-    """Return every question of the run or of its records, in the benchmark's order; the unknown ones last.
-
-    Args:
-        results: takes the results of all records, without their traces: the records are read once.
-        budget: characters of packed blocks; the questions and their answers are there whatever they take.
-    """
+    """Return every question of the run or of its records, in the benchmark's order; the unknown ones last. `results`
+    takes the results of all records, without their traces: the records are read once. The budget is of characters of
+    packed blocks; the questions and their answers are there whatever they take."""
     made = _Collected(view, cells)
     places = {name: place for place, name in enumerate(view.questions)}
     for question, records in _asked(view):

@@ -38,19 +38,13 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the most that questions use.
-
-    Attributes:
-        too_long: how many questions have a prompt that cannot fit the context.
-        ended: how many questions some replies lead to where the limits of a question end them.
-        limits: what ended them, in words.
-    """
+    """The least and the most that questions use."""
 
     least: Use = Use()
     most: Use = Use()
-    too_long: float = 0
-    ended: float = 0
-    limits: tuple[str, ...] = ()
+    too_long: float = 0  # how many questions have a prompt that cannot fit the context
+    ended: float = 0  # how many questions some replies lead to where the limits of a question end them
+    limits: tuple[str, ...] = ()  # what ended them, in words
 
     def __add__(self, other: Bounds) -> Bounds:
         return Bounds(self.least + other.least, self.most + other.most, self.too_long + other.too_long,

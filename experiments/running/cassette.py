@@ -46,28 +46,20 @@ class RecordedBenchmark(BaseModel):
 
 
 class RecordedRun(BaseModel):
-    """A run as its cassette describes it.
-
-    Attributes:
-        settings: resolved; without those of `LEFT_OUT`.
-        models: identities by name.
-        pins: hashes of what was searched, by what it is called.
-        cells: what each is called.
-        results: the hash over all results, which a replay under the same settings has too.
-    """
+    """A run as its cassette describes it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # resolved; without those of `LEFT_OUT`
     benchmark: RecordedBenchmark
     prompts: str
     judge_prompt: str
     exemplars: str | None
-    models: dict[str, str]
-    pins: dict[str, str]
-    cells: list[str]
-    results: str
+    models: dict[str, str]  # identities by name
+    pins: dict[str, str]  # hashes of what was searched, by what it is called
+    cells: list[str]  # what each is called
+    results: str  # the hash over all results, which a replay under the same settings has too
 
 
 @dataclass(frozen=True)

@@ -89,15 +89,9 @@ def check_ids(benchmark: Benchmark) -> None:
 
 
 def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark, where: str = "exemplars") -> None:
-    """Make sure that no example tells a question's answer.
-
-    Args:
-        where: what settings have them from, for the message.
-
-    Raises:
-        SettingsError: an example asks one of the benchmark's questions or sub-questions, in whatever case and
-            punctuation; or it holds the words of one, and asks them over a document of that question's.
-    """
+    """Make sure that no example, which settings have from `where`, tells a question's answer. Raises SettingsError
+    where one asks one of the benchmark's questions or sub-questions, in whatever case and punctuation; or holds the
+    words of one, and asks them over a document of that question's."""
     told = [_folded(exemplar.question) for exemplar in exemplars]
     for question in benchmark.questions if exemplars else ():
         filled = {with_references(text, question.sub_answers) for text in question.sub_questions}

@@ -24,22 +24,15 @@ LEVELS: tuple[Level, ...] = ("chunk", "span", "page", "document")
 
 @dataclass(frozen=True, slots=True)
 class GoldView:
-    """What of a question's gold its evidence showed.
+    """What of a question's gold its evidence showed. `repeats` are the evidence numbers of further chunks of a document
+    that was found before, where all gold is whole documents: a ranking goes by the best chunk of each (MaxP: Dai and
+    Callan, "Deeper Text Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019), so they take no
+    rank."""
 
-    Attributes:
-        levels: per evidence number, the finest level at which it is gold, or None.
-        hits: per evidence number, the indices of the gold items that it holds.
-        total: number of distinct gold items, shown or not.
-        grades: their relevance, where any is not 1; else empty.
-        repeats: the evidence numbers of further chunks of a document that was found before, where all gold is whole
-            documents. A ranking of documents goes by the best chunk of each (MaxP: Dai and Callan, "Deeper Text
-            Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019), so they take no rank.
-    """
-
-    levels: Mapping[int, Level | None]
-    hits: Mapping[int, frozenset[int]]
-    total: int
-    grades: tuple[int, ...] = ()
+    levels: Mapping[int, Level | None]  # per evidence number, the finest level at which it is gold, or None
+    hits: Mapping[int, frozenset[int]]  # per evidence number, the indices of the gold items that it holds
+    total: int  # number of distinct gold items, shown or not
+    grades: tuple[int, ...] = ()  # their relevance, where any is not 1; else empty
     repeats: frozenset[int] = frozenset()
 
     @property
@@ -54,15 +47,10 @@ class GoldView:
 
 def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf,
           itself: str | None = None) -> GoldView:
-    """Match every passage with every gold item.
-
-    A chunk is gold if it is the gold chunk, else if it overlaps the gold span, else the gold page, else stands in
-    the gold document; a coarser level counts only where the finer one is not known of both sides.
-
-    Args:
-        source_of: document id to its source path, since a gold item may name either.
-        itself: a document that is the query, and takes no rank.
-    """
+    """Match every passage with every gold item. A chunk is gold if it is the gold chunk, else if it overlaps the gold
+    span, else the gold page, else stands in the gold document; a coarser level counts only where the finer one is not
+    known of both sides. A gold item may name a document's id or its source path. A document that is the query `itself`
+    takes no rank."""
     items = distinct(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
     levels: dict[int, Level | None] = {}
@@ -169,16 +157,12 @@ class Perturber:
         """Return the chunks after the perturbation.
 
         Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
-        ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the
-        question's own documents. Of a benchmark that was mined they are the mined ones alone, in turns of the miners
+        ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the question's
+        own documents. Of a benchmark that was mined they are the mined ones alone, in turns of the miners
         (`Question.in_turns`): beyond these a curve over doses would go on with others than it began with. Where fewer
         can be had than asked for, a note `negatives:3 of 5` says so, and where there are too few chunks for the gold's
-        position, `gold_at:3 of 5`, where it stands.
-
-        Args:
-            gold: as the chunks can be matched with it.
-            seed: of the order and of the draw.
-            more: chunks of an index, to draw from.
+        position, `gold_at:3 of 5`, where it stands. Gold is as the chunks can be matched with it; the seed is of the
+        order and of the draw, and `more` are chunks of an index, to draw from.
         """
         if not change.moves:
             return Changed(tuple(chunks))

@@ -81,14 +81,9 @@ def _version(package: str) -> str | None:
 
 
 def difference(known: str, now: str, same_questions: bool) -> str | None:
-    """Return the first setting that differs, with both values; None where it is one run all the same.
-
-    A run or its data may be moved, and it may go on faster, slower or with another budget.
-
-    Args:
-        known, now: resolved settings, as YAML.
-        same_questions: whether both are about the same questions, wherever these stand.
-    """
+    """Return the first setting that differs between two resolved ones, as YAML, with both values; None where it is one
+    run all the same. A run may be moved, and so may its data where both ask the same questions; and it may go on
+    faster, slower or with another budget."""
     try:
         old, new = yaml.safe_load(known), yaml.safe_load(now)
     except (yaml.YAMLError, RecursionError):

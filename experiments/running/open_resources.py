@@ -157,17 +157,10 @@ def _cut(chunks: Sequence[Chunk], benchmark: Benchmark, build: IndexSettings,
 @contextlib.asynccontextmanager
 async def open_resources(plan: Plan, resources: Resources, session: Session,
                          mode: Mode | None, progress: Progress) -> AsyncIterator[None]:
-    """Open what the cells need into the resources; closed at the end.
-
-    A replay opens no model, and neither index nor embedder where every search was kept.
-
-    Args:
-        mode: None where no question is left, and only what is searched is looked at.
-
-    Raises:
-        SettingsError: an index is of another format.
-        ModelError, IndexFolderError: see `open_model`, `Index.open`.
-    """
+    """Open what the cells need into the resources; closed at the end. A replay opens no model, and neither index nor
+    embedder where every search was kept. Without a mode no question is left, and only what is searched is looked at.
+    Raises SettingsError where an index is of another format, and ModelError or IndexFolderError as `open_model` and
+    `Index.open`."""
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
             await _open_models(plan, mode != "replay", session.manifest["models"], resources, stack)

@@ -30,20 +30,14 @@ class Session:
     """A session of a run that can begin: one process that works on its folder, from start to end.
 
     The folder is held, and what an earlier run left there is untouched until `begin`.
-
-    Attributes:
-        manifest: what the run is made of, as it is written.
-        folder: None until `begin` where the run is to begin anew: the earlier one may be damaged.
-        continues: whether the folder holds calls or records of this run.
-        replay: the cassette that its calls are from; None where it makes them.
     """
 
     plan: Plan
-    manifest: dict[str, Any]
+    manifest: dict[str, Any]  # what the run is made of, as it is written
     lock: FileLock
-    folder: RunFolder | None = None
-    continues: bool = False
-    replay: Replay | None = None
+    folder: RunFolder | None = None  # None until `begin` where the run is to begin anew: the earlier one may be damaged
+    continues: bool = False  # whether the folder holds calls or records of this run
+    replay: Replay | None = None  # the cassette that its calls are from; None where it makes them
 
     def done(self) -> set[tuple[str, str]]:
         """Return the (cell, question) pairs whose records stay."""
@@ -90,18 +84,11 @@ class Session:
 
 
 def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -> Session:
-    """Prepare a new run, or one with equal settings and questions that can be continued.
-
-    Args:
-        fresh: what an earlier run left is of no interest, and `begin` removes it.
-        replay: the cassette that its calls are from.
-
-    Raises:
-        RunError: the folder holds another run, or one of another origin, or another process works on it.
-        BenchmarkError: two questions have one id, or they are not those that were recorded.
-        ModelError: a model is unknown.
-        SettingsError: two models are one.
-    """
+    """Prepare a new run, or one with equal settings and questions that can be continued; where it is `fresh`, `begin`
+    removes what an earlier run left. Its calls may be from a cassette, to replay. Raises RunError where the folder
+    holds another run, or one of another origin, or another process works on it; BenchmarkError where two questions have
+    one id, or they are not those that were recorded; ModelError where a model is unknown; and SettingsError where two
+    models are one."""
     folder = plan.settings.folder
     known = {} if fresh else known_models(folder)
     if replay is not None:

@@ -24,14 +24,8 @@ def pin(of: Literal["index", "chunks", "embedder", "how"], *names: str | None) -
 
 
 class Recording:
-    """What is taken out of indexes.
-
-    Args:
-        indexes: those that are open, by retriever and format.
-
-    Attributes:
-        pins: in a replay, the contents of what was searched, by what it is called; None elsewhere.
-    """
+    """What is taken out of indexes, which are there by retriever and format as far as they are open. In a replay `pins`
+    are the contents of what was searched, by what it is called; None elsewhere."""
 
     def __init__(self, indexes: Mapping[IndexKey, Index], source_of: Callable[[str], str]) -> None:
         self.searches = Searches(source_of)

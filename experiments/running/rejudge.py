@@ -50,16 +50,11 @@ _EXPECTED = {"grades": "Correct, Partially Correct or Wrong", "points": "a whole
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The answers of a run that a judge is asked of.
-
-    Attributes:
-        graded: what a judge is given of each, in the run's order.
-        recorded: what the run's own judge said of them.
-    """
+    """The answers of a run that a judge is asked of."""
 
     rubric: Rubric
-    graded: Mapping[JudgedAnswer, Graded]
-    recorded: Mapping[JudgedAnswer, Verdict]
+    graded: Mapping[JudgedAnswer, Graded]  # what a judge is given of each, in the run's order
+    recorded: Mapping[JudgedAnswer, Verdict]  # what the run's own judge said of them
 
     @property
     def steps(self) -> dict[JudgedAnswer, int]:
@@ -174,15 +169,10 @@ def raters_of(paths: Sequence[Path], material: Material) -> list[Rater]:
 
 
 def read_labels(path: Path, material: Material, rater: str | None = None) -> Rater:
-    """Return the labels of a filled-in sheet, or of JSON Lines with `cell`, `question` and `grade` (of steps, a list).
-
-    Args:
-        rater: what to call who gave them; the file's name where None.
-
-    Raises:
-        BenchmarkError: a row names no such answer, names one twice, or its grade is none: file, line, field.
-        RunError: the file cannot be read, or holds no label.
-    """
+    """Return the labels of a filled-in sheet, or of JSON Lines with `cell`, `question` and `grade` (of steps, a list),
+    by a rater who is called by the file's name if by no other. Raises BenchmarkError with file, line and field where a
+    row names no such answer, names one twice, or its grade is none; and RunError where the file cannot be read, or
+    holds no label."""
     sheet = path.suffix.lower() not in (".jsonl", ".json")
     rater = rater or path.name
     known = {id: id for item in material.graded for id in item}

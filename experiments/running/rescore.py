@@ -48,12 +48,8 @@ def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: S
 
 
 def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
-    """Say why a strategy of a run is not played; empty where it may be.
-
-    Args:
-        recorded: the hashes of sources by how settings name them, as the run's manifest has them.
-        allowed: the files that the user says may be executed, named likewise.
-    """
+    """Say why a strategy of a run is not played; empty where it may be. The hashes of sources are `recorded` in the
+    run's manifest, by how settings name them, and so are the files named that the user says may be executed."""
     for kind in strategy.files:
         place = file_of(kind)
         assert place is not None
@@ -72,14 +68,9 @@ def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collecti
 
 
 class Rereader:
-    """Plays the recipes of a run over what their actions brought, as the records have it.
-
-    Args:
-        plugins: the files that the user says may be executed, as the settings name them.
-
-    Attributes:
-        hindered: why the replies of a cell are not read again, by its id.
-    """
+    """Plays the recipes of a run over what their actions brought, as the records have it; of plugins, the files that
+    the user says may be executed, as settings name them. `hindered` says why replies of a cell, by id, are not read
+    again."""
 
     def __init__(self, folder: RunFolder, plan: Plan, plugins: Collection[str] = ()) -> None:
         self._text = folder.database.text
@@ -151,40 +142,26 @@ class Read:
 
 @dataclass(slots=True)
 class Again:
-    """A run scored anew.
+    """A run scored anew."""
 
-    Attributes:
-        scheme: the run's, with the groups of the metrics that were asked for, and these as its columns.
-        judge: whose verdicts the scores rest on; None where the benchmark asks none.
-        notes: what a reader has to know of it.
-        asked: the verdicts that were given for it, where a judge was asked.
-    """
-
-    scheme: Scheme
+    scheme: Scheme  # the run's, with the groups of the metrics that were asked for, and these as its columns
     scoring: Scoring
-    judge: str | None
+    judge: str | None  # whose verdicts the scores rest on; None where the benchmark asks none
     seed: int
     results: list[Result] = field(default_factory=list)
     read: Read = field(default_factory=Read)
-    notes: list[str] = field(default_factory=list)
-    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what a reader has to know of it
+    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)  # given for it, where a judge was asked
 
 
 def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,
                metrics: Sequence[str] = (), plugins: Collection[str] = ()) -> Again:
-    """Read every reply as this ragbed reads it, judge where that is due, and score.
-
-    Sub-questions keep the answers that were read. Without a judge, answers that are read as before keep their verdict;
-    others are judged again by the lexical judge where it is the run's, and count as unjudged where a model is.
-
-    Args:
-        judge: asked of every answer, through the run's journal.
-        metrics: in the place of the columns of the run's table; of any group that needs no other judge.
-        plugins: strategies of files that may be executed to read their replies again, as the settings name them.
-
-    Raises:
-        UserError: the judge or a metric is unknown, or another process works on the run.
-    """
+    """Read every reply as this ragbed reads it, judge where that is due, and score. Sub-questions keep the answers that
+    were read. Without a judge, answers that are read as before keep their verdict; others are judged again by the
+    lexical judge where it is the run's, and count as unjudged where a model is. A judge is asked of every answer,
+    through the run's journal. Metrics, of any group that needs no other judge, take the place of the columns of the
+    run's table. Plugins are strategies of files that may be executed to read their replies again, as settings name
+    them. Raises UserError where the judge or a metric is unknown, or another process works on the run."""
     plan, scheme = Plan.of_finished(run), _measuring(run.scheme, metrics)
     settings = plan.settings
     work = _Work(run, plan, scoring, scheme, plugins)

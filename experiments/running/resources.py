@@ -28,20 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """A retriever over chunks that questions bring.
+    """A retriever over chunks that questions bring."""
 
-    Attributes:
-        pool: None in a replay, which gives what was found.
-        pins: hashes of its content and of its embedder, by what they are called.
-        everything: whether each question searches those of all; else its own, or, where it has none, the shared ones.
-        embeds: whether the retriever needs the vectors of the pool.
-    """
-
-    pool: Pool | None
+    pool: Pool | None  # None in a replay, which gives what was found
     searcher: Searcher[Within]
-    everything: bool
-    pins: Mapping[str, str]
-    embeds: bool = True
+    everything: bool  # whether each question searches those of all; else its own, or, having none, the shared ones
+    pins: Mapping[str, str]  # hashes of its content and of its embedder, by what they are called
+    embeds: bool = True  # whether the retriever needs the vectors of the pool
 
     def within(self, question: Question, among: Among | None) -> SearchFunction:
         """Return the searches of a question."""
@@ -73,26 +66,18 @@ class ShownSearch:
 
 
 class Resources:
-    """Shared by all cells.
-
-    Attributes:
-        opened: the indexes that are open, by their folder.
-        indexes: those, by finder's name and format.
-        pools: by finder's name.
-        how: the identity of each retriever, by name.
-        aids: what opening a retriever may need.
-    """
+    """Shared by all cells."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.benchmark = benchmark = plan.benchmark
         self.clients: dict[str, ModelClient] = {}
         self.judge: ModelClient | None = None
-        self.opened: dict[Path, Index] = {}
-        self.indexes: dict[IndexKey, Index] = {}
+        self.opened: dict[Path, Index] = {}  # by their folder
+        self.indexes: dict[IndexKey, Index] = {}  # those, by finder's name and format
         self.searchers: dict[IndexKey, Searcher[str]] = {}
-        self.pools: dict[str, Pooled] = {}
-        self.how: dict[str, str] = {}
+        self.pools: dict[str, Pooled] = {}  # by finder's name
+        self.how: dict[str, str] = {}  # the identity of each retriever, by name
         self.aids = Aids()
         self.recording = Recording(self.indexes, self.source_of)
         self._places: dict[IndexKey, Places] = {}

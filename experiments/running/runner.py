@@ -52,15 +52,10 @@ class Job:
 
 
 class Prefix(NamedTuple):
-    """What a prompt begins with.
+    """What a prompt begins with."""
 
-    Attributes:
-        first: names the least that is worth keeping: the first passage.
-        rest: all of it, so that what sorts next to each other shares the most.
-    """
-
-    first: tuple[object, ...]
-    rest: tuple[tuple[str, str, int, int], ...] = ()
+    first: tuple[object, ...]  # names the least that is worth keeping: the first passage
+    rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
 
 
 def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
@@ -107,37 +102,24 @@ def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run whose first call comes next.
-
-    Attributes:
-        questions: how many each cell has.
-        done: the (cell, question) pairs that have a record and keep it.
-        clients: of every model, the judge's included.
-    """
+    """A run whose first call comes next."""
 
     cells: Sequence[Cell]
-    questions: int
-    done: Collection[tuple[str, str]]
+    questions: int  # how many each cell has
+    done: Collection[tuple[str, str]]  # the (cell, question) pairs that have a record and keep it
     spending: Spending
-    clients: Sequence[ModelClient]
+    clients: Sequence[ModelClient]  # of every model, the judge's included
 
 
 @dataclass(frozen=True, slots=True)
 class RunWatch:
-    """Who wants to know how the run goes.
+    """Who wants to know how the run goes."""
 
-    Attributes:
-        stage: called while an index is built; `begun` once, where there is anything to do; `record` after each record.
-        note: told, before the first call, what looks like a mistake and what cannot be answered; after the last, what
-            relevance judges graded in this session.
-        searched: given what was searched, once all of it was, and before it is closed.
-    """
-
-    stage: Progress
-    begun: Callable[[Begun], None]
-    record: Callable[[Record], None]
-    note: Callable[[str], None] = lambda text: None
-    searched: Callable[[Resources], None] = lambda resources: None
+    stage: Progress  # while an index is built
+    begun: Callable[[Begun], None]  # once, where there is anything to do
+    record: Callable[[Record], None]  # after each record
+    note: Callable[[str], None] = lambda text: None  # what looks like a mistake; at last what judges graded
+    searched: Callable[[Resources], None] = lambda resources: None  # once all was, before it is closed
 
 
 async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", again: bool = False,

@@ -26,18 +26,12 @@ _SHOWN = ("columns", "published")  # of a summary: which figures a table shows, 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was compared.
-
-    Attributes:
-        detail: what was compared, or why it could not be.
-        differences: each with both sides; none where all agrees.
-        checked: False where what it is compared with is not here.
-    """
+    """One thing that was compared."""
 
     name: str
-    detail: str
-    differences: tuple[str, ...] = ()
-    checked: bool = True
+    detail: str  # what was compared, or why it could not be
+    differences: tuple[str, ...] = ()  # each with both sides; none where all agrees
+    checked: bool = True  # False where what it is compared with is not here
 
     @property
     def agrees(self) -> bool:

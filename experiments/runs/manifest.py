@@ -15,33 +15,20 @@ from experiments.runs.store import content_of, question_json
 
 
 class Made(BaseModel):
-    """What a run was made of, by its manifest.
+    """What a run was made of, by its manifest."""
 
-    Attributes:
-        settings: a hash of the resolved settings.
-        benchmark: its name, the number of its questions, and hashes of these as they were loaded and as they are kept.
-        prompts, judge_prompt, exemplars: hashes.
-        sources: hashes of plug-ins and of files of worked examples, by how settings name them.
-        models: identities by name.
-        scheme, scoring: how answers are scored.
-        judge: who grades them.
-        sweeps: strategies that differ from others in their threshold alone, by what tables call them: what they share
-            with the others, and the threshold.
-        cells: the id and the factors of each, in order.
-    """
-
-    settings: str
-    benchmark: dict[str, str | int]
-    prompts: str
+    settings: str  # a hash of the resolved settings
+    benchmark: dict[str, str | int]  # its name, its number of questions, and their hashes as loaded and as kept
+    prompts: str  # a hash, as of `judge_prompt` and `exemplars`
     judge_prompt: str
     exemplars: str | None
-    sources: dict[str, str]
-    models: dict[str, str]
+    sources: dict[str, str]  # hashes of plug-ins and of files of worked examples, by how settings name them
+    models: dict[str, str]  # identities by name
     scheme: Scheme
     scoring: Scoring
-    judge: str
-    sweeps: dict[str, tuple[str, float]]
-    cells: list[Mapping[str, Any]]
+    judge: str  # who grades them
+    sweeps: dict[str, tuple[str, float]]  # by label: what strategies of other thresholds share, and the threshold
+    cells: list[Mapping[str, Any]]  # the id and the factors of each, in order
 
 
 def manifest_of(path: Path) -> Made:

@@ -8,7 +8,8 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,11 +43,12 @@ _SUMMARY = TypeAdapter(dict[str, Any])
 _JOINED = " FROM records r JOIN questions q ON q.id = r.question"
 _ORDERED = " ORDER BY q.place, r.place"
 # Cells first, so that the key (cell, question) finds the rows: a scan would read every trace.
-_OF_QUESTION = ("SELECT result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records) AND question = ?"
-                " ORDER BY place")
+_OF_QUESTION = ("SELECT cell, question, result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records)"
+                " AND question = ? ORDER BY place")
 _FAILURES = ("SELECT json_extract(r.result, '$.failure.kind') AS kind, json_extract(r.result, '$.failure.message'),"
              f" json_extract(r.result, '$.outcome'){_JOINED} WHERE kind IS NOT NULL{_ORDERED}")
-_RESULT = {True: "SELECT r.result", False: "SELECT json_set(r.result, '$.trace', json('[]'))"}
+_RESULT = {traces: f"SELECT r.cell, r.question, {result}" for traces, result in (
+    (True, "r.result"), (False, "json_set(r.result, '$.trace', json('[]'))"))}
 
 
 class RunFolder:
@@ -123,14 +125,21 @@ class RunFolder:
     def timing(self, cell: str, question: str) -> Timing | None:
         """When and how long a question was answered in a cell, or None where it has no record."""
         rows = self.database.read("SELECT timing FROM records WHERE cell = ? AND question = ?", (cell, question))
-        return self._read(Timing, rows[0][0]) if rows else None
+        return self._read(Timing, cell, question, rows[0][0]) if rows else None
 
-    def _read(self, kind: type[Model], stored: str) -> Model:
-        try:
-            return kind.model_validate_json(stored)
-        except ValidationError as error:
-            raise RunError(f"{self.database.path}: damaged, a record of it cannot be read; run it again, with "
-                           "--fresh") from error
+    def _read(self, kind: type[Model], cell: str, question: str, stored: str) -> Model:
+        """Read a part of the record of a question in a cell; a result is of both, and cites what it holds."""
+        with suppress(ValidationError):
+            read = kind.model_validate_json(stored)
+            if not isinstance(read, Result) or ((read.cell, read.question) == (cell, question) and
+                                                {one.number for one in read.evidence}.issuperset(read.cited)):
+                return read
+        raise RunError(f"{self.path}: the record of {question} in cell {cell} is damaged; run it again, with --fresh")
+
+    def _records(self, statement: str, values: Sequence[str] = ()) -> Iterator[Record]:
+        for cell, question, result, timing in self.database.read(statement, values):
+            yield Record(result=self._read(Result, cell, question, result),
+                         timing=self._read(Timing, cell, question, timing))
 
     def reopen(self) -> None:
         """Mark the run as unfinished: what is made of its records is going to be untrue."""
@@ -152,19 +161,18 @@ class RunFolder:
 
     def records(self, traces: bool = False) -> Iterator[Record]:
         """Yield every record, by question in the benchmark's, then cell in the run's order; traces as for `results`."""
-        for result, timing in self.database.read(_RESULT[traces] + ", r.timing" + _JOINED + _ORDERED):
-            yield Record(result=self._read(Result, result), timing=self._read(Timing, timing))
+        return self._records(_RESULT[traces] + ", r.timing" + _JOINED + _ORDERED)
 
     def results(self, traces: bool = False) -> Iterator[Result]:
         """Yield the result of every record, in the order of `records`. Without traces each is empty: it is most of a
         record, and figures rest on what was made of it."""
-        for (result,) in self.database.read(_RESULT[traces] + _JOINED + _ORDERED):
-            yield self._read(Result, result)
+        for row in self.database.read(_RESULT[traces] + _JOINED + _ORDERED):
+            yield self._read(Result, *row)
 
     def results_with(self, word: str) -> Iterator[Result]:
         """Yield the results that hold a word anywhere, their traces included, without reading the others."""
-        for (result,) in self.database.read("SELECT result FROM records WHERE instr(result, ?)", (word,)):
-            yield self._read(Result, result)
+        for row in self.database.read(_RESULT[True] + " FROM records r WHERE instr(result, ?)", (word,)):
+            yield self._read(Result, *row)
 
     def failures(self) -> list[tuple[str, str, str]]:
         """Return the kind and message of every failure, and the outcome of its question, in the order of `records`."""
@@ -182,8 +190,7 @@ class RunFolder:
 
     def records_of(self, question: str) -> Iterator[Record]:
         """Yield the records of one question, by cell in the run's order."""
-        for result, timing in self.database.read(_OF_QUESTION, (question,)):
-            yield Record(result=self._read(Result, result), timing=self._read(Timing, timing))
+        return self._records(_OF_QUESTION, (question,))
 
     def altered(self) -> list[tuple[str, str]]:
         """Return the (cell, question) pairs whose result is no longer the one that was hashed when it was kept."""
@@ -196,8 +203,7 @@ class RunFolder:
 
     def results_hash(self) -> str:
         """Return one hash over the results of all records."""
-        rows = self.database.read("SELECT cell, question, hash FROM records ORDER BY cell, question")
-        return _hash(json.dumps(rows))
+        return _hash(json.dumps(self.database.read("SELECT cell, question, hash FROM records ORDER BY cell, question")))
 
     def summary(self) -> dict[str, Any]:
         """Read the summary of a finished run; RunError where it has not finished, or another version made it."""

@@ -95,12 +95,9 @@ def read_value(text: str, where: str) -> Any:
 
 
 def check_settings(content: dict[str, Any], where: str, checked: bool = False) -> RunSettings:
-    """Typed settings from plain ones; SettingsError names the first thing that does not fit.
-
-    Args:
-        checked: whether they are resolved ones of a run. Strategies that are none of ragbed's are then taken as they
-            are named; else they are loaded, and so executed.
-    """
+    """Type plain settings; SettingsError names the first thing that does not fit. Resolved ones of a run were
+    `checked`: strategies that are none of ragbed's are then taken as they are named; else they are loaded, and so
+    executed."""
     try:
         settings = RunSettings.model_validate(content, context={"checked": checked})
         _check_numbers(content, settings.model_dump(by_alias=True), "")

@@ -78,15 +78,9 @@ def _only_searches(fields: Mapping[str, Any]) -> bool:
 
 def check_searching(reasoning: Collection[str], retrieval: Collection[str], models: Collection[str],
                     conditions: Collection[str]) -> bool:
-    """Return whether a run only searches.
-
-    Args:
-        reasoning, retrieval, models, conditions: all that any of its combinations has.
-
-    Raises:
-        ValueError: it does so in a part of its cells, has a model that nothing asks, or none for a retrieval strategy
-            that asks one, or lets nothing be searched.
-    """
+    """Return whether a run only searches, of all strategies, models and conditions that its combinations have. Raises
+    ValueError where it does so in a part of its cells, has a model that nothing asks, or none for a retrieval strategy
+    that asks one, or lets nothing be searched."""
     if SEARCH_ONLY not in reasoning:
         if NO_MODEL in models:
             raise ValueError(f"models: {NO_MODEL} goes with reasoning: {SEARCH_ONLY} alone; name a model to ask")
@@ -190,13 +184,8 @@ def parts_of(retriever: RetrieverKind) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A retriever over chunks of one making.
-
-    Attributes:
-        retriever: its `name` has those of the chunker and the embedder where the run compares them, and its `build`
-            has those in the place of its own.
-        cut: whether documents that questions bring are cut by the chunker, rather than searched as they were cut.
-    """
+    """A retriever over chunks of one making: where the run compares chunkers or embedders, its `name` has theirs, and
+    its `build` has them in the place of its own."""
 
     retriever: RetrieverFactor
-    cut: bool = False
+    cut: bool = False  # whether documents that questions bring are cut by the chunker, not searched as they were cut

@@ -46,15 +46,10 @@ class Part:
 
 
 def runs_of_target(target: str, path: str | None, options: Mapping[str, Any], part: Part) -> list[RunSettings]:
-    """Return the runs of a file, or that of a benchmark by its kind. A file of that name goes before a kind.
-
-    Args:
-        path: where the benchmark's files are; None for a settings file, and where the benchmark knows a place.
-        options: settings of the run by name, for a benchmark by its kind; with `name` the run is called just so.
-
-    Raises:
-        SettingsError: neither a file nor a kind, or an option that does not fit it.
-    """
+    """Return the runs of a file, or that of a benchmark by its kind; a file of that name goes before a kind. A
+    benchmark may need a `path`, where its files are, if it knows no place, and takes options, settings of the run by
+    name: with `name` the run is called just so. Raises SettingsError for neither a file nor a kind, and for an option
+    that does not fit it."""
     if not target.strip():
         raise SettingsError(f"an empty TARGET; {_TARGETS}")
     file = local(target)

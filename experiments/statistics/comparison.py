@@ -40,13 +40,10 @@ class Comparison:
     """Two cells by one metric, over the questions that both have. Figures are None where there is none.
 
     Attributes:
-        n: pairs; `clusters` of them that are independent: fewer where questions share documents.
-        unpaired: questions that the metric applies to in one cell alone.
         before, after: the metric of the first and of the second cell over the pairs, with their 95 % intervals;
             `difference` is the second's less the first's, `low` and `high` its interval, which holds 0 where p is
             not below 0.05.
         gained, lost: pairs whose score is higher in the second cell, and lower; None for a metric of sets.
-        p: of the test; `p_holm` after Holm's correction over all that are shown together.
         odds: of gained to lost, for scores of 0 and 1: (gained + 1/2) / (lost + 1/2), finite where none is lost
             (Haldane, Annals of Human Genetics 20, 1956).
         dz: Cohen's d_z, the mean difference over the standard deviation of the differences, for other scores. Pairs
@@ -56,9 +53,9 @@ class Comparison:
     """
 
     metric: str
-    n: int
+    n: int  # pairs; `clusters` of them that are independent: fewer where questions share documents
     clusters: int
-    unpaired: int
+    unpaired: int  # questions that the metric applies to in one cell alone
     before: float | None
     after: float | None
     difference: float | None
@@ -67,7 +64,7 @@ class Comparison:
     gained: int | None
     lost: int | None
     test: Test
-    p: float | None
+    p: float | None  # of the test; `p_holm` after Holm's correction over all that are shown together
     p_holm: float | None
     odds: float | None
     dz: float | None
@@ -170,13 +167,8 @@ def of_shares(gained: int, lost: int, n: int) -> Interval:
 
 
 class Bootstrapped(NamedTuple):
-    """What the bootstrap says of pairs.
-
-    Attributes:
-        difference: the interval of the difference of the two figures, and its standard `error`; None where there
-            is none.
-        sides: the intervals of the figures themselves.
-    """
+    """What the bootstrap says of pairs: the interval of the difference of the two figures, and its standard error, None
+    where there is none; and the intervals of the figures themselves."""
 
     difference: Interval
     error: float | None

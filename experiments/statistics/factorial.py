@@ -28,14 +28,10 @@ class Design:
 
     A factor of k levels has k - 1 columns, in which its effects add up to zero. Where it has no effect in a cell, all
     its columns are 0 there: the cell stands at the mean of the levels. An interaction's columns are products.
-
-    Attributes:
-        cells: the level of each factor; None where it has no effect.
-        levels: of each factor that varies, in the order in which they occur.
     """
 
-    cells: tuple[Levels, ...]
-    levels: Mapping[str, tuple[str, ...]]
+    cells: tuple[Levels, ...]  # the level of each factor; None where it has no effect
+    levels: Mapping[str, tuple[str, ...]]  # of each factor that varies, in the order in which they occur
     terms: tuple[Term, ...]
 
     @property
@@ -125,18 +121,13 @@ def design_of(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
 
 
 class _FittedPart(NamedTuple):
-    """What questions that are a sample by themselves, all or those of one split, add to the coefficients of a design.
-
-    Attributes:
-        covariance: of these coefficients.
-        worth: how many clusters of one size there are, as they weigh.
-        limits: of what it adds to a mean.
-    """
+    """What questions that are a sample by themselves, all or those of one split, add to the coefficients of a
+    design."""
 
     coefficients: Floats
-    covariance: Floats
-    worth: float
-    limits: tuple[float, float]
+    covariance: Floats  # of these coefficients
+    worth: float  # how many clusters of one size there are, as they weigh
+    limits: tuple[float, float]  # of what it adds to a mean
 
     def along(self, contrast: Floats) -> tuple[float, float]:
         """Return what it adds to the contrast, and to its variance."""
@@ -162,14 +153,10 @@ class Fit:
 
     def estimates(self, contrasts: Iterable[Floats], apart: bool) -> Iterator[tuple[float, Interval]]:
         """Estimate each contrast with its interval: Student's, with the degrees of freedom of Welch ("The
-        generalization of 'Student's' problem when several different population variances are involved", Biometrika
-        34, 1947) and Satterthwaite; a part without any spread has the room that its clusters leave
-        (`intervals.room`), and the squares of both add up (`intervals.widened`).
-
-        Args:
-            apart: whether these are differences of means; what a model says of combinations that no cell has may be
-                beyond what scores can be.
-        """
+        generalization of 'Student's' problem when several different population variances are involved", Biometrika 34,
+        1947) and Satterthwaite; a part without any spread has the room that its clusters leave (`intervals.room`), and
+        the squares of both add up (`intervals.widened`). What is `apart` are differences of means; what a model says of
+        combinations that no cell has may be beyond what scores can be."""
         for contrast in contrasts:
             value = math.fsum(part.along(contrast)[0] for part in self.parts)
             below, above = self._reach(contrast, apart)
@@ -202,13 +189,11 @@ class Fit:
 
         Its statistic is taken for Hotelling's T^2 ("The generalization of Student's ratio", 1931), which it is where
         every question is in every cell: F = T^2 (v - q + 1) / (q v), with q and v - q + 1 degrees of freedom for q
-        contrasts. Of one part v is its clusters less one; of several it is that of Krishnamoorthy and Yu ("Modified
-        Nel and Van der Merwe test for the multivariate Behrens-Fisher problem", Statistics and Probability Letters
-        66, 2004), which for one contrast is Welch's. p is never below 2^(1 - G), the least that swapping the levels
-        within G clusters could give: of all parts, and of each that differs without any spread.
-
-        Returns:
-            None where any part has too few clusters for so many contrasts.
+        contrasts. Of one part v is its clusters less one; of several it is that of Krishnamoorthy and Yu ("Modified Nel
+        and Van der Merwe test for the multivariate Behrens-Fisher problem", Statistics and Probability Letters 66,
+        2004), which for one contrast is Welch's. p is never below 2^(1 - G), the least that swapping the levels within
+        G clusters could give: of all parts, and of each that differs without any spread. None where any part has too
+        few clusters for so many contrasts.
         """
         import numpy as np
         from scipy.special import fdtrc
@@ -249,13 +234,9 @@ def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArr
 
     The two splits are fitted each by itself; or as one, where a cluster has questions of both: then of scores that
     differ within the splits alone, as what sets these apart is no chance, and worth no more clusters than its smaller
-    split is.
-
-    Args:
-        scores: of a metric, cells by questions: every question is in every cell, so that what makes it hard or easy is
-            no part of any contrast between cells.
-        split: of each question: all 0, or where the figure is of two splits' means, 0 and 1.
-        clusters: of each question, from 0.
+    split is. Scores are of a metric, cells by questions: every question is in every cell, so that what makes it hard or
+    easy is no part of any contrast between cells. Each question has a split, all 0, or where the figure is of two
+    splits' means, 0 and 1; and a cluster, from 0.
     """
     import numpy as np
 
@@ -278,11 +259,8 @@ def _part(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.
           limits: tuple[float, float]) -> _FittedPart:
     """Fit one part. Every cluster is in every cell, so that the coefficients are the mean of those of each cluster by
     itself, and their covariance that of a mean: as statsmodels' WLS has them with `cov_type="cluster"`, without a row
-    for every score. What the cells do not determine is 0.
-
-    Args:
-        weights: of the questions; their sum is the share in the figure that is fitted.
-    """
+    for every score. What the cells do not determine is 0. The weights of questions add up to the share in the figure
+    that is fitted."""
     import numpy as np
 
     size = np.bincount(clusters, weights).astype(np.float64)

@@ -76,25 +76,15 @@ def _joined(documents: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The pairs of one metric.
-
-    Attributes:
-        figure: what the metric's figure is made of; of a metric that questions have, itself.
-        questions: ids of the pairs, in order.
-        units: what is drawn and swapped as a whole, a question or all questions over one document: arrays of units by
-            splits by sides (first and second cell) by names.
-        scores: of each pair, pairs by sides; None for a metric that no single question has.
-        answerable: of each pair, in the first cell.
-        unpaired: questions that the metric applies to in one cell alone.
-    """
+    """The pairs of one metric."""
 
     metric: str
-    figure: SetFigure
-    questions: tuple[str, ...]
-    units: Totals
-    scores: Floats | None
-    answerable: tuple[bool, ...]
-    unpaired: int = 0
+    figure: SetFigure  # what the metric's figure is made of; of a metric that questions have, itself
+    questions: tuple[str, ...]  # ids of the pairs, in order
+    units: Totals  # drawn and swapped as a whole, by question or by document: units by splits by sides by names
+    scores: Floats | None  # of each pair, pairs by sides; None for a metric that no single question has
+    answerable: tuple[bool, ...]  # of each pair, in the first cell
+    unpaired: int = 0  # questions that the metric applies to in one cell alone
 
     @property
     def n(self) -> int:

@@ -67,11 +67,8 @@ def permutation(pairs: Pairs, seed: int = 0, swaps: int = SWAPS) -> float | None
     """Compute the two-sided p of the paired permutation test: swapping the cells within any pair changes nothing.
 
     The statistic is the difference of the two cells' figures, of a set-level metric too. All questions over one
-    document are swapped together. Where few pairs differ every way is tried; else the p of so many drawn ones is
-    (as extreme + 1) / (drawn + 1), which is never 0 (Phipson and Smyth, 2010).
-
-    Returns:
-        None where the difference is not finite.
+    document are swapped together. Where few pairs differ every way is tried; else the p of so many drawn ones is (as
+    extreme + 1) / (drawn + 1), which is never 0 (Phipson and Smyth, 2010). None where the difference is not finite.
     """
     return permutations([pairs], seed, swaps)[0]
 
@@ -140,17 +137,11 @@ def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: in
     asked.
 
     For shares of independent questions it is McNemar's, with an assumed `DISCORDANCE`; else that of means, with an
-    assumed `DEVIATION`, of `unified` of two splits' means. The differences of questions of one cluster have the
-    assumed correlation `WITHIN`: where all m of a cluster do, that is Kish's design effect 1 + (m - 1) x `WITHIN`
-    ("Survey Sampling", 1965) on the variance.
-
-    Args:
-        answerable, unanswerable: questions that the metric applies to.
-        comparisons: how many are corrected for.
-        clusters: how many answerable and unanswerable questions each has; without, every question is one.
-
-    Returns:
-        None where no difference could be detected: it would be wider than the metric's range.
+    assumed `DEVIATION`, of `unified` of two splits' means. The differences of questions of one cluster have the assumed
+    correlation `WITHIN`: where all m of a cluster do, that is Kish's design effect 1 + (m - 1) x `WITHIN` ("Survey
+    Sampling", 1965) on the variance. The metric applies to so many answerable and unanswerable questions, of which each
+    cluster has some; without clusters, every question is one. Returns None where no difference could be detected: it
+    would be wider than the metric's range.
     """
     n, clusters = answerable + unanswerable, clusters or [(1, 0)] * answerable + [(0, 1)] * unanswerable
     if is_share(metric) and len(clusters) == n:
@@ -218,10 +209,7 @@ def smallest_by_error(error: float, units: int, freedom: int, comparisons: int =
 
     It is error x (t(1 - alpha/2) + t(power)), of Student's distribution with these degrees of freedom, and wider by
     1/(4k) where only k of the ways of swapping the units are rare enough on either side: that much power is lost in
-    simulations of six to twelve units.
-
-    Returns:
-        None where no way is: p is never below 2^(1 - units).
+    simulations of six to twelve units. None where no way is: p is never below 2^(1 - units).
     """
     from scipy.special import stdtrit
 

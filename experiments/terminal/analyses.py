@@ -161,18 +161,10 @@ def _show(found: Mapping[str, Any], views: Sequence[View], heading: str, json: b
 def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str],
                      baseline: str | None, fail_if: Sequence[str], *, shared: bool, flips: bool, steps: bool,
                      junit: Path | None, json: bool) -> None:
-    """Compare and show. Exit status 1 where a gate fails.
-
-    Args:
-        metrics, cells, baseline: as `find` takes them.
-        fail_if: gates: conditions on which the exit status is 1.
-        shared: whether gates are of the questions that both runs have, though one has others.
-        flips: whether to list the questions whose score differs; steps, at which step the answers to each part.
-        junit: a file for the gates, as tests.
-
-    Raises:
-        UserError: what the user can mend.
-    """
+    """Compare, as `find` does, and show; exit status 1 where a gate fails, a condition of `fail_if`. With `shared`,
+    gates are of the questions that both runs have, though one has others; `flips` lists the questions whose score
+    differs, and `steps` at which step the answers to each part. Gates are written as tests to the file `junit`. Raises
+    UserError for what the user can mend."""
     gates = [Gate.parse(text) for text in fail_if]
     if junit:
         from experiments.export.destinations import check_replaceable

@@ -101,19 +101,10 @@ class _Ended:
 
 def ask(settings: AssistantSettings, question: str | State, *, stream: bool, trace: bool, json: bool,
         save: Path | None = None, stop_after: int | None = None) -> bool:
-    """Ask a question, or go on with one, and show what comes of it.
-
-    Args:
-        json: for programs: one object, or one on each line where it is streamed.
-        save: the file that keeps the question after each step.
-        stop_after: steps; None goes on to the end.
-
-    Returns:
-        False where it ended neither in an answer nor in a refusal.
-
-    Raises:
-        UserError: what the user can mend.
-    """
+    """Ask a question, or go on with one, and show what comes of it; `json` is for programs, one object, or one on each
+    line where it is streamed. The file `save` keeps the question after each step, and after `stop_after` steps it
+    stops. Returns False where it ended neither in an answer nor in a refusal. Raises UserError for what the user can
+    mend."""
     watch = (partial(print_json, indent=None) if json else Watched()) if stream else None
     kept = _STOPPED.format(file=save) if save else "nothing is kept; --save FILE keeps each step"
     with stoppable(kept), watchdog():

@@ -2,15 +2,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from experiments.construct.build import construct
-from experiments.construct.play import Played, Watch, counted
+from experiments.construct.card import sources_view, yield_view
+from experiments.construct.foresee import foreseen
+from experiments.construct.play import Played, Watch
 from experiments.construct.settings import ConstructSettings
-from experiments.construct.writing import write_set
+from experiments.construct.writing import REPORT, write_set
 from experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
+from experiments.terminal.tables import print_views
+from experiments.words import plural, price
+
+_NAMED = 20  # sources without an item that the terminal names; the card has all
 
 
 def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: bool) -> None:
@@ -24,22 +29,34 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
             bars("items", min(kept, settings.n), settings.n)
 
         built = asyncio.run(construct(settings, Watch(played), fresh, replay))
-    write_set(built)
-    counts = counted(built.construction)
+    card = write_set(built)
     if json:
-        print_json({"out": str(settings.out), **counts})
+        print_json({"out": str(settings.out), **card})
         return
-    show_yield(counts)
-    for text in built.unread:
+    print_views([yield_view(card)], None)
+    barren = [one for one in card["sources"] if not one["kept"]]
+    if barren:
+        say(f"{plural(len(barren), 'source')} without an item, of {len(card['sources'])}:")
+        print_views([sources_view({**card, "sources": barren[:_NAMED]})], None)
+    for text in card["unread"]:
         note(f"not read: {text}")
-    say(f"{settings.out}; to ask its questions: ragbed run {settings.kind} {settings.out}")
+    for one in card["models"]:
+        if one["kinship"]:
+            note(f"{one['role']}, {one['model']}, is {one['kinship']}: what it finds right or hard is no outside view")
+    say(f"card: {settings.out / 'card.md'}; report: {settings.out / REPORT}")
+    say(f"to ask its questions: ragbed run {settings.kind} {settings.out}")
 
 
-def show_yield(counts: Mapping[str, Any]) -> None:
-    """Print the yield: what was asked for, and where the rest was lost."""
-    rows = [["asked for", str(counts["asked_for"]), ""], ["instances begun", str(counts["instances"]), ""],
-            ["items generated", str(counts["generated"]), ""]]
-    for name, reasons in counts["lost"].items():
-        most = sorted(reasons.items(), key=lambda one: -one[1])[:3]
-        rows.append([f"lost: {name}", str(sum(reasons.values())), "; ".join(f"{why} ({n})" for why, n in most)])
-    print_table(["yield", "n", "why"], [*rows, ["kept", str(counts["kept"]), ""]], keys=1)
+def show_bounds(settings: ConstructSettings, json: bool) -> None:
+    """Print what a construction asks at most."""
+    found = foreseen(settings)
+    if json:
+        print_json(found)
+        return
+    say(f"{plural(found['documents'], 'document')} in {plural(found['chunks'], 'chunk')}; at most "
+        f"{plural(found['instances'], 'instance')} for {plural(found['asked_for'], 'item')}")
+    print_table(["model", "calls", "prompt tokens", "completion tokens", "price"],
+                [[one["model"], *(f"up to {one[name]:,}" for name in ("calls", "prompt_tokens", "completion_tokens")),
+                  price(one["price"], "?")] for one in found["models"]])
+    for text in found["unread"]:
+        note(f"not read: {text}")

@@ -39,22 +39,13 @@ _LONGEST = 80  # characters of a file's name: in UTF-8 some have three bytes, an
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """What a cell searched and how fast; in no summary, since times differ from day to day.
+    """What a cell searched and how fast; in no summary, since times differ from day to day."""
 
-    Attributes:
-        chunks: how many were searched; None where a replay did not open them.
-        characters: of a chunk, on average, without a header that it repeats.
-        omega: the mean precision over characters, were exactly the chunks found that hold gold; None without gold
-            characters.
-        first: seconds of the first search, which loads and builds what it needs.
-        rate: queries a second in the searches after it; where there was one search, in that.
-    """
-
-    chunks: int | None = None
-    characters: float | None = None
-    omega: float | None = None
-    first: float | None = None
-    rate: float | None = None
+    chunks: int | None = None  # how many were searched; None where a replay did not open them
+    characters: float | None = None  # of a chunk, on average, without a header that it repeats
+    omega: float | None = None  # the mean precision over characters, were exactly the chunks found that hold gold
+    first: float | None = None  # seconds of the first search, which loads and builds what it needs
+    rate: float | None = None  # queries a second in the searches after it; where there was one search, in that
 
 
 @dataclass(slots=True)

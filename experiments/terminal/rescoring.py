@@ -98,17 +98,9 @@ Rows = Sequence[Mapping[str, Any]]
 def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metrics: Sequence[str], json: bool,
                 plugins: Collection[str] = ()) -> None:
     """Read, judge and score again, and show; the run stays as it is. Exit status 1 where a judge was asked, and judged
-    nothing.
-
-    Args:
-        scoring: without, that of the run.
-        judge: asked anew of every answer; without, the verdicts are those of the run where answers are read as before.
-        metrics: that are shown; without, the columns of the run's table, and whatever differs.
-        plugins: strategies of files that may be executed.
-
-    Raises:
-        UserError: there is no finished run, or a metric is unknown.
-    """
+    nothing. Without a scoring it is that of the run, and without a judge the verdicts are, where answers are read as
+    before. Without metrics the columns of the run's table are shown, and whatever differs. Plugins are strategies of
+    files that may be executed. Raises UserError where there is no finished run, or a metric is unknown."""
     with open_finished(path) as run, Bars() as bars:
         again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins)
     rows = _rows(run.rows, again, run.grouped.of)

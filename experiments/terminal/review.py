@@ -1,8 +1,6 @@
 """`ragbed review` at work: the page, the figures, the card and the export."""
 from __future__ import annotations
 
-import json as json_lib
-import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,13 +8,12 @@ from typing import Any
 from urllib.parse import quote
 
 from documents.errors import MissingExtra, RunError
+from documents.json import loads
 from experiments.construct.review.figures import accepted_lines, figures, review_lines
 from experiments.construct.review.items import open_set
 from experiments.construct.review.reviews import ReviewFile, reviewer_named
 from experiments.runs.store import write_text
 from experiments.terminal.display import note, print_json, say, stoppable
-
-_SECTION = re.compile(r"^## Review\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def review_page(target: str, reviewer: str | None, sample: int | None, seed: int, index: Path | None,
@@ -66,12 +63,12 @@ def show_reviews(target: str, seed: int, index: Path | None, export: Path | None
 
 def _write_card(folder: Path, found: Mapping[str, Any]) -> None:
     """Put the figures onto the card of a set, in the place of earlier ones."""
-    card, page = folder / "card.json", folder / "card.md"
-    fields = json_lib.loads(card.read_text("utf-8")) if card.is_file() else {}
-    write_text(card, json_lib.dumps({**fields, "review": found}, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-    text = page.read_text("utf-8") if page.is_file() else ""
-    section = "## Review\n\n" + "".join(f"- {line}\n" for line in review_lines(found))
-    if _SECTION.search(text):
-        write_text(page, _SECTION.sub(lambda _: f"{section}\n", text).rstrip("\n") + "\n")
-    else:
-        write_text(page, f"{text.rstrip()}\n\n{section}".lstrip("\n"))
+    from experiments.construct.card import CARD, write_card
+
+    try:
+        card = loads((folder / CARD).read_bytes())
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder / CARD}: damaged; the command that built the set writes it again") from error
+    write_card(folder, {**card, "review": found})

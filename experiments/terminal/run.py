@@ -70,17 +70,9 @@ def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put],
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
               json: bool = False, retry: str = "the same command", put: Put = print_json,
               replay: Replay | None = None) -> None:
-    """Run or continue, write the report, and show the figures.
-
-    Exit status 1 where every question ended without a reply, or a replay missed anything or gave
-    other results than the cassette's.
-
-    Args:
-        json: the figures, and nothing else on stdout.
-        retry: the command that asks again what failed.
-        put: takes the figures as JSON.
-        replay: the cassette that the run is made from.
-    """
+    """Run or continue, write the report, and show the figures, as JSON alone where asked for, which `put` takes;
+    `retry` is the command that asks again what failed. Exit status 1 where every question ended without a reply, or a
+    replay, of a cassette or of the run's own journal, missed anything or gave other results than the cassette's."""
     started = time.monotonic()
     with stoppable("what was answered is kept, and the same command continues"):
         with RunView() as view:

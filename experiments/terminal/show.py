@@ -56,14 +56,9 @@ def place(row: dict[str, Any]) -> str:
 def _show_answers(question: Question, labels: Mapping[str, str], records: Mapping[str, Record],
                   causes: Mapping[str, str], placing: Collection[str], columns: Sequence[str], text: Text,
                   prompts: bool, every: bool) -> None:
-    """Print a line for each cell, then each cell: figures, and the steps that led to them.
-
-    Evidence that several cells were shown has its passages once.
-
-    Args:
-        labels: of the cells by id; records and causes are of some of them, `placing` those that search nothing.
-        columns: metrics of the run's table, the first one above all; `every` is whether all scores are shown.
-    """
+    """Print a line for each cell that has a label, then each cell: figures, and the steps that led to them; `every`
+    score, or those of the table's columns, the first above all. Evidence that several cells were shown has its passages
+    once; cells that are `placing` search nothing."""
     rows = []
     for id, label in labels.items():
         result = records[id].result if id in records else None

@@ -16,7 +16,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from documents.errors import IndexFolderError, SettingsError
+from documents.errors import DocumentError, IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import Chunk, Document, Page, digest
 from retrieval.settings import IndexSettings
@@ -30,11 +30,13 @@ ABANDONED = 7 * 24 * 3_600  # seconds after which what a killed build has parsed
 
 class Staging:
     """Parsed documents by key, a file each in a folder of the cache; to be used while `alone` with the index. A
-    document is there whole or not at all, whenever the process is killed. Raises SettingsError where the folder cannot
-    be made or written."""
+    document is there whole or not at all, whenever the process is killed; why sources could not be parsed is known by
+    their names until the process ends, for the estimate may have waited long for one. Raises SettingsError where the
+    folder cannot be made or written."""
 
     def __init__(self, out: Path) -> None:
         self.path = cache_dir() / "building" / digest(os.path.realpath(out))
+        self.refused: dict[str, DocumentError] = {}
         with self._named():
             self.path.mkdir(parents=True, exist_ok=True)
         for other in self.path.parent.iterdir():
@@ -76,20 +78,13 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A document on its way into the index.
-
-    Attributes:
-        sha256: of what it was made from.
-        parser: what made it.
-        fresh: parsed now.
-        same: the index before holds it under this name, with this rendering.
-    """
+    """A document on its way into the index."""
 
     document: Document
-    sha256: str
-    parser: str
-    fresh: bool = False
-    same: bool = False
+    sha256: str  # of what it was made from
+    parser: str  # what made it
+    fresh: bool = False  # parsed now
+    same: bool = False  # the index before holds it under this name, with this rendering
 
 
 class Before:

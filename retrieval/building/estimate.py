@@ -34,33 +34,20 @@ LINK = 3e-4  # seconds that linking a vector of 384 numbers into a graph takes o
 
 @dataclass(frozen=True, slots=True)
 class BuildEstimate:
-    """The time, memory and disk that a build takes, roughly.
+    """The time, memory and disk that a build takes, roughly."""
 
-    Attributes:
-        documents: in the index to be; those that turn out to be unreadable are counted.
-        parsing: of them, those that are parsed; `size` is that of their files in bytes.
-        windows: vectors in the index.
-        embedding: of them, those that the model has to embed.
-        seconds: by stage, on this machine as it was while the sample was measured.
-        memory: bytes at the peak, worker processes included; None where the system does not tell.
-        disk: bytes of the index folder; `building` is what comes to it until the build ends.
-        cache: bytes that come to the cache of embeddings, on whichever disk that is.
-        free: bytes free on the disk of the index.
-        sampled: documents that were measured.
-    """
-
-    documents: int
-    parsing: int
+    documents: int  # in the index to be; those that turn out to be unreadable are counted
+    parsing: int  # of them, those that are parsed; `size` is that of their files in bytes
     size: int
-    windows: int
-    embedding: int
-    seconds: Mapping[str, float]
-    memory: int | None
-    disk: int
+    windows: int  # vectors in the index
+    embedding: int  # of them, those that the model has to embed
+    seconds: Mapping[str, float]  # by stage, on this machine as it was while the sample was measured
+    memory: int | None  # bytes at the peak, worker processes included; None where the system does not tell
+    disk: int  # bytes of the index folder; `building` is what comes to it until the build ends
     building: int
-    cache: int
-    free: int
-    sampled: int
+    cache: int  # bytes that come to the cache of embeddings, on whichever disk that is
+    free: int  # bytes free on the disk of the index
+    sampled: int  # documents that were measured
 
     def line(self) -> str:
         """Say it in one line."""

@@ -85,19 +85,9 @@ class RawVectors:
 
 
 class Writer:
-    """Writes chunks, documents and raw vectors into a folder.
-
-    Args:
-        out: what the folder is called where it cannot be written.
-
-    Attributes:
-        entries, metadata: of the sources written so far, by name; `fresh` of them were parsed now.
-        chunks, windows: written so far; of windows, those that wait to be embedded too.
-        embedded: windows whose vectors are written.
-
-    Raises:
-        IndexFolderError: the folder cannot be written.
-    """
+    """Writes chunks, documents and raw vectors into a folder, and counts them: windows also while they wait to be
+    embedded. Entries and metadata are of the sources written so far, by name; `fresh` of them were parsed now. Raises
+    IndexFolderError, which calls the folder `out`, where it cannot be written."""
 
     def __init__(self, folder: Path, out: Path, embedder: LazyEmbedder) -> None:
         self._folder = folder
@@ -205,7 +195,7 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
         skipped = _fill(job, arriving, writer, seconds, progress)
         if not writer.chunks:
             more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
-            why = "; ".join(map(str, skipped[:5])) or "no HTML, PDF, text or Markdown file was found"
+            why = "; ".join(map(str, skipped[:5])) or "no HTML, PDF, text, Markdown, CSV or Excel file was found"
             raise IndexFolderError(f"nothing to index: {why}{more}")
         with _timed(seconds, "write"):
             content = writer.finish()

@@ -18,13 +18,8 @@ from retrieval.types import Embedder, FieldValue, Matrix
 
 
 class LazyEmbedder:
-    """An embedder that is there when it is needed.
-
-    Args:
-        opens: gives the embedder.
-        manifest: of the index that is carried on with the embedder it was made with; None where any will do.
-        folder: of that index.
-    """
+    """An embedder that is opened when it is needed. Where the index in a folder is carried on, whose manifest is given,
+    it has to be the one that the index was made with."""
 
     def __init__(self, opens: Callable[[], Embedder], manifest: Manifest | None, folder: Path) -> None:
         self._opens = opens
@@ -63,24 +58,16 @@ class LazyEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class BuildJob:
-    """A build: its place, settings and embedder, and the index before.
-
-    Attributes:
-        before: the index that stands there; None where none can be used.
-        metadata: of each source.
-        carried: the index before is carried on: what it says of documents, and what it skipped, stays.
-        total: how many documents will arrive; None where unknown.
-        windows: how many are expected; None where unknown.
-    """
+    """A build: its place, settings and embedder, and the index before."""
 
     out: Path
     settings: IndexSettings
-    before: Before | None
+    before: Before | None  # the index that stands there; None where none can be used
     embedder: LazyEmbedder
-    metadata: Metadata
-    carried: bool = False
-    total: int | None = None
-    windows: int | None = None
+    metadata: Metadata  # of each source
+    carried: bool = False  # the index before is carried on: what it says of documents, and what it skipped, stays
+    total: int | None = None  # how many documents will arrive; None where unknown
+    windows: int | None = None  # how many are expected; None where unknown
 
     def metadata_of(self, source: str) -> Mapping[str, FieldValue]:
         """Return the fields of a source; of one without any, where the index is carried on, those of the index."""
@@ -116,22 +103,15 @@ def fitting_header(document: Document, embedder: Embedder) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A document, cut.
-
-    Attributes:
-        header: embedded in front of each window.
-        windows: the number of vectors of each chunk.
-        texts: every window as it is embedded; empty where `vectors` are known.
-        vectors: those of the windows, float32 of shape (windows, dimension), where the index before has them.
-    """
+    """A document, cut."""
 
     arrival: Arrival
-    header: str
+    header: str  # embedded in front of each window
     metadata: Mapping[str, FieldValue]
     chunks: list[Chunk]
-    windows: list[int]
-    texts: list[str]
-    vectors: Matrix | None = None
+    windows: list[int]  # the number of vectors of each chunk
+    texts: list[str]  # every window as it is embedded; empty where `vectors` are known
+    vectors: Matrix | None = None  # of the windows, float32 (windows, dimension), where the index before has them
 
 
 def cut(job: BuildJob, arrival: Arrival) -> Piece:

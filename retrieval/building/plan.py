@@ -51,26 +51,19 @@ def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
     yield from (source for source in known if source.startswith(folder) or fnmatchcase(source, name))
 
 
-PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
+PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "openpyxl", "pymupdf")
 
 _PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One source of the index to be.
+    """One source of the index to be."""
 
-    Attributes:
-        source: its name in the index.
-        sha256: of its bytes; None where they cannot be read.
-        file: where it is read; None where it stays as the index before has it.
-        known: a source of the index before that was parsed out of the same bytes.
-    """
-
-    source: str
-    sha256: str | None
-    file: Source | None = None
-    known: str | None = None
+    source: str  # its name in the index
+    sha256: str | None  # of its bytes; None where they cannot be read
+    file: Source | None = None  # where it is read; None where it stays as the index before has it
+    known: str | None = None  # a source of the index before that was parsed out of the same bytes
 
     @property
     def key(self) -> str:
@@ -152,7 +145,8 @@ Arriving = Generator[Arrival | DocumentError, None, None]
 
 def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> Arriving:
     """Return the documents of a plan, in its order; what is parsed now is staged before it arrives."""
-    missing = [work.file for work in plan if work.file and work.known is None and work.key not in staging]
+    missing = [work.file for work in plan if work.file and work.known is None and work.key not in staging
+               and work.source not in staging.refused]
     results: Iterator[Document | DocumentError] = read_documents(missing) if missing else iter(())
     parsed = {source.relative for source in missing}
     for work in plan:
@@ -168,6 +162,7 @@ def arrived(work: Work, result: Document | DocumentError | None, before: Before 
         document = before.documents[before.manifest.sources[source].document]
         moved = renamed(document, work.source)
         return Arrival(moved, work.sha256 or "", before.parser(source), same=moved is document)
+    result = result or staging.refused.get(work.source)
     staged = staging.get(work.key) if result is None else None
     if staged is not None:
         return Arrival(renamed(staged, work.source), work.sha256 or "", parser_version())
@@ -207,6 +202,7 @@ def _read(work: Work, result: Document | DocumentError, staging: Staging) -> Arr
     assert file is not None
     for _ in range(_ATTEMPTS):
         if isinstance(result, DocumentError):
+            staging.refused[work.source] = result
             return result
         now = hash_of(file)
         if now is not None and now == work.sha256:

@@ -46,20 +46,13 @@ Side = Literal["left", "right"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts of a model that its graph does not hold.
-
-    Attributes:
-        window: tokens that it reads, special ones included.
-        padding: the token that fills shorter texts.
-        padded: the side on which they are filled.
-        truncation: the side from which longer ones are cut.
-    """
+    """Facts of a model that its graph does not hold."""
 
     dimension: int
-    window: int
-    padding: int
-    padded: Side
-    truncation: Side
+    window: int  # tokens that it reads, special ones included
+    padding: int  # the token that fills shorter texts
+    padded: Side  # the side on which they are filled
+    truncation: Side  # the side from which longer ones are cut
 
 
 def batches(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -188,7 +189,7 @@ def read_openvino(path: Path, precision: Literal["f32", "bf16"] = "f32", streams
     settings = {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "THROUGHPUT", "NUM_STREAMS": streams,
                 "INFERENCE_NUM_THREADS": streams}
     try:
-        compiled = _openvino().Core().compile_model(str(path), "CPU", settings)
+        compiled = _core().compile_model(str(path), "CPU", settings)
     except RuntimeError as error:
         raise _damaged(path.parent) from error
     own = threading.local()
@@ -219,6 +220,13 @@ def _write_onnx(module: torch.nn.Module, example: tuple[torch.Tensor, ...], path
 def _write_openvino(module: torch.nn.Module, example: tuple[torch.Tensor, ...], path: Path) -> None:
     openvino = _openvino()
     openvino.save_model(openvino.convert_model(module, example_input=example), path, compress_to_fp16=False)
+
+
+@cache
+def _core() -> Any:
+    """The one engine of the process. It gives the thread that makes it a stack for signal handlers, and frees that with
+    itself: every signal that came later, Ctrl-C too, would end the process."""
+    return _openvino().Core()
 
 
 def _openvino() -> Any:

@@ -17,17 +17,11 @@ from retrieval.types import Embedder
 
 
 def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embedder:
-    """Open the embedder of that name or of these settings. What is large is loaded when first needed.
-
-    Args:
-        index: the folder whose manifest, which may be a stranger's, names it; None where the user does. Queries and
-            the key go to a server on another machine only if the user named it once.
-
-    Raises:
-        SettingsError: the name is none, or of a server that the user never named.
-        ModelError: the model is nowhere.
-        MissingExtra: a package that it needs is not installed.
-    """
+    """Open the embedder of that name or of these settings. What is large is loaded when first needed. Where the
+    manifest of an `index` folder, which may be a stranger's, names it and not the user, queries and the key go to a
+    server on another machine only if the user named it once. Raises SettingsError where the name is none, or of a
+    server that the user never named; ModelError where the model is nowhere; and MissingExtra where a package that it
+    needs is not installed."""
     match embedder_settings(choice):
         case Sentence() as settings:
             return SentenceEmbedder(settings)

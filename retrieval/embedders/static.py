@@ -21,17 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TokenTable:
-    """A vector for each token.
+    """A vector for each token."""
 
-    Attributes:
-        vectors: float32 of shape (tokens, d).
-        tokenizer: one that cuts and pads nothing.
-        unknown: the token that stands for what the vocabulary does not hold; None where every text has tokens.
-    """
-
-    vectors: Matrix
-    tokenizer: Tokenizer
-    unknown: int | None
+    vectors: Matrix  # float32 of shape (tokens, d)
+    tokenizer: Tokenizer  # one that cuts and pads nothing
+    unknown: int | None  # the token that stands for what the vocabulary does not hold; None where every text has tokens
 
 
 def read_table(folder: ModelFolder) -> TokenTable:

@@ -71,19 +71,12 @@ LEAST_ROOM = 16  # tokens that a prefix and a header must leave for the text
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The windows of texts for one model.
+    """The windows of texts for one model."""
 
-    Attributes:
-        name: the model's, for messages.
-        tokenizer: one that cuts and pads nothing.
-        window: how many tokens the model reads, its special tokens included.
-        long: what becomes of a text that is longer.
-    """
-
-    name: str
-    tokenizer: Tokenizer
-    window: int
-    long: Literal["windows", "truncated"]
+    name: str  # the model's, for messages
+    tokenizer: Tokenizer  # one that cuts and pads nothing
+    window: int  # how many tokens the model reads, its special tokens included
+    long: Literal["windows", "truncated"]  # what becomes of a text that is longer
 
     def windows(self, texts: Sequence[str], header: str) -> list[list[Span]]:
         """Cut texts as `Embedder.windows` says; truncated, a text is one window, read as far as the model reads."""

@@ -25,14 +25,10 @@ Metadata = Mapping[str, Mapping[str, FieldValue]]  # fields by source
 
 
 def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
-    """Return the fields of each source: `source`, and fields of text, numbers or booleans.
-
-    JSON Lines hold one object a source. A column of CSV whose values are all numbers, or all true or false, is one of
-    those; numbers with leading zeros are names. What is null or empty is not said.
-
-    Raises:
-        DocumentError: the file cannot be read, names a source twice or none, or holds other values; names the line.
-    """
+    """Return the fields of each source: `source`, and fields of text, numbers or booleans. JSON Lines hold one object a
+    source. A column of CSV whose values are all numbers, or all true or false, is one of those; numbers with leading
+    zeros are names. What is null or empty is not said. Raises DocumentError, which names the line, where the file
+    cannot be read, names a source twice or none, or holds other values."""
     try:
         with open_file(path) as file:
             text = file.read().decode("utf-8-sig")

@@ -110,15 +110,9 @@ def conditions(where: Iterable[str]) -> list[FilterTerm]:
 
 
 def normal(where: Any) -> tuple[str, ...]:
-    """Return the one form of a filter: the text of each condition, once, in alphabetical order.
-
-    Args:
-        where: a text, several, or a mapping of fields to what they must be, as in `{year: ">= 2022", format: plain}`; a
-            list there holds several conditions on one field.
-
-    Raises:
-        SettingsError: it is none of these, or a condition cannot be read.
-    """
+    """Return the one form of a filter: the text of each condition, once, in alphabetical order. It is given as a text,
+    several, or a mapping of fields to what they must be, as in `{year: ">= 2022", format: plain}`, where a list holds
+    several conditions on one field. Raises SettingsError for anything else, and where a condition cannot be read."""
     if isinstance(where, str):
         where = [where]
     if isinstance(where, Mapping):
@@ -205,14 +199,9 @@ def _folded(text: str) -> str:
 
 
 def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
-    """Narrow a collection to the chunks that meet all conditions, texts as `Where` holds them.
-
-    It is the collection itself where all chunks do.
-
-    Raises:
-        SettingsError: a condition cannot be read, asks for a field that nothing in the collection has, or compares
-            with something else a field that is a number wherever there is one.
-    """
+    """Narrow a collection to the chunks that meet all conditions, texts as `Where` holds them; where all do, it is the
+    collection itself. Raises SettingsError where a condition cannot be read, asks for a field that nothing in the
+    collection has, or compares with something else a field that is a number wherever there is one."""
     read = conditions(where)
     if not read or not len(collection.chunks):
         return collection

@@ -33,11 +33,8 @@ class KoreanTokenizer:
     """Nouns, numerals, roots, verbs and adjectives of Hangul, without particles and endings; words of other scripts.
 
     A compound noun written as one word is a token beside its parts, so that both who asks for the whole and who asks
-    for a part find it. Verbs and adjectives stand in their dictionary form.
-
-    Args:
-        words: cuts what is not Hangul, and passes over Hangul.
-        stopwords: morphemes that are left out.
+    for a part find it. Verbs and adjectives stand in their dictionary form. `words` cuts what is not Hangul, and passes
+    over Hangul; morphemes that are stop words are left out.
     """
 
     many = 200

@@ -12,18 +12,12 @@ from retrieval.types import Collection, Hit
 
 @dataclass(frozen=True, slots=True)
 class MiningQuery:
-    """A query that chunks are mined for.
+    """A query that chunks are mined for."""
 
-    Attributes:
-        key: tells queries apart, and seeds what is drawn.
-        around: chunks whose documents, names and numbers are looked at beside the query's own.
-        leave_out: ids of chunks that are never found, for reasons of the caller's.
-    """
-
-    key: str
+    key: str  # tells queries apart, and seeds what is drawn
     query: str
-    around: tuple[Chunk, ...] = ()
-    leave_out: frozenset[str] = frozenset()
+    around: tuple[Chunk, ...] = ()  # chunks whose documents, names and numbers are looked at beside the query's own
+    leave_out: frozenset[str] = frozenset()  # ids of chunks that are never found, for reasons of the caller's
 
 
 class Miner(Protocol):

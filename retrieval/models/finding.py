@@ -81,30 +81,20 @@ TOKENIZER = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentenc
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A sentence-transformers model on disk.
+    """A sentence-transformers model on disk. Its identity is a hash of the weights, of the tokenizer, and of the
+    settings that change a vector (modules, pooling, window, prompts), wherever the folder is: equal only for models
+    that give equal vectors."""
 
-    Attributes:
-        name: what the user called it.
-        identity: hash of the weights, of the tokenizer, and of the settings that change a vector (modules, pooling,
-            window, prompts), wherever the folder is: equal only for models that give equal vectors.
-    """
-
-    name: str
+    name: str  # what the user called it
     path: Path
     identity: str
 
 
 def find_model(name: str, what: str = "embedding model") -> ModelFolder:
     """Return the model of that name: a local folder, one below `RAGBED_MODELS`, one that was pulled, the hub's cache,
-    the packaged copy.
-
-    Args:
-        name: a folder, or the hub's `owner/name`; without an owner it means `sentence-transformers/name`.
-        what: what to call it where it was not found.
-
-    Raises:
-        ModelError: the model is nowhere, or its files are not what they should be.
-    """
+    the packaged copy. A name is a folder, or the hub's `owner/name`; without an owner it means
+    `sentence-transformers/name`. Raises ModelError, which calls it `what`, where it is nowhere, or its files are not
+    what they should be."""
     path = next((place for place in _places(name) if (place / "config.json").is_file()), None)
     if path and not (path / WEIGHTS).is_file():
         raise ModelError(f"{path} holds no {WEIGHTS}: only models saved as one safetensors file are read")

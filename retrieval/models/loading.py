@@ -93,14 +93,10 @@ def loading(folder: ModelFolder, what: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def running(precision: Precision, threads: int | None = None) -> Iterator[None]:
-    """Within, a model runs alone in this process, in float32, or in bfloat16 where that costs little.
-
-    In bfloat16 the products of matrices are rounded to it, norms and the softmax are not (PyTorch's automatic mixed
-    precision): as fast as weights in bfloat16, and 70 times as near to float32.
-
-    Args:
-        threads: torch's, if given. Waking a parked second thread cost a single query 130 ms, working alone 8.
-    """
+    """Within, a model runs alone in this process, in float32, or in bfloat16 where that costs little: the products of
+    matrices are rounded to it, norms and the softmax are not (PyTorch's automatic mixed precision), which is as fast as
+    weights in bfloat16, and 70 times as near to float32. `threads` are torch's: waking a parked second one cost a
+    single query 130 ms, working alone 8."""
     import torch
 
     with RUNNING, torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):

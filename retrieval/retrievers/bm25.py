@@ -41,16 +41,10 @@ Cut = Literal["words", "bigrams", "kiwi"]
 
 @lru_cache(maxsize=32)
 def tokenizer_of(cut: Cut, language: Stemmed, stemming: bool, stopwords: bool | frozenset[str]) -> Tokenizer:
-    """Return the tokeniser; the same one for the same arguments, so that what it remembers serves all who use it.
-
-    Args:
-        cut: `words`; `bigrams`, which cuts Hangul too into pairs of characters; or `kiwi`.
-        language: of what is not Hangul.
-        stopwords: the usual ones of the language, and of Korean, or these.
-
-    Raises:
-        MissingExtra: `kiwi`, and kiwipiepy is not installed.
-    """
+    """Return the tokeniser; the same one for the same arguments, so that what it remembers serves all who use it. It
+    cuts `words`; `bigrams`, Hangul too into pairs of characters; or by `kiwi`. The language is of what is not Hangul,
+    and stop words are the usual ones of it, and of Korean, or these. Raises MissingExtra for `kiwi` where kiwipiepy is
+    not installed."""
     left_out = stopwords if isinstance(stopwords, frozenset) else stopwords_of(language) if stopwords else frozenset()
     if cut == "kiwi":
         korean = KOREAN if stopwords is True else left_out

@@ -20,13 +20,8 @@ from retrieval.vectors import VectorIndex
 def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
                embedder: Callable[[], Embedder]) -> tuple[Matrix, NDArray[np.intp]]:
     """Return the unit vectors of the chunks' windows, float32 of shape (windows, dimension), and where each chunk's
-    begin.
-
-    Args:
-        known: the vectors of a chunk where they need not be embedded, else None.
-        header: of a document.
-        embedder: of the others; asked for where there are such.
-    """
+    begin. Those that are `known` need not be embedded; the others are, behind their document's header, by the embedder,
+    which is asked for where there are such."""
     parts = [known(chunk) for chunk in chunks]
     missing = [place for place, vectors in enumerate(parts) if vectors is None]
     if missing:
@@ -49,12 +44,9 @@ def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matr
     """Return for each query at most `k` different chunks as (row, score), best first, then by row.
 
     A chunk's score is the highest of its windows'. The search is widened until `k` chunks are found, however many
-    windows of one chunk are near, and all that tie with the last of them.
-
-    Args:
-        owners: the chunk's row of each vector, shape (vectors,).
-        queries: unit vectors, shape (queries, d).
-        among: which chunks may be found, shape (chunks,); None for all.
+    windows of one chunk are near, and all that tie with the last of them. `owners` is the chunk's row of each vector,
+    queries are unit vectors of shape (queries, d), and `among` says which chunks may be found, shape (chunks,); None
+    for all.
     """
     windows = None if among is None else among[owners]
     most = len(vectors) if windows is None else int(np.count_nonzero(windows))

@@ -45,15 +45,8 @@ def sections(text: str, format: Format) -> list[Span]:
 def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within: Span, prefix: str,
            largest: int) -> Span:
     """Return the largest section of at most `largest` characters around a span, else as wide a window in the smallest.
-
-    Args:
-        nested: the sections of the text.
-        within: what surrounds the span, and must not be left.
-        prefix: what stands in front of the span where the text before it does not have it; it counts.
-
-    Returns:
-        What holds the span: where that is longer than `largest`, the span itself.
-    """
+    It lies `within` what surrounds the span, and a prefix that stands in front of the span, where the text before it
+    does not have it, counts. What is longer than `largest` is the span itself."""
     around = sorted((max(start, within[0]), min(end, within[1])) for start, end in nested
                     if start <= span[0] and span[1] <= end)
     fitting = [each for each in around if each[1] - each[0] + (0 if prefix in text[each[0]:span[0]] else len(prefix))

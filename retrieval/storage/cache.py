@@ -45,15 +45,11 @@ class CachedEmbedder:
     An embedder may say `passage_identity`, which tells apart those that embed passages differently: they share a store,
     and what makes their queries others costs no passage. And it may say `at_once`, how many texts it is to be given at
     once.
-
-    Attributes:
-        embedded: texts given to the model so far.
-        reused: texts whose vectors were there already.
     """
 
     def __init__(self, inner: Embedder, folder: Path | None = None) -> None:
         self.inner, self.name, self.identity = inner, inner.name, inner.identity
-        self.embedded = self.reused = 0
+        self.embedded = self.reused = 0  # texts given to the model so far, and those whose vectors were there
         self._width: int | None = None
         passages: str = getattr(inner, "passage_identity", inner.identity)
         self._query = "query" if passages == inner.identity else f"query {inner.identity}"

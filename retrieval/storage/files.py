@@ -7,8 +7,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -126,12 +126,18 @@ def why_unwritten(error: OSError, again: str = "the same command continues") -> 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all, also after a loss of power."""
-    partial = path.parent / f".{path.name}.{uuid4().hex[:8]}"
+    with in_place_of(path) as partial, partial.open("xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextmanager
+def in_place_of(path: Path) -> Iterator[Path]:
+    """Yield the path of a new file beside this one, whose place it takes if the body ends well."""
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
-        with partial.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield partial
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

@@ -28,18 +28,13 @@ class ManifestModel(BaseModel):
 
 
 class EmbedderEntry(ManifestModel):
-    """The embedder that made the vectors.
-
-    Attributes:
-        window: in tokens.
-        choice: the settings that open it, with the prefixes that they stand for; None where it was none of ragbed's.
-    """
+    """The embedder that made the vectors."""
 
     name: str
     identity: str
     dimension: int
-    window: int
-    choice: EmbedderSettings | None = None
+    window: int  # in tokens
+    choice: EmbedderSettings | None = None  # the settings that open it, prefixes said outright; None if not ragbed's
 
 
 class SourceEntry(ManifestModel):
@@ -59,33 +54,22 @@ class Skipped(ManifestModel):
 
 
 class Manifest(ManifestModel):
-    """The manifest of an index folder. It has no times: equal input gives an equal manifest.
-
-    Attributes:
-        parser: hash of the code and libraries that parsed the sources.
-        kind: how the vectors are searched, with everything filled in.
-        windows: number of vectors; a chunk longer than the embedder's window has several.
-        how: one sentence on how the vectors are searched.
-        sources: by path relative to what was indexed.
-        fields: the names of the documents' metadata, each with what its values are.
-        content: hash of the chunks in order, of what they are searched by, and of the metadata.
-        files: SHA-256 of every other file of the folder, by name.
-    """
+    """The manifest of an index folder. It has no times: equal input gives an equal manifest."""
 
     version: Literal[2] = VERSION
     settings: IndexSettings
-    parser: str
+    parser: str  # hash of the code and libraries that parsed the sources
     embedder: EmbedderEntry
-    kind: Decided
-    how: str
-    content: str
+    kind: Decided  # how the vectors are searched, with everything filled in
+    how: str  # one sentence on how the vectors are searched
+    content: str  # hash of the chunks in order, of what they are searched by, and of the metadata
     documents: int
     chunks: int
-    windows: int
-    sources: dict[str, SourceEntry]
+    windows: int  # number of vectors; a chunk longer than the embedder's window has several
+    sources: dict[str, SourceEntry]  # by path relative to what was indexed
     skipped: tuple[Skipped, ...]
-    fields: dict[str, FieldType] = {}
-    files: dict[str, str] = {}
+    fields: dict[str, FieldType] = {}  # the names of the documents' metadata, each with what its values are
+    files: dict[str, str] = {}  # SHA-256 of every other file of the folder, by name
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:

@@ -85,6 +85,8 @@ class _Groups(Generic[T]):
         """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
         with self._lock, _damage_named(self.path):
             table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
+            if any(table[name].null_count for name in table.column_names if not name.endswith("_page")):
+                raise ValueError("a value is missing")
             return {name: table[name].to_pylist() for name in names or table.column_names}
 
 

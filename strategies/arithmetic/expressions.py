@@ -63,15 +63,9 @@ _END = _Token("end", "its end")
 
 
 def evaluate(text: str, names: Mapping[str, Value]) -> Value:
-    """Return the value of an expression: a number, a date, or whether a comparison holds.
-
-    Args:
-        names: the values of names that it may use.
-
-    Raises:
-        Unworkable: it is no expression, or one that is out of bounds: longer than 1,000 characters, deeper than 40
-            parentheses, an exponent above 1,000, or a number of more than about 600 digits on the way.
-    """
+    """Return the value of an expression, which may use these names: a number, a date, or whether a comparison holds.
+    Raises Unworkable where it is none, or out of bounds: longer than 1,000 characters, deeper than 40 parentheses, an
+    exponent above 1,000, or a number of more than about 600 digits on the way."""
     if len(text) > _LONGEST:
         raise Unworkable(f"an expression has at most {_LONGEST} characters")
     reader = _Reader(_tokens(text.translate(_AS_WRITTEN)), names)

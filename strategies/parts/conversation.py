@@ -104,15 +104,11 @@ def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
 
 def converse(task: Task, iterations: int, name: str, read: Callable[[str], Turn], stop: tuple[str, ...] = (),
              otherwise: Otherwise | None = None) -> Recipe:
-    """Search for the question; ask, search for what the reply says, show what that brought, and ask again; then ask
-    for the answer. Under `closed-book`, where nothing can be searched, the answer is all that is asked for.
-
-    Args:
-        name: of the prompts `<name>_first` and `<name>_next`, and of what the calls are for.
-        read: what a reply comes to.
-        stop: what ends a reply.
-        otherwise: another way to go on from the first search, tried before; its None means that it cannot be gone.
-    """
+    """Search for the question; ask, search for what the reply says, show what that brought, and ask again; then ask for
+    the answer. Under `closed-book`, where nothing can be searched, the answer is all that is asked for. Prompts are
+    `<name>_first` and `<name>_next`, and calls are for `name`; `read` says what a reply comes to, and `stop` what ends
+    it. `otherwise` is another way to go on from the first search, tried before; its None means that it cannot be
+    gone."""
     if task.rules == "closed-book":
         return (yield from answer(task, "chain_of_thought", (), "no_search"))
     found = Found((yield from task.gather(task.question)), queries=(fold(task.question),))
@@ -148,13 +144,9 @@ def went_on(task: Task, iteration: int, iterations: int, found: Found) -> Decisi
 
 def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
               tools: tuple[Mapping[str, Any], ...] = ()) -> Recipe:
-    """Make the call for the answer, which ends the conversation, and return the draft that its reply is.
-
-    Args:
-        brought: what the last search brought, where no message shows it yet.
-        tools: that the conversation was held with. Servers that show them show them before all else, so that without
-            them nothing of the conversation would be known again; none can be called any more.
-    """
+    """Make the call for the answer, which ends the conversation, and return the draft that its reply is. What the last
+    search `brought` stands in it, where no message shows it yet, and so do the tools of the conversation, though none
+    can be called any more: servers show them before all else, so that without them nothing would be known again."""
     last = fill("iterations_answer", question=task.question) + form_of(task)
     parts = (f"{brought}\n\n", last) if brought else (last,)
     call = asking(task, (*talk, Message("user", parts)), evidence)

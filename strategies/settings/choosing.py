@@ -102,15 +102,10 @@ def retrieval(said: str | Mapping[str, Any]) -> Retrieval:
 
 
 def chosen(family: Family, said: Any, execute: bool = True) -> Strategy:
-    """Return the strategy that settings name.
-
-    Args:
-        execute: load plug-ins and read files of worked examples. Without, the settings were checked before: the
-            parameters of a plug-in are taken as they are, and no file is read.
-
-    Raises:
-        SettingsError: one line: it is unknown, a plug-in or a file cannot be loaded, or a parameter does not fit.
-    """
+    """Return the strategy that settings name. To `execute` is to load plug-ins and read files of worked examples;
+    without it the settings were checked before: the parameters of a plug-in are taken as they are, and no file is read.
+    Raises SettingsError in one line: it is unknown, a plug-in or a file cannot be loaded, or a parameter does not
+    fit."""
     kind, name, given = _taken(family, said)
     try:
         if execute or kind in known(family):

@@ -41,15 +41,9 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any],
             opened: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """Return the values of the parameters that are given, each as its annotation demands, in the signature's order.
-
-    Args:
-        kind: what the strategy is called, for messages.
-        opened: returns the value of a `reasoning` or `retrieval` strategy, or of a file of `exemplars`.
-
-    Raises:
-        SettingsError: one line: an unknown or a missing parameter, or a value that does not fit.
-    """
+    """Return the values of the parameters that are given to the strategy `kind`, each as its annotation demands, in the
+    signature's order; `opened` returns those of a `reasoning` or `retrieval` strategy, or of a file of `exemplars`.
+    Raises SettingsError in one line: an unknown or a missing parameter, or a value that does not fit."""
     model = _model(function)
     try:
         values = model.model_validate({str(name): value for name, value in given.items()}, context=opened)

@@ -37,15 +37,9 @@ class _Text(ExecutionLoader):
 
 @cache
 def executed(file: Path, named: str) -> tuple[ModuleType, str]:
-    """Return the module of a file and the hash of the source that was executed, which is read once in a process.
-
-    Args:
-        file: its whole path.
-        named: as the user names it, for messages.
-
-    Raises:
-        SettingsError: there is no such file, it needs another file beside it, or its code fails.
-    """
+    """Return the module of a file, by its whole path and as the user names it, and the hash of the source that was
+    executed, which is read once in a process. Raises SettingsError where there is no such file, it needs another file
+    beside it, or its code fails."""
     text = _read(file, named)
     tree, code = _parsed(text, file, named)
     for line, beside in _beside(tree, file):

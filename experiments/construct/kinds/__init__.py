@@ -5,5 +5,6 @@ from collections.abc import Mapping
 
 from experiments.construct.item import Kind
 from experiments.construct.kinds.crest import CREST
+from experiments.construct.kinds.detectiveqa import DETECTIVEQA
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST,)}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, DETECTIVEQA)}

@@ -2,9 +2,9 @@
 
 A passage of one to five chunks of one document in one rendering goes through one conversation of four turns: its key
 information, basic questions, simple ones, complex ones; simple and complex ones are kept. Nearest neighbours in the
-index fill what a question comes with up to ten chunks. The paper has people say whether it can be answered; here the
-gates do, and an item whose evidence is taken out is an unanswerable one. A writer that fails the fourth turn leaves
-simple questions alone, and the card counts them by tier.
+index fill what a question comes with up to ten chunks. The paper has people say whether it can be answered, and a
+bit less than half could not; here the chunks of the evidence are taken out of the ten of a drawn share. A writer that
+fails the fourth turn leaves simple questions alone, which their tags say.
 """
 from __future__ import annotations
 
@@ -21,55 +21,91 @@ from documents.chunkers import CrestSizes
 from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, quoted
+from experiments.metrics import is_korean
 from strategies.types import Evidence as Passages
 from strategies.types import Search
 
 SHOWN = 10
 """Chunks that a question comes with."""
+_PUBLISHED = {"simple": "SimpleQA", "complex": "ComplexQA"}
+Tier = Literal["simple", "complex"]
+Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
 
 
 class CrestOptions(BaseModel):
-    """Settings of the kind.
+    """Settings of the kind. A writer of a small context is given less by `most` and by smaller chunks, as in
+    `chunker={kind: crest, smallest: 500, largest: 2000}`.
 
     Attributes:
         most: chunks of the passage that an instance begins with.
-        tiers: which turns' questions are kept.
+        tiers: which questions are kept.
+        unanswerable: the share of questions whose evidence is taken out of what they come with.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     most: int = Field(default=5, ge=1, le=SHOWN)
-    tiers: tuple[Literal["simple", "complex"], ...] = ("simple", "complex")
+    tiers: tuple[Tier, ...] = ("simple", "complex")
+    unanswerable: float = Field(default=0.4, ge=0, le=1)
 
 
 class KeyInformation(BaseModel):
     """One thing that the passage says: enough of them to write it anew."""
 
     key: str
-    values: list[str]
+    values: list[str] = Field(max_length=10)
     description: str
 
 
 class Outline(BaseModel):
     """The reply of the first turn."""
 
-    information: list[KeyInformation] = Field(min_length=1)
+    information: list[KeyInformation] = Field(min_length=1, max_length=12)
 
 
-class Asked(BaseModel):
-    """A question of the second to fourth turn, with the sentences of the passage that its answer rests on."""
+class Basic(BaseModel):
+    """A question of the second turn, which later ones build on."""
 
-    type: str
+    type: Literal["form", "tabular", "semantic"]
+    question: str
+    answer: str
+
+
+class BasicList(BaseModel):
+    """The reply of the second turn."""
+
+    questions: list[Basic] = Field(min_length=1, max_length=5)
+
+
+class Simple(BaseModel):
+    """A question of the third turn, with what its answer rests on."""
+
+    type: Reasoning
     question: str = Field(min_length=8)
+    evidence: list[str] = Field(min_length=1, max_length=5)
     answer: str = Field(min_length=1)
-    evidence: list[str] = Field(min_length=1)
 
 
-class AskedList(BaseModel):
-    """The reply of the second to fourth turn."""
+class SimpleList(BaseModel):
+    """The reply of the third turn."""
 
-    questions: list[Asked] = Field(min_length=1)
+    questions: list[Simple] = Field(min_length=1, max_length=5)
+
+
+class Complex(BaseModel):
+    """A question of the fourth turn; one of a single kind of reasoning is a simple one."""
+
+    types: list[Reasoning] = Field(min_length=1, max_length=5)
+    question: str = Field(min_length=8)
+    evidence: list[str] = Field(min_length=1, max_length=8)
+    answer: str = Field(min_length=1)
+
+
+class ComplexList(BaseModel):
+    """The reply of the fourth turn."""
+
+    questions: list[Complex] = Field(min_length=1, max_length=5)
 
 
 def instances(library: Library) -> Iterator[Item]:
@@ -89,68 +125,87 @@ def turns(item: Item, library: Library) -> Playing:
     """Hold the conversation of four turns; a fourth that fails leaves the simple questions."""
     passage = "\n\n".join(chunk.content for chunk in item.chunks)
     _, first = yield from structured(WRITER, "key information", Outline, "crest_information", {"passage": passage})
-    _, second = yield from structured(WRITER, "basic", AskedList, "crest_basic", {}, [first])
-    simple, third = yield from structured(WRITER, "simple", AskedList, "crest_simple", {}, [first, second])
-    found = {"simple": simple}
+    _, second = yield from structured(WRITER, "basic", BasicList, "crest_basic", {}, [first])
+    simple, third = yield from structured(WRITER, "simple", SimpleList, "crest_simple", {}, [first, second])
+    found: list[tuple[Sequence[str], Simple | Complex]] = [((one.type,), one) for one in simple.questions]
+    tags = {"language": "ko" if is_korean(passage) else "en"}
     if "complex" in library.options.tiers:
         try:
-            found["complex"], _ = yield from structured(WRITER, "complex", AskedList, "crest_complex", {},
-                                                        [first, second, third])
+            joined, _ = yield from structured(WRITER, "complex", ComplexList, "crest_complex", {},
+                                              [first, second, third])
+            found += [(tuple(dict.fromkeys(one.types)), one) for one in joined.questions]
         except Dropped:
-            if "simple" not in library.options.tiers:
-                raise
-    return [_item(item, tier, number, asked) for tier in library.options.tiers if tier in found
-            for number, asked in enumerate(found[tier].questions, 1)]
+            tags["degraded"] = "simple only"
+    items = [_item(item, number, types, asked, tags, library) for number, (types, asked) in enumerate(found, 1)]
+    return [one for one in items if one.tags["tier"] in library.options.tiers]
 
 
-def _item(item: Item, tier: str, number: int, asked: Asked) -> Item:
-    return replace(item, id=f"{item.id}-{tier}-{number}", question=asked.question, answers=(asked.answer,),
-                   evidence=tuple(quoted(text, item.chunks) for text in asked.evidence),
-                   tags={"tier": tier, "reasoning": asked.type})
+def _item(item: Item, number: int, types: Sequence[str], asked: Simple | Complex, tags: dict[str, str],
+          library: Library) -> Item:
+    tier: Tier = "complex" if len(types) > 1 else "simple"
+    return replace(item, id=f"{item.id}-{number}", question=asked.question, answers=(asked.answer,),
+                   evidence=tuple(_stands(text, item.chunks, library) for text in asked.evidence),
+                   tags={**tags, "tier": tier, "reasoning": ", ".join(types)})
 
 
-def quoted(text: str, chunks: Sequence[Chunk]) -> Evidence:
-    """Return where a quote stands in the chunks; at no place, from 0 to 0, where it stands in none."""
-    for chunk in chunks:
-        place = chunk.content.find(text, len(chunk.prefix)) - len(chunk.prefix)
-        if place >= 0:
-            return Evidence(chunk.document, chunk.format, chunk.start + place, chunk.start + place + len(text), text)
-    return Evidence(chunks[0].document, chunks[0].format, 0, 0, text)
+def _stands(text: str, chunks: Sequence[Chunk], library: Library) -> Evidence:
+    found = [quoted(text, library.documents[chunk.document], chunk.format, chunk.start, chunk.end) for chunk in chunks]
+    return next((one for one in found if one.end), found[0])
 
 
 def neighbours(item: Item, library: Library) -> Playing:
-    """Fill what the question comes with by the chunks of the index that are nearest to it, in random order."""
-    found: Passages = yield Search(item.question, SHOWN + len(item.chunks))
-    own = {chunk.id: chunk for chunk in item.chunks}
-    every = list((own | {one.chunk.id: one.chunk for one in found}).values())[:SHOWN]
+    """Fill what the question comes with by the chunks of the index that are nearest to it, in random order. The other
+    rendering of its document says the same, and is none of them; of a drawn share the evidence is none either."""
+    passage, first = {chunk.id for chunk in item.chunks}, item.chunks[0]
+    answerable = library.rng("unanswerable", item.id).random() >= library.options.unanswerable
+    beside = sum(chunk.document == first.document for chunk in library.chunks)
+    found: Passages = yield Search(item.question, SHOWN + beside)
+    own = [chunk for chunk in item.chunks if answerable or not _holds(chunk, item)]
+    others = [one.chunk for one in found if one.chunk.document != first.document
+              or (one.chunk.format == first.format and one.chunk.id not in passage)]
+    every = [*own, *others][:SHOWN]
+    if not every:
+        raise Dropped("the index has nothing beside its evidence")
     library.rng("order", item.id).shuffle(every)
-    return replace(item, chunks=tuple(every))
+    return replace(item, chunks=tuple(every), answerable=answerable)
+
+
+def _holds(chunk: Chunk, item: Item) -> bool:
+    return any(one.document == chunk.document and one.format == chunk.format and one.start < chunk.end
+               and chunk.start < one.end for one in item.evidence)
+
+
+def in_language(item: Item, library: Library) -> str | None:
+    """Check that the question is in the language of its source."""
+    return None if is_korean(item.question) == (item.tags["language"] == "ko") else "it is not in its source's language"
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write the two splits as the published set has them."""
     for split, answerable in (("non_refusal", True), ("refusal", False)):
         rows = [_row(item, library) for item in items if item.answerable == answerable]
-        if rows:
-            (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
-                                                   encoding="utf-8")
+        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
+                                               encoding="utf-8")
 
 
 def _row(item: Item, library: Library) -> dict[str, object]:
-    held = [number for number, chunk in enumerate(item.chunks, 1) if any(
-        one.document == chunk.document and one.format == chunk.format and one.start < chunk.end and
-        chunk.start < one.end for one in item.evidence)]
+    held = [number for number, chunk in enumerate(item.chunks, 1) if _holds(chunk, item)]
     documents = [{"docid": number, "content": chunk.content, "type": "html" if chunk.format == "html" else "text",
-                  "source_path": library.documents[chunk.document].source, "ground": number in held}
-                 for number, chunk in enumerate(item.chunks, 1)]
-    return {"id": item.id, "query": item.question, "answer": item.answers[0], "documents": documents,
-            "citation_ids": held if item.answerable else [],
-            "meta": {"language": item.tags.get("language", "en"), "difficulty_type": item.tags["tier"],
-                     "reasoning_type": [item.tags["reasoning"]]}}
+                  "source_path": library.documents[chunk.document].source, "ground": number in held,
+                  "citation_idx": None} for number, chunk in enumerate(item.chunks, 1)]
+    meta = {"language": item.tags["language"], "difficulty_type": _PUBLISHED[item.tags["tier"]]}
+    texts = {"documents": documents, "citation_ids": held, "meta": meta}  # JSON text within JSON, as published
+    return {"id": item.id, "query": item.question, "answer": item.answers[0],
+            **{name: json.dumps(value, ensure_ascii=False) for name, value in texts.items()},
+            "reasoning_type": [f"{name} reasoning" for name in item.tags["reasoning"].split(", ")]}
 
 
 CREST = Kind("crest", "CReSt (2025), section 3 and appendix B.2", instances,
              (Stage("turns", turns, calls=8), Stage("neighbours", neighbours)),
              (Stage("spans", gates.spans), Stage("self-contained", gates.self_contained),
-              Stage("solvable", gates.solvable, calls=8), Stage("not known", gates.unknown, calls=8)),
-             write, most=20, options=CrestOptions, chunker=CrestSizes(), formats=("html", "plain"))
+              Stage("language", in_language), Stage("solvable", gates.solvable, calls=8),
+              Stage("not known", gates.unknown, calls=8), Stage("needs its evidence", gates.needs_evidence, calls=48),
+              Stage("unique", lambda item, library: gates.unique(item, library) if item.answerable else None),
+              Stage("certificate", lambda item, library: None if item.answerable else gates.certificate(item, library)),
+              ),
+             write, most=10, options=CrestOptions, chunker=CrestSizes(), formats=("html", "plain"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from documents.types import Document
 from experiments.analysis.agreement import Rater, agreements, alpha
+from experiments.construct.formats import own_line
 from experiments.construct.item import Item
 from experiments.construct.review.reviews import Review
 from experiments.metrics.intervals import TAIL, Interval
@@ -132,19 +133,8 @@ def accepted_lines(items: Mapping[str, Item], reviews: Reviews, documents: Mappi
         found = [own[id] for own in reviews.values() if id in own and own[id].decision]
         if found and outcome(found) == "accepted":
             edit = next((one for one in reversed(found) if one.edited), Review())
-            lines.append(json.dumps(own_question(items[id], documents, edit), ensure_ascii=False, sort_keys=True))
+            item = replace(items[id], question=edit.question or items[id].question,
+                           answers=edit.answers or items[id].answers)
+            line = {**own_line(item, documents), **item.made.get("line", {})}
+            lines.append(json.dumps(line, ensure_ascii=False, sort_keys=True))
     return lines
-
-
-def own_question(item: Item, documents: Mapping[str, Document], edit: Review | None = None) -> dict[str, Any]:
-    """Return an item as a line that the benchmark `jsonl` reads, with an edit in the place of its own words."""
-    edit = edit or Review()
-    answers = list(edit.answers or item.answers) if item.answerable else []
-    rest = {name: item.made[name] for name in ("sub_questions", "sub_answers", "steps", "gold_chunks", "gold_documents")
-            if name in item.made}
-    if "gold_documents" not in rest and "gold_chunks" not in rest and item.answerable:
-        rest["gold_documents"] = list(dict.fromkeys(
-            documents[one.document].source if one.document in documents else one.document for one in item.evidence))
-    fields = {"id": item.id, "question": edit.question or item.question, "answer": answers[0] if answers else "",
-              "answers": answers[1:], "options": list(item.options), "tags": dict(item.tags), **rest}
-    return {name: value for name, value in fields.items() if value} | ({} if item.answerable else {"answerable": False})

@@ -125,20 +125,23 @@ def _item(question: Question, documents: Mapping[str, Document], index: Index | 
         answers = tuple(options[label] for label in answers[:1])
     chunks = {chunk.id: chunk for chunk in question.given}
     gold = question.gold
-    own: dict[str, Any] = {
+    line: dict[str, Any] = {
         "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
         "steps": [step.text for step in question.steps],
         "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document],
-        "gold_documents": [{"document": _source(one.document, documents), **({"page": one.page} if one.page else {})}
-                           for one in gold if one.document]}
+        "gold_documents": [_named(one, documents) for one in gold if one.document]}
     evidence = tuple(_evidence(one, chunks, documents, index) for one in gold)
+    tags = {name: list(values) for name, values in question.tags.items()}
     return Item(question.id, question.text, answers, question.answerable, evidence, question.given,
-                tuple(options.values()), {name: ", ".join(values) for name, values in question.tags.items()},
-                {name: value for name, value in own.items() if value})
+                options=tuple(options.values()), made={"line": {**line, "tags": tags}},
+                tags={name: ", ".join(values) for name, values in tags.items()})
 
 
-def _source(document: str, documents: Mapping[str, Document]) -> str:
-    return documents[document].source if document in documents else document
+def _named(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
+    """A gold item as a line of questions has it."""
+    source = documents[gold.document].source if gold.document in documents else gold.document
+    fields = {"page": gold.page, "format": gold.format, "start": gold.start, "end": gold.end}
+    return {"document": source, **{name: value for name, value in fields.items() if value is not None}}
 
 
 def _evidence(gold: Gold, chunks: Mapping[str, Chunk], documents: Mapping[str, Document],

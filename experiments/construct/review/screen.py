@@ -25,6 +25,7 @@ Piece = dict[str, Any]  # `text` and whether it is a `mark`, or a `gap`: how man
 
 def screen(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
     """Return what the page shows of an item, as JSON in which no character is hidden or turns the direction."""
+    documents = {**documents, **{one.id: one for one in item.documents}}
     by_place: dict[tuple[str, str], list[Evidence]] = {}
     for one in item.evidence:
         by_place.setdefault((one.document, one.format), []).append(one)

@@ -1,0 +1,135 @@
+"""Tables as files: values between commas, semicolons or tabs, and Excel workbooks."""
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, time
+from itertools import groupby
+from typing import Any
+
+from documents.errors import DocumentError
+from documents.numbers import is_number, is_year
+from documents.parse import Parsed, decode
+from documents.parsers.clean_html import Close, Event, Open, normalised, write_html
+from documents.parsers.plain import write_plain
+from documents.places import keeps_hidden
+
+_CELLS = 1_000_000
+_UNPACKED = 500_000_000  # bytes
+_SAMPLE = 10_000
+_SHARE = re.compile(r"0\.?(0*)%")
+
+
+def parse_csv(data: bytes, source: str) -> Parsed:
+    """Read a table of separated values; what separates them is found by their look. Raises DocumentError where the data
+    is binary, or has too many cells."""
+    text = normalised(decode(data, source))
+    try:
+        delimiter = csv.Sniffer().sniff(text[:_SAMPLE], ",;\t|").delimiter
+    except csv.Error:
+        delimiter = "\t" if source.lower().endswith(".tsv") else ","
+    try:
+        rows = list(_bounded(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), source))
+    except csv.Error as error:
+        raise DocumentError(source, f"cannot be read as a table: {error}") from error
+    events = list(_table([[cell.strip() for cell in row] for row in rows if row]))
+    return Parsed("", write_html(events), write_plain(events))
+
+
+def parse_xlsx(data: bytes, source: str) -> Parsed:
+    """Read the values of a workbook, each sheet below its name; rows set apart by empty ones are tables of their own.
+    Formulas are not evaluated: their last values are read. Raises DocumentError where it is no workbook, damaged or
+    encrypted, or has too many cells."""
+    from openpyxl import load_workbook
+
+    _check_archive(data, source)
+    events: list[Event] = []
+    hidden = 0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions, which are not read
+            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+            left = _CELLS
+            for sheet in book.worksheets:
+                sheet.reset_dimensions()  # which say what the file claims
+                rows = [[_value(cell) for cell in row] for row in _bounded(sheet.iter_rows(), source, left)]
+                left -= sum(map(len, rows))
+                if sheet.sheet_state != "visible" and not keeps_hidden():
+                    hidden += sum(len(text) for row in rows for text in row)
+                elif any(map(any, rows)):
+                    events += _sheet(sheet.title, rows)
+    except (zipfile.BadZipFile, zlib.error, OSError, LookupError, ValueError, TypeError, AttributeError, SyntaxError,
+            AssertionError) as error:  # whatever openpyxl meets in a damaged file
+        raise DocumentError(source, f"a damaged workbook: {' '.join(str(error).split())[:200]}") from error
+    title = " ".join(normalised(book.properties.title or "").split())
+    return Parsed(title, write_html(events), write_plain(events), hidden=hidden)
+
+
+def _check_archive(data: bytes, source: str) -> None:
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise DocumentError(source, "an encrypted or old Excel file: save it as .xlsx without a password")
+    try:
+        size = sum(entry.file_size for entry in zipfile.ZipFile(io.BytesIO(data)).infolist())
+    except (zipfile.BadZipFile, OSError, LookupError, ValueError) as error:
+        raise DocumentError(source, "not a workbook, or a damaged one") from error
+    if size > _UNPACKED:
+        raise DocumentError(source, f"unpacks to more than the limit of {_UNPACKED:,} bytes")
+
+
+def _bounded(rows: Iterable[Sequence[Any]], source: str, left: int = _CELLS) -> Iterator[Sequence[Any]]:
+    for row in rows:
+        left -= max(len(row), 1)
+        if left < 0:
+            raise DocumentError(source, f"more than the limit of {_CELLS:,} cells")
+        yield row
+
+
+def _value(cell: Any) -> str:
+    """A cell's value as a reader of the sheet would see it, but for how dates and amounts are set."""
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "seconds")
+    if isinstance(value, int | float):
+        share = _SHARE.search(cell.number_format or "")
+        return f"{value * 100:.{len(share[1])}f}%" if share else f"{value:.15g}"
+    return " ".join(normalised(str(value)).split())
+
+
+def _sheet(name: str, rows: Sequence[Sequence[str]]) -> Iterator[Event]:
+    yield Open("h2")
+    yield normalised(name)
+    yield Close("h2")
+    for filled, group in groupby(rows, key=any):
+        if filled:
+            yield from _table(list(group))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[Event]:
+    """A table whose first row is its header if it holds no number but years; paragraphs where no row has two cells."""
+    if all(sum(map(bool, row)) < 2 for row in rows):
+        for text in filter(None, (text for row in rows for text in row)):
+            yield Open("p")
+            yield text
+            yield Close("p")
+        return
+    titled = all(is_year(text) or not is_number(text) for text in rows[0])
+    yield Open("table")
+    for number, row in enumerate(rows):
+        yield Open("tr")
+        for text in row:
+            tag = "th" if titled and number == 0 else "td"
+            yield Open(tag)
+            if text:
+                yield text
+            yield Close(tag)
+        yield Close("tr")
+    yield Close("table")

@@ -1,0 +1,250 @@
+"""The tables of a document: header, rows and cells, and where each stands in both renderings."""
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from documents.chunkers.spans import Span
+from documents.numbers import SIGNS, UNITS, is_number, is_year
+from documents.parsers.clean_html import CONTAINERS, HEADINGS, PHRASING, VOID, Close, Event, Open
+from documents.parsers.plain import PipeRow, laid_out, rows_of_table, write_table
+from documents.parsers.table_cells import HtmlRow
+from documents.types import Document
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    """A cell of a table.
+
+    Attributes:
+        text: its text in one line; a sign or unit that has a cell of its own stands with its number.
+        html: where its content stands in the document's `html`; None where the row has no such cell.
+        plain: where its text stands in the document's `plain`; None where it is empty, or is not written there again.
+    """
+
+    text: str
+    html: Span | None = None
+    plain: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table: its cells, one a column, and where its line stands in the `plain` rendering."""
+
+    cells: tuple[TableCell, ...]
+    plain: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table of a document.
+
+    Attributes:
+        document: the document's id.
+        caption: its caption, else the nearest heading above it; may be empty.
+        header: the title of each column, several rows of titles joined by a space; may be empty for a column.
+        rows: the rows below the header; a cell that spans rows or columns stands in each of them.
+        html: where the whole table stands in the document's `html`.
+        plain: the same in `plain`; None where it is indented there, as in a list, or is not found.
+        page: the page where it begins; None without pages.
+    """
+
+    document: str
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    html: Span
+    plain: Span | None
+    page: int | None
+
+
+def tables_of(document: Document) -> list[SourceTable]:
+    """Return the tables of a document, in order. Those used for layout are left out: of one column, of one row, without
+    a header, and those that hold another table."""
+    found: list[SourceTable] = []
+    after = 0
+    for place in _places(document.html):
+        rows = rows_of_table(place.events)
+        cells = [cell for row in rows for cell in row.cells]
+        if len(cells) != len(place.cells) or len(rows) < 2 or any(cell.nested for cell in cells):
+            continue
+        written = write_table(rows)[0]
+        start = _standing(document.plain, written, after)
+        after = after if start is None else start + len(written)
+        pages = document.pages_of("html", *place.span)
+        spans = {id(cell): span for cell, span in zip(cells, place.cells, strict=True)}
+        header, body = _read(rows, spans, None if start is None else (written, start))
+        if header and body:
+            found.append(SourceTable(document.id, place.caption, header, body, place.span,
+                                     None if start is None else (start, after), pages[0] if pages else None))
+    return found
+
+
+def _standing(plain: str, block: str, after: int) -> int | None:
+    """Where the text stands as a block of its own."""
+    start = plain.find(f"{block}\n\n", after)
+    while start > 0 and plain[start - 2:start] != "\n\n":
+        start = plain.find(f"{block}\n\n", start + 1)
+    return None if start < 0 else start
+
+
+Line = tuple[Span, list[Span]]
+"""Where a line of a pipe table stands, and each of its cells."""
+
+
+def _lines(written: str, start: int, heads: int) -> list[Line]:
+    """The lines of the rows, without the line of dashes and the header that a table without one gets."""
+    lines: list[Line] = []
+    for line in written.split("\n"):
+        at = start + len("| ")
+        cells: list[Span] = []
+        for text in line[2:-2].split(" | "):
+            cells.append((at, at + len(text)))
+            at += len(text) + len(" | ")
+        lines.append(((start, start + len(line)), cells))
+        start += len(line) + 1
+    return lines[:heads] + lines[max(heads, 1) + 1:]
+
+
+def _read(rows: Sequence[HtmlRow], spans: dict[int, Span],
+          plain: tuple[str, int] | None) -> tuple[tuple[str, ...], tuple[TableRow, ...]]:
+    """The header and the rows below it, of a table whose plain text starts at a place."""
+    filled, columns = laid_out(rows)
+    if len(columns) < 2:
+        return (), ()
+    heads = sum(row.head for row in filled)
+    titled = filled[:_titled(filled, heads, columns)]
+    titles = [[row.texts[column] if column < len(row.texts) else "" for row in titled] for column in columns]
+    header = tuple(" ".join(dict.fromkeys(filter(None, title))).replace("\\|", "|") for title in titles)
+    lines = [None] * len(filled) if plain is None else _lines(*plain, heads)
+    return header if any(header) else (), tuple(
+        _row(row, columns, spans, line) for row, line in list(zip(filled, lines, strict=True))[len(titled):])
+
+
+def _titled(rows: Sequence[PipeRow], heads: int, columns: Sequence[int]) -> int:
+    """How many rows title the columns: those marked so; a first one that is full and has no number, unlike others; and
+    those below that have none either, but a title for a column that lacks one."""
+    def texts(row: PipeRow) -> list[str]:
+        return [row.texts[column] if column < len(row.texts) else "" for column in columns]
+
+    def named(row: PipeRow) -> bool:
+        return not any(is_number(text) and not is_year(text) for text in row.texts)
+
+    if not heads and all(texts(rows[0])) and named(rows[0]) and not all(map(named, rows)):
+        return 1
+    titled = [any(title) for title in zip(*map(texts, rows[:heads]), strict=True)]
+    for row in rows[heads:] if heads else ():
+        if not named(row) or all(title or not text for title, text in list(zip(titled, texts(row), strict=True))[1:]):
+            break
+        titled = [title or bool(text) for title, text in zip(titled, texts(row), strict=True)]
+        heads += 1
+    return heads
+
+
+def _row(row: PipeRow, columns: Sequence[int], spans: dict[int, Span],
+         line: Line | None) -> TableRow:
+    cells: list[TableCell] = []
+    for number, column in enumerate(columns):
+        shown, cell = row.places[column] if column < len(row.places) else ("", None)
+        if cell is None:
+            cells.append(TableCell(""))
+            continue
+        text = row.texts[column]
+        plain = line[1][number] if line and number < len(line[1]) and text else None
+        if not shown:  # spanned, and not written again
+            text = text or cell.text()
+        cells.append(TableCell(text.replace("\\|", "|"), _around(row, column, spans), plain))
+    return TableRow(tuple(cells), line and line[0])
+
+
+def _around(row: PipeRow, column: int, spans: dict[int, Span]) -> Span:
+    """Where the cell at a column stands, with the signs before and the units after that were joined to it."""
+    first = last = column
+    while first and not row.texts[first - 1] and row.places[first - 1][0] in SIGNS and row.texts[column]:
+        first -= 1
+    while last + 1 < len(row.texts) and not row.texts[last + 1] and row.places[last + 1][0] in UNITS \
+            and row.texts[column]:
+        last += 1
+    reached = [spans[id(cell)] for _, cell in row.places[first:last + 1] if cell is not None]
+    return reached[0][0], reached[-1][1]
+
+
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)([^<>]*)>")
+_ATTRIBUTE = re.compile(r'(colspan|rowspan|start|value|alt)="([^"]*)"')
+_WITHIN = {"tr": ("table", "thead", "tbody", "tfoot"), "td": ("tr",), "th": ("tr",)}
+
+
+@dataclass(slots=True)
+class _Place:
+    """A table in the HTML: its events without its end, and where it and its cells stand."""
+
+    span: Span
+    caption: str
+    events: list[Event]
+    cells: list[Span]
+
+
+def _places(page: str) -> Iterator[_Place]:
+    """The tables that hold no other, in order; one whose tags do not fit into each other is left out."""
+    heading, start = "", -1
+    for tag in _TAG.finditer(page):
+        closing, name, _ = tag.groups()
+        if name in HEADINGS and not closing:
+            end = page.find(f"</{name}>", tag.end())
+            heading = _text(page[tag.end():end]) if end >= 0 else heading
+        elif name == "table" and not closing:
+            start = tag.start()
+        elif name == "table" and start >= 0:
+            place = _place(page, (start, tag.end()), heading)
+            if place is not None:
+                yield place
+            start = -1
+
+
+def _place(page: str, span: Span, heading: str) -> _Place | None:
+    place = _Place(span, heading, [], [])
+    opened: list[tuple[str, int]] = []
+    before = None
+    for tag in _TAG.finditer(page, *span):
+        closing, name, attributes = tag.groups()
+        if before is not None:
+            _text_event(place.events, page[before.end():tag.start()], before)
+        before = tag
+        if not closing:
+            if name in _WITHIN and not (opened and opened[-1][0] in _WITHIN[name]):
+                return None
+            if name not in VOID:
+                opened.append((name, tag.end()))
+            place.events.append(Open(name, tuple(
+                (key, html.unescape(value)) for key, value in _ATTRIBUTE.findall(attributes)
+                if key == "alt" or (value.isdecimal() and value.isascii() and len(value) <= 4))))
+            continue
+        if not opened or opened[-1][0] != name:
+            return None
+        _, start = opened.pop()
+        if name in ("td", "th"):
+            place.cells.append(_trimmed(page, start, tag.start()))
+        elif name == "caption":
+            place.caption = _text(page[start:tag.start()]) or heading
+        if name != "table":
+            place.events.append(Close(name))
+    return None if opened else place
+
+
+def _text_event(events: list[Event], raw: str, before: re.Match[str]) -> None:
+    """Adds the text after a tag, without the line end that the rendering sets there."""
+    ends_line = before[2] in CONTAINERS or (before[1] and before[2] in PHRASING)
+    if text := raw.removeprefix("\n") if ends_line else raw:
+        events.append(html.unescape(text))
+
+
+def _trimmed(page: str, start: int, end: int) -> Span:
+    content = page[start:end]
+    left = len(content) - len(content.lstrip())
+    return start + left, max(start + left, start + len(content.rstrip()))
+
+
+def _text(markup: str) -> str:
+    return " ".join(html.unescape(_TAG.sub(" ", markup)).split())

@@ -1,0 +1,94 @@
+"""What a construction asks at most, before its first call: every step is played with a writer whose first reply never
+fits and whose second does, as long as it may be, and with every gate, whatever the one before decided."""
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from agents.models import without_opening
+from agents.scripted import drive, instance, questions
+from documents.types import Chunk
+from experiments.construct.build import library_of
+from experiments.construct.item import Item, Library, Stage
+from experiments.construct.play import stage_recipe
+from experiments.construct.settings import ConstructSettings
+from experiments.running.bounds import Use
+from experiments.running.budget import about_tokens, prompt_tokens
+from strategies.catalogue import RETRIEVAL
+from strategies.types import Generate, Reply, Search, Task
+
+SAMPLE = 40
+"""Instances that stand for all."""
+_ITEMS = 8  # in a list of a reply that has no bound of its own
+
+
+def foreseen(settings: ConstructSettings) -> dict[str, Any]:
+    """Return what the construction asks at most: instances, and by model calls, tokens of prompts and replies, and the
+    price in US dollars, None where it is unknown."""
+    library, unread = library_of(settings)
+    instances = list(islice(settings.what.instances(library), settings.most_tries))
+    step = max(1, len(instances) // SAMPLE)
+    sample = instances[::step][:SAMPLE]
+    uses: dict[str, Use] = {}
+    for one in sample:
+        for role, use in _of_instance(one, settings, library).items():
+            uses[role] = uses.get(role, Use()) + use.times(len(instances) / len(sample))
+    rows = []
+    for name in dict.fromkeys(settings.roles.values()):
+        use = sum((uses.get(role, Use()) for role, model in settings.roles.items() if model == name), Use())
+        _, price = without_opening(name, settings.calls)
+        cost = price(round(use.prompt), round(use.completion), 0)
+        rows.append({"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
+                     "completion_tokens": round(use.completion), "price": cost})
+    return {"kind": settings.kind, "asked_for": settings.n, "instances": len(instances),
+            "documents": len(library.documents), "chunks": len(library.chunks), "models": rows, "unread": list(unread)}
+
+
+def _of_instance(one: Item, settings: ConstructSettings, library: Library) -> dict[str, Use]:
+    uses: dict[str, Use] = {}
+    items = [one]
+    for stage in settings.what.stages:
+        came = [_play(stage, item, settings, library, uses) for item in items]
+        made = [each for item, found in zip(items, came, strict=True)
+                for each in (found if isinstance(found, list) else [found if isinstance(found, Item) else item])]
+        items = made[:settings.what.most]
+    for item in items:
+        for gate in settings.what.gates:
+            came_of = _play(gate, item, settings, library, uses)
+            item = came_of if isinstance(came_of, Item) else item
+    return uses
+
+
+def _play(stage: Stage, item: Item, settings: ConstructSettings, library: Library, uses: dict[str, Use]) -> Any:
+    result: list[Any] = []
+    limit = settings.limits.max_tokens
+
+    def replies(calls: Sequence[Generate]) -> list[Reply]:
+        found = []
+        for call in calls:
+            role = call.purpose.partition(":")[0]
+            most = call.max_tokens or limit
+            uses[role] = uses.get(role, Use()) + Use(1, prompt_tokens(call), most)
+            found.append(_reply(call, most))
+        return found
+
+    def find(searches: Sequence[Search]) -> list[Sequence[Chunk]]:
+        return [library.chunks[:search.k or SAMPLE] for search in searches]
+
+    limits = settings.limits.model_copy(update={"calls": max(stage.calls, 1)})
+    drive(lambda task: stage_recipe(stage, item, library, result), Task(item.id, item.id, RETRIEVAL["none"]), replies,
+          find, limits)
+    return result[0] if result else None
+
+
+def _reply(call: Generate, most: int) -> Reply:
+    """A structured call is answered by what does not fit, and its repair by what does."""
+    if call.schema is None:
+        return Reply("[1] An answer.")
+    if not call.purpose.endswith("repaired"):
+        return Reply(questions(most))
+    said = json.dumps(instance(call.schema, "What do the documents say of it?", most=True, items=_ITEMS))
+    filled = said + " " * max(0, most - about_tokens(said))
+    return Reply(filled, parsed=json.loads(said))

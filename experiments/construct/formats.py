@@ -1,0 +1,220 @@
+"""The question files of other tools, written of a set that was built or of any loaded benchmark.
+
+What a tool asks for as gold is a passage; here it is every chunk of the corpus that holds a piece of the evidence, in
+either rendering of its document. What cannot be answered has no gold passage, and its answer is the refusal. Nothing
+of the time of writing stands in a file: the same set makes the same bytes.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+from documents.types import Chunk, Document
+from experiments.construct.gates import holds_evidence
+from experiments.construct.item import Item, Library
+from experiments.question import Benchmark, Gold, Question
+from experiments.running.gold import Places
+from experiments.runs.store import write_text
+from strategies.reading import REFUSAL
+
+Export = Literal["beir", "ragas", "autorag", "yourbench"]
+_UNKNOWN_TIME = datetime(1970, 1, 1)  # AutoRAG demands one, and a time of writing would differ at every writing
+_HARDEST = 10  # of YourBench's scale, which begins at 1
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A question as other tools see it.
+
+    Attributes:
+        gold: for each piece of its evidence, the chunks of which any holds that piece.
+        quotes: the evidence word for word.
+        solved: the share of solvers that were right with its evidence; None where none was asked.
+    """
+
+    question: Question
+    gold: tuple[tuple[Chunk, ...], ...]
+    quotes: tuple[str, ...] = ()
+    solved: float | None = None
+
+    @property
+    def answers(self) -> list[str]:
+        """The accepted answers, of an option its text; the refusal where it cannot be answered."""
+        if not self.question.answerable:
+            return [REFUSAL]
+        options = dict(self.question.options)
+        return list(dict.fromkeys(options.get(answer, answer) for answer in self.question.answers))
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The first chunk of each piece of evidence, each once."""
+        return list({group[0].id: group[0] for group in self.gold if group}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedSet:
+    """Questions, and the chunks that they are searched over, with the documents of these by id.
+
+    Attributes:
+        kind: what the set was built by, or the benchmark's name.
+        writer: the model that wrote the questions; empty where none did.
+    """
+
+    kind: str
+    writer: str
+    questions: tuple[Exported, ...]
+    chunks: tuple[Chunk, ...]
+    documents: Mapping[str, Document]
+
+
+def of_items(items: Sequence[Item], library: Library, kind: str, writer: str) -> ExportedSet:
+    """Return what is exported of items: the index, where their evidence is of it, and what they come with."""
+    shared = any(one.document in library.documents for item in items for one in item.evidence)
+    every = chain(library.chunks if shared else (), *(item.chunks for item in items))
+    chunks = {chunk.id: chunk for chunk in every}
+    own = {document.id: document for item in items for document in item.documents}
+    by_document: dict[str, list[Chunk]] = {}
+    for chunk in chunks.values():
+        by_document.setdefault(chunk.document, []).append(chunk)
+
+    def exported(item: Item) -> Exported:
+        groups = (tuple(chunk for chunk in by_document.get(one.document, ()) if holds_evidence(chunk, one))
+                  for one in item.evidence)
+        gold = tuple(dict.fromkeys(group for group in groups if group)) if item.answerable else ()
+        return Exported(question_of(item), gold, tuple(one.text for one in item.evidence), item.measured.get("solved"))
+
+    return ExportedSet(kind, writer, tuple(map(exported, items)), tuple(chunks.values()), {**library.documents, **own})
+
+
+def question_of(item: Item) -> Question:
+    """Return an item as a question, its options without labels."""
+    return Question(item.id, item.question, item.answers, item.answerable,
+                    options=tuple((text, text) for text in item.options),
+                    tags={name: (value,) for name, value in item.tags.items()})
+
+
+def of_benchmark(benchmark: Benchmark) -> ExportedSet:
+    """Return what is exported of a loaded benchmark that brings chunks."""
+    def source_of(id: str) -> str:
+        return benchmark.documents[id].source if id in benchmark.documents else id
+
+    chunks = tuple(benchmark.every_chunk)
+    places = Places(chunks, source_of)
+
+    def quote(gold: Gold) -> str:
+        document = benchmark.documents.get(gold.document)
+        return document.text(gold.format)[gold.start:gold.end] if document and gold.format else ""
+
+    def exported(question: Question) -> Exported:
+        groups = (places.gold([gold]) for gold in question.gold)
+        return Exported(question, tuple(dict.fromkeys(group for group in groups if group)),
+                        tuple(filter(None, map(quote, question.gold))))
+
+    return ExportedSet(benchmark.name, "", tuple(map(exported, benchmark.questions)), chunks, benchmark.documents)
+
+
+def write_beir(made: ExportedSet, folder: Path) -> None:
+    """Write BEIR's corpus.jsonl, queries.jsonl and qrels/test.tsv; a query without gold is not judged."""
+    _lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
+                                      "text": chunk.content, "metadata": {}} for chunk in made.chunks))
+    _lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
+                                      for one in made.questions))
+    judged = [f"{one.question.id}\t{id}\t1\n" for one in made.questions
+              for id in dict.fromkeys(chunk.id for group in one.gold for chunk in group)]
+    (folder / "qrels").mkdir(exist_ok=True)
+    write_text(folder / "qrels" / "test.tsv", "".join(["query-id\tcorpus-id\tscore\n", *judged]))
+
+
+def write_ragas(made: ExportedSet, folder: Path) -> None:
+    """Write testset.jsonl, which ragas reads as a Testset and as an EvaluationDataset of single turns."""
+    _lines(folder / "testset.jsonl", ({
+        "user_input": one.question.text, "reference_contexts": [chunk.content for chunk in one.chunks],
+        "reference": one.answers[0], "synthesizer_name": f"ragbed_{made.kind}"} for one in made.questions))
+
+
+def write_autorag(made: ExportedSet, folder: Path) -> None:
+    """Write AutoRAG's qa.parquet and corpus.parquet. Of `retrieval_gt` one passage of each inner list is needed."""
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    text, texts = pa.string(), pa.list_(pa.string())
+    asked = [{"qid": one.question.id, "query": one.question.text, "generation_gt": one.answers,
+              "retrieval_gt": [[chunk.id for chunk in group] for group in one.gold] or [[]]} for one in made.questions]
+    write_table(pa.Table.from_pylist(asked, pa.schema([
+        ("qid", text), ("query", text), ("retrieval_gt", pa.list_(texts)), ("generation_gt", texts)])),
+        folder / "qa.parquet")
+    of = [(chunk.document, chunk.format) for chunk in made.chunks]
+    ids = [chunk.id for chunk in made.chunks]
+    passages = [{"doc_id": chunk.id, "contents": chunk.content, "metadata": {
+        "last_modified_datetime": _UNKNOWN_TIME,
+        "prev_id": ids[at - 1] if at and of[at - 1] == of[at] else None,
+        "next_id": ids[at + 1] if at + 1 < len(ids) and of[at + 1] == of[at] else None}}
+        for at, chunk in enumerate(made.chunks)]
+    metadata = pa.struct([("last_modified_datetime", pa.timestamp("us")), ("prev_id", text), ("next_id", text)])
+    write_table(pa.Table.from_pylist(passages, pa.schema([("doc_id", text), ("contents", text),
+                                                          ("metadata", metadata)])), folder / "corpus.parquet")
+
+
+def write_yourbench(made: ExportedSet, folder: Path) -> None:
+    """Write prepared_lighteval.jsonl, the rows that YourBench hands to evaluation. Its difficulty, from 1 to 10, is of
+    the share of solvers that were wrong with the evidence; null where none was asked."""
+    _lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.questions))
+
+
+def _row_of_yourbench(one: Exported, made: ExportedSet) -> dict[str, Any]:
+    answer, options = one.answers[0], [text for _, text in one.question.options]
+    chosen = answer in options
+    choices = options if chosen else [answer]
+    documents = list(dict.fromkeys(chunk.document for chunk in one.chunks))
+    texts = [made.documents[id].plain for id in documents]
+    tags = {name: values[0] for name, values in one.question.tags.items() if values}
+    return {
+        "question": one.question.text, "additional_instructions": "",
+        "ground_truth_answer": chr(ord("A") + choices.index(answer)) if chosen else answer,
+        "gold": [choices.index(answer)], "choices": choices,
+        "question_mode": "multi-choice" if chosen else "open-ended",
+        "question_category": tags.get("reasoning", tags.get("tier", "unknown")),
+        "kind": "cross_document" if len(documents) > 1 else "multi_hop" if len(one.chunks) > 1 else "single_hop",
+        "estimated_difficulty": None if one.solved is None else round(1 + (_HARDEST - 1) * (1 - one.solved)),
+        "question_generating_model": made.writer, "document_id": documents[0] if documents else "",
+        "document_ids": documents, "chunk_ids": [chunk.id for chunk in one.chunks],
+        "sources": [{"document_id": chunk.document, "chunk_id": chunk.id} for chunk in one.chunks],
+        "citations": list(one.quotes), "chunks": [chunk.content for chunk in one.chunks],
+        "documents": texts, "document": "\n\n".join(texts), "document_summary": ""}
+
+
+EXPORTS: Mapping[Export, Callable[[ExportedSet, Path], None]] = {
+    "beir": write_beir, "ragas": write_ragas, "autorag": write_autorag, "yourbench": write_yourbench}
+
+
+def write_exports(made: ExportedSet, names: Iterable[Export], out: Path) -> None:
+    """Write each format into a folder of its name below `out`."""
+    for name in dict.fromkeys(names):
+        folder = out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        EXPORTS[name](made, folder)
+
+
+def own_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
+    """Return an item as a line of one's own questions, its gold as spans of documents by their source; `documents` are
+    those that all items share, by id."""
+    own = {document.id: document for document in item.documents}
+    gold = []
+    for one in item.evidence if item.answerable else ():
+        document = own.get(one.document) or documents.get(one.document)
+        if document is not None:
+            pages = document.pages_of(one.format, one.start, one.end)
+            gold.append({"document": document.source, **({"page": pages[0]} if pages else {}), "format": one.format,
+                         "start": one.start, "end": one.end})
+    return {"id": item.id, "question": item.question, **({"answers": list(item.answers)} if item.answerable else {
+        "answerable": False}), **({"options": list(item.options)} if item.options else {}), "gold_documents": gold,
+        "tags": dict(item.tags)}
+
+
+def _lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    write_text(file, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))

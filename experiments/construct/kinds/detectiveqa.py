@@ -1,0 +1,216 @@
+"""DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C: questions from a long text's own reasoning.
+
+The clues of the text come early and its conclusions late: a novel, an incident report, a court decision. A writer
+summarises it and copies its clues, part by part where its context is small; from these and the last parts it extracts
+the reasoning by which the text comes to each conclusion, and asks for the conclusion with four options. The paper has
+people see to the places of clues and answers; here a step quotes its clue, and the program finds the paragraph.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from documents.types import Chunk, Document
+from experiments.construct import gates
+from experiments.construct.asking import LABELS, SOLVER, WRITER, solved, structured, together
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, quoted
+from experiments.construct.long_text import CALLS, noted, paragraph_at, paragraphs, sections, text_of
+from experiments.metrics import holds
+from strategies.normalising import normalize_answer
+
+INFERRED = -1
+_SHORTEST = 12  # characters of a quote that names one place
+
+
+class DetectiveOptions(BaseModel):
+    """Settings of the kind.
+
+    Attributes:
+        section: characters of the text that the writer reads at once.
+        ending: the share of the text, from its end, in which conclusions are sought.
+        steps: the fewest steps of a question's reasoning; the paper's have three or more.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    section: int = Field(default=24_000, ge=500)
+    ending: float = Field(default=0.25, gt=0, le=1)
+    steps: int = Field(default=3, ge=2)
+
+
+class Reasoned(BaseModel):
+    """A step of the text's reasoning, with the words of the clue that it rests on; none of an inference."""
+
+    quote: str
+    step: str = Field(min_length=1)
+
+
+class Deduction(BaseModel):
+    """A conclusion that the text comes to, and how."""
+
+    conclusion: str = Field(min_length=1)
+    sentence: str
+    steps: list[Reasoned] = Field(min_length=1, max_length=10)
+
+
+class Deductions(BaseModel):
+    """The conclusions of a section."""
+
+    conclusions: list[Deduction] = Field(max_length=5)
+
+
+class Choice(BaseModel):
+    """A question, its answer, and three wrong ones."""
+
+    question: str = Field(min_length=8)
+    answer: str = Field(min_length=1)
+    wrong: list[str] = Field(min_length=3, max_length=3)
+
+
+def instances(library: Library) -> Iterator[Item]:
+    """Give each text once."""
+    ids = sorted(library.documents)
+    library.rng("texts").shuffle(ids)
+    for number, id in enumerate(ids, 1):
+        yield Item(f"detectiveqa-{number:04}", made={"document": id, "about": library.documents[id].title})
+
+
+def reading(item: Item, library: Library) -> Playing:
+    """Read the whole text: its summary and its clues."""
+    summary, clues, told = yield from noted(library.documents[item.made["document"]], library.options.section)
+    return replace(item, tags={"sections read": told}, made={
+        **item.made, "summary": summary, "clues": "\n".join(words for _, words in clues) or "(none)"})
+
+
+def reasoning(item: Item, library: Library) -> Playing:
+    """Extract from the last sections what the text concludes, and its steps; each conclusion becomes an item."""
+    document = library.documents[item.made["document"]]
+    given = {name: item.made[name] for name in ("summary", "clues")}
+    last = [section for section in sections(document, library.options.section)
+            if section[-1].end > len(document.plain) * (1 - library.options.ending)]
+    found = yield from together([_deduced({**given, "part": text_of(section)}) for section in last])
+    deductions = [one for some in found for one in some]
+    if not deductions:
+        raise Dropped("no conclusion is found in its last part")
+    return [_item(replace(item, id=f"{item.id}-{number}"), document, one) for number, one in enumerate(deductions, 1)]
+
+
+def _deduced(given: dict[str, str]) -> Generator[Any, Any, list[Deduction]]:
+    try:
+        found, _ = yield from structured(WRITER, "reasoning", Deductions, "detectiveqa_reasoning", given)
+    except Dropped:
+        return []
+    return found.conclusions
+
+
+def _item(item: Item, document: Document, deduction: Deduction) -> Item:
+    stated = quoted(deduction.sentence, document, "plain")
+    answered = paragraph_at(document, stated.start) if stated.end else 0
+    limit = paragraphs(document)[answered - 1].start if answered else len(document.plain)
+    clues = [_clue(document, step.quote, limit) if step.quote.strip() else None for step in deduction.steps]
+    positions = [INFERRED if clue is None else paragraph_at(document, clue.start) if clue.end else 0 for clue in clues]
+    made = {**item.made, "conclusion": deduction.conclusion, "steps": [step.step for step in deduction.steps],
+            "positions": positions, "answer_position": answered}
+    return replace(item, made=made, evidence=tuple(dict.fromkeys(clue for clue in clues if clue is not None)))
+
+
+def _clue(document: Document, quote: str, limit: int) -> Evidence:
+    """Return the paragraph of a quote: the first before the conclusion that has it, else the first of all."""
+    found = quoted(quote, document, "plain", 0, limit)
+    found = found if found.end else quoted(quote, document, "plain")
+    if not found.end or len(quote) < _SHORTEST:
+        return Evidence(document.id, "plain", 0, 0, quote)
+    whole = paragraphs(document)[paragraph_at(document, found.start) - 1]
+    return Evidence(document.id, "plain", whole.start, whole.end, whole.content)
+
+
+def question(item: Item, library: Library) -> Playing:
+    """Ask for the conclusion, with four options in an order that the seed decides."""
+    steps, conclusion = "\n".join(item.made["steps"]), item.made["conclusion"]
+    made, _ = yield from structured(WRITER, "question", Choice, "detectiveqa_question", {
+        "summary": item.made["summary"], "conclusion": conclusion, "steps": steps})
+    options = [made.answer, *made.wrong]
+    library.rng("options", item.id).shuffle(options)
+    return replace(item, question=made.question, answers=(made.answer,), options=tuple(options),
+                   tags={**item.tags, "position": LABELS[options.index(made.answer)]},
+                   made={name: value for name, value in item.made.items() if name not in ("summary", "clues")})
+
+
+def complete(item: Item, library: Library) -> str | None:
+    """Check that the reasoning has its steps, and that every clue comes before the conclusion."""
+    if len(item.made["steps"]) < library.options.steps:
+        return f"its reasoning has fewer than {library.options.steps} steps"
+    if not item.made["answer_position"]:
+        return "the sentence of its conclusion does not stand in its document"
+    late = max(item.made["positions"]) >= item.made["answer_position"]
+    return "a clue stands where the conclusion does, or after it" if late else None
+
+
+def four_options(item: Item, library: Library) -> str | None:
+    """Check that the options are four, and that the question does not hold the right one."""
+    plain = [normalize_answer(option) for option in item.options]
+    if len({*plain, ""}) <= len(plain):
+        return "two options are one"
+    return "the question holds its answer" if holds(normalize_answer(item.question), normalize_answer(
+        item.answers[0])) else None
+
+
+def unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+    """Have every solver answer by the text's title alone; most of them must not know it."""
+    known, = yield from _rates(item, library, [()])
+    return "solvers know it by the title of its text" if known * 2 > 1 else replace(
+        item, measured={**item.measured, "known": known})
+
+
+def reasoned(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+    """Have every solver answer from each paragraph of the evidence alone: a question that one of them answers is looked
+    up, and not reasoned."""
+    rates = yield from _rates(item, library, [[chunk] for chunk in gates.evidence_chunks(item, library)])
+    return "one paragraph alone answers it" if max(rates) * 2 > 1 else replace(
+        item, measured={**item.measured, "one_paragraph": max(rates)})
+
+
+def _rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Generator[Any, Any, list[float]]:
+    """For each view the share of solvers that are right in either order of the options: a letter that is guessed is
+    seldom right twice."""
+    asked = [(turned, view, number) for view in views for number in range(1, library.solvers + 1)
+             for turned in (item, replace(item, options=item.options[::-1]))]
+    drafts = yield from together([solved(f"{SOLVER} {number}", one, view) for one, view, number in asked])
+    right = [gates.right(one, draft) for (one, _, _), draft in zip(asked, drafts, strict=True)]
+    both = [first and second for first, second in zip(right[::2], right[1::2], strict=True)]
+    return [sum(both[at:at + library.solvers]) / library.solvers for at in range(0, len(both), library.solvers)]
+
+
+def write(items: Sequence[Item], library: Library, folder: Path) -> None:
+    """Write the annotations, and each text with its numbered paragraphs; texts are numbered, and titled in a table."""
+    ids = list(dict.fromkeys(item.made["document"] for item in items))
+    records, titles = [], {}
+    for number, id in enumerate(ids, 1):
+        texts = paragraphs(library.documents[id])
+        (folder / f"{number}.txt").write_text("".join(
+            f"[{place}] {' '.join(one.content.split())}\n" for place, one in enumerate(texts, 1)), encoding="utf-8")
+        titles[str(number)] = {"title": library.documents[id].title}
+        records.append({"novel_id": number, "num_paragraphs": len(texts), "time_cost": None,
+                        "questions": [_question(item) for item in items if item.made["document"] == id]})
+    for name, content in {"annotations": records, "titles": titles}.items():
+        (folder / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _question(item: Item) -> dict[str, Any]:
+    return {"question": item.question, "options": dict(zip(LABELS, item.options, strict=False)),
+            "answer": item.tags["position"], "reasoning": item.made["steps"], "clue_position": item.made["positions"],
+            "answer_position": item.made["answer_position"], "distraction": {}}
+
+
+DETECTIVEQA = Kind("detectiveqa", "DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C", instances,
+                   (Stage("reading", reading, calls=CALLS), Stage("reasoning", reasoning, calls=CALLS // 2),
+                    Stage("question", question, calls=2)),
+                   (Stage("spans", gates.spans), Stage("complete", complete), Stage("options", four_options),
+                    Stage("self-contained", gates.self_contained), Stage("solvable", gates.solvable, calls=8),
+                    Stage("not known", unknown, calls=16), Stage("reasoned", reasoned, calls=160)),
+                   write, most=40, options=DetectiveOptions)

@@ -1,0 +1,135 @@
+"""`ragbed construct crest` with a writer whose every flaw is known."""
+import json
+import re
+
+import pytest
+
+from experiments.benchmarks import Crest
+from strategies import REFUSAL
+
+ROWS = {"2020": "1,200 parcels", "2021": "1,577 parcels", "2022": "1,610 parcels"}
+ASTER = "<h1>Aster</h1>\n<table>" + "".join(
+    f"<tr><th>{year}</th><td>{sent}</td></tr>" for year, sent in ROWS.items()) + (
+    "</table>\n<p>The depot’s roof was mended in May 1998. Its first parcel left in June 2003.</p>")
+BIRCH = ("The Birch lighthouse is 41 metres high.\n\nThe Cedar lighthouse is 58 metres high.\n\n"
+         "A keeper of the Birch lighthouse wrote that Paris is the capital of France, and that they mended the "
+         "roof of the Aster depot in May 1998.")
+SEOUL = "한빛 도서관은 1987년에 문을 열었다.\n\n한빛 도서관의 장서는 2,300권이다."
+
+
+def asked(question, answer, *evidence, **kinds):
+    return {"question": question, "answer": answer, "evidence": list(evidence), **(kinds or {"type": "numerical"})}
+
+
+MORE = asked("How many more parcels left the Aster depot in 2021 than in 2020?", "377", "2020 | 1,200 parcels",
+             "2021 | 1,577 parcels")
+YEARS = asked("How many years after its roof was mended did the first parcel leave the Aster depot?", "5 years",
+              "The depot's roof was mended in May 1998.", "Its first parcel left in June 2003.", type="temporal")
+SUM = asked("In the five years after the roof was mended no parcel left the Aster depot; how many left in 2021 and "
+            "2022 together?", "3187", "2021 1,577 parcels", "2022 1,610 parcels", types=["numerical", "temporal"])
+HIGHER = asked("How much higher is the Cedar lighthouse than the Birch lighthouse?", "17 metres",
+               "The Birch lighthouse is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
+VOLUMES = asked("한빛 도서관의 장서는 몇 권인가?", "2,300권", "한빛 도서관의 장서는 2,300권이다.", type="format")
+SOUND = [MORE, YEARS, SUM, HIGHER, VOLUMES]
+
+WRONG = asked("How many parcels left the Aster depot in 2020 and 2021 together?", "2,900", *MORE["evidence"])
+UNQUOTED = asked("When did the Aster depot close?", "2011", "The depot closed in 2011.")
+POINTING = asked("Which lighthouse is the higher one in the passage?", "Cedar", *HIGHER["evidence"])
+KNOWN = asked("What is the capital of France?", "Paris", "Paris is the capital of France")
+FOREIGN = asked("When did the Hanbit library open?", "1987", "한빛 도서관은 1987년에 문을 열었다.")
+AGAIN = asked("How much higher is the Cedar lighthouse than that of Birch?", "17 metres",
+              *HIGHER["evidence"])
+ELSEWHERE = asked("When was the roof of the Aster depot mended?", "May 1998", YEARS["evidence"][0], type="temporal")
+NEEDLESS = asked("Which lighthouse is the higher one, Birch or Cedar?", "that of Cedar", *HIGHER["evidence"])
+WRITTEN = {"lighthouse": ([HIGHER, POINTING, KNOWN, AGAIN, NEEDLESS], None),
+           "depot": ([MORE, YEARS, WRONG, UNQUOTED, ELSEWHERE], [SUM]), "한빛": ([VOLUMES, FOREIGN], [])}
+ASKED = [one for simple, joined in WRITTEN.values() for one in [*simple, *(joined or [])]]
+TRUTH = {one["question"]: one["answer"] for one in ASKED} | {
+    WRONG["question"]: "2,777"}
+REASONS = {UNQUOTED["question"]: "spans", POINTING["question"]: "self-contained", FOREIGN["question"]: "language",
+           WRONG["question"]: "solvable", KNOWN["question"]: "not known", AGAIN["question"]: "twin",
+           NEEDLESS["question"]: "needs its evidence"}
+
+
+def write(body):
+    """The four turns of the conversation; its fourth fails over the lighthouses."""
+    passage = body["messages"][-1]["content"] if len(body["messages"]) < 3 else next(
+        one["content"] for one in body["messages"] if "<passage>" in one["content"])
+    simple, joined = next(texts for name, texts in WRITTEN.items() if name in passage)
+    replies = [{"information": [{"key": "all", "values": ["one"], "description": "It says all."}]},
+               {"questions": [{"type": "semantic", "question": "What is it?", "answer": "one"}]},
+               {"questions": simple}, {"questions": joined} if joined else "no questions"]
+    turn = sum(one["role"] == "assistant" for one in body["messages"])
+    return json.dumps(replies[min(turn, 3)], ensure_ascii=False)
+
+
+def reply(body):
+    shown = "\n".join(one["content"] for one in body["messages"])
+    if "<passage>" in shown:
+        return write(body)
+    question = next(question for question in TRUTH if question in shown)
+    if question == KNOWN["question"]:
+        return "<Answer>Paris</Answer>"
+    if question == NEEDLESS["question"] and "<documents>" in shown:
+        return "<Answer>that of Cedar [1]</Answer>"
+    evidence = next(one["evidence"] for one in ASKED if one["question"] == question)
+    words = [re.sub(r"[\s|]+", "", re.sub(r"<[^>]*>", "", text)).replace("'", "’").rstrip(".") for text in evidence]
+    read = re.sub(r"[\s|]+", "", re.sub(r"<[^>]*>", "", shown))
+    return f"<Answer>{TRUTH[question]} [1]</Answer>" if all(text in read for text in words) else REFUSAL
+
+
+@pytest.fixture
+def built(tmp_path, serve, ragbed):
+    """The folder of a set of all that the writer can make, and its yield."""
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for name, text in {"aster.html": ASTER, "birch.txt": BIRCH, "seoul.txt": SEOUL}.items():
+        (pages / name).write_text(text, encoding="utf-8")
+    url = f"{serve(reply).url}#m"
+    counts = ragbed.json("construct", "crest", pages, "--out", tmp_path / "set", "--writer", url, "--n", "20",
+                         "--tries", "12", "--set", "options.unanswerable=0.5", "--set", "retriever=dense")
+    return tmp_path / "set", counts, url
+
+
+def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
+    folder, counts, _ = built
+    rows = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
+    lost = {row["item"]["question"]: row["lost"] for row in reversed(rows)}  # of each the first
+    assert {question: lost[question] for question in REASONS} == REASONS
+    assert lost[ELSEWHERE["question"]] in ("unique", "certificate")  # as it is drawn
+    kept = [row["item"] for row in rows if not row["lost"]]
+    assert sorted(item["question"] for item in kept) == sorted(one["question"] for one in SOUND)
+    assert counts["kept"] == 5
+
+
+def test_tiers_languages_and_failed_turns_are_tags(built):
+    rows = [json.loads(line) for line in (built[0] / "items.jsonl").read_text(encoding="utf-8").splitlines()]
+    tags = {row["item"]["question"]: row["item"]["tags"] for row in rows if not row["lost"]}
+    assert tags[SUM["question"]] == {"language": "en", "tier": "complex", "reasoning": "numerical, temporal"}
+    assert tags[HIGHER["question"]] == {"language": "en", "tier": "simple", "reasoning": "numerical",
+                                        "degraded": "simple only"}
+    assert tags[VOLUMES["question"]]["language"] == "ko"
+
+
+def test_the_evidence_of_a_drawn_share_is_taken_out_of_what_the_question_comes_with(built):
+    questions = {question.text: question for question in Crest(path=str(built[0] / "crest")).load().questions}
+    assert {question.answerable for question in questions.values()} == {True, False}
+    for one in SOUND:
+        question = questions[one["question"]]
+        read = ["".join(re.sub(r"<[^>]*>|\|", "", chunk.content).split()) for chunk in question.given]
+        quotes = ["".join(text.replace("|", "").replace("'", "’").split()).rstrip(".") for text in one["evidence"]]
+        holding = [all(quote in text for quote in quotes) for text in read]
+        assert sum(holding) == question.answerable  # once in one rendering, or not at all
+        assert [gold.chunk for gold in question.gold] == [
+            chunk.id for chunk, holds in zip(question.given, holding, strict=True) if holds]
+        assert question.tags["ground"] == ("agrees",)
+    assert questions[SUM["question"]].tags["difficulty_type"] == ("ComplexQA",)
+    assert questions[SUM["question"]].tags["reasoning_type"] == ("numerical reasoning", "temporal reasoning")
+
+
+def test_the_set_runs_as_the_published_one(built, tmp_path, ragbed):
+    folder, _, url = built
+    made = ragbed.json("run", "crest", folder / "crest", "--model", url, "--reasoning", "direct", "--judge", "lexical",
+                       "--out", tmp_path / "runs")
+    (cell,) = made["cells"]
+    assert (cell["n"], cell["metrics"]["unified"]["mean"]) == (5, 1.0)

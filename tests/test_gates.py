@@ -1,0 +1,174 @@
+"""The gates of a construction: items whose every flaw is known, each caught by its gate, and sound ones that pass all.
+
+The solver is scripted: it answers where the sentences that its answer rests on stand in the prompt, and refuses
+elsewhere, as long as the question is none that it knows by heart.
+"""
+import inspect
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agents import Scripted
+from documents import Chunk, Document
+from experiments.construct import gates
+from experiments.construct.item import Evidence, Item, Library
+from experiments.negatives.guard import Guard, GuardedIndex
+from experiments.negatives.types import Thresholds
+from experiments.question import Question
+from strategies import REFUSAL
+from strategies.types import Draft
+
+PAGES = {
+    "esk": "The Esk depot opened in 1911. Its crane was built by Ada Lindqvist of Lund. It lifts 12.5 tonnes.",
+    "lund": "Lund lies in Scania. The yard of Lindqvist in Lund closed in 1933 after a fire that nobody explained.",
+    "mill": "The mill at Rosk ground barley. Its wheel was of oak, and the wheel turned until the river was moved.",
+    "은행": "에스크 은행의 최저자본금은 250억원이다. 은행장은 김하늘이며, 본점은 군산에 있다.",
+    "공원": "군산의 달빛공원은 호수를 둘러싼다. 공원에는 벚나무가 많고 봄마다 축제가 열린다."}
+MAKER, CRANE, YARD = (
+    "Its crane was built by Ada Lindqvist of Lund.", "It lifts 12.5 tonnes.",
+    "The yard of Lindqvist in Lund closed in 1933 after a fire that nobody explained.")
+CAPITAL, BANKER = "에스크 은행의 최저자본금은 250억원이다.", "은행장은 김하늘이며, 본점은 군산에 있다."
+BY_HEART = {"In which province does the town of Lund lie?": "Scania", "군산의 호수 공원 이름은 무엇인가요?": "달빛공원"}
+
+
+class Still:
+    """An embedder in whose eyes every question is another one, except those that differ by a last mark only."""
+
+    name, identity, dimension, window = "still", "still-1", 64, 100
+
+    def embed_queries(self, texts):
+        return np.stack([np.eye(64, dtype=np.float32)[sum(map(ord, text.strip(" ?!."))) % 64] for text in texts])
+
+
+def library_of(pages=PAGES, solvers=2):
+    documents = {name: Document(name, f"{name}.txt", name, text, text) for name, text in pages.items()}
+    chunks = [Chunk.of(one, "plain", 0, len(one.plain)) for one in documents.values()]
+    return Library(documents, chunks, solvers, 0, 0, None, Still)
+
+
+LIBRARY = library_of()
+
+
+def span(name, text):
+    start = PAGES[name].index(text)
+    return Evidence(name, "plain", start, start + len(text), text)
+
+
+def item(question, answer, *evidence, **fields):
+    spans = tuple(span(name, text) for name, text in evidence)
+    chunks = tuple(chunk for chunk in LIBRARY.chunks if chunk.document in {one.document for one in spans} | {"mill"})
+    return Item("i", **{"question": question, "answers": (answer,), "evidence": spans, "chunks": chunks} | fields)
+
+
+LOAD = item("How many tonnes does the crane of the Esk depot lift?", "12.5 tonnes", ("esk", CRANE))
+HOPS = item("In which year did the yard close whose owner built the crane at Esk?", "1933", ("esk", MAKER),
+            ("lund", YARD))
+BANK = item("에스크 은행의 최저자본금은 얼마인가요?", "250억원", ("은행", CAPITAL))
+SOUND = [LOAD, HOPS, BANK]
+ABSENT = item("Who owned the mill at Rosk?", "Greta Holm", answerable=False)
+ABSENT_KOREAN = item("달빛공원을 설계한 사람은 누구인가요?", "박서준", answerable=False)
+
+
+def solver(call):
+    """Answer by heart, or from the sentences of the item's evidence, of which the year stands in the last alone."""
+    said = call.messages[-1].content
+    known = next((answer for question, answer in BY_HEART.items() if question in said), None)
+    read = next((one.answers[0] for one in SOUND if one.question in said
+                 and all(each.text in said for each in one.evidence)), None)
+    return f"<Answer>{known or read or REFUSAL}</Answer>"
+
+
+def passed(gate, one, library=LIBRARY, reply=solver):
+    """What a gate says of an item, whose calls the scripted solver answers."""
+    result = []
+
+    def recipe(task):
+        came = gate(one, library)
+        result.append((yield from came) if inspect.isgenerator(came) else came)
+        return Draft("", (), refused=False, well_formed=True, tagged=None)
+
+    Scripted(reply).play(recipe)
+    return result[0]
+
+
+GATES = [gates.spans, gates.self_contained, gates.solvable, gates.unknown, gates.needs_evidence, gates.unique]
+FLAWED = [
+    (gates.spans, replace(LOAD, evidence=(replace(LOAD.evidence[0], text="It lifts 13 tonnes."),)), "does not stand"),
+    (gates.spans, replace(LOAD, evidence=()), "no evidence"),
+    (gates.self_contained, replace(LOAD, question="How many tonnes does the crane in the passage lift?"),
+     "the passage"),
+    (gates.self_contained, replace(BANK, question="위 문서에서 에스크 은행의 최저자본금은 얼마인가요?"), "위 문서"),
+    (gates.solvable, replace(LOAD, answers=("14 tonnes",)), "do not reach"),
+    (gates.solvable, replace(BANK, answers=("300억원",)), "do not reach"),
+    (gates.unknown, item("In which province does the town of Lund lie?", "Scania", ("lund", "Lund lies in Scania.")),
+     "know it"),
+    (gates.unknown, item("군산의 호수 공원 이름은 무엇인가요?", "달빛공원", ("공원", "군산의 달빛공원은")), "know it"),
+    (gates.needs_evidence, replace(LOAD, evidence=(*LOAD.evidence, span("lund", YARD))), "without one piece"),
+    (gates.needs_evidence, replace(BANK, evidence=(*BANK.evidence, span("공원", "공원에는 벚나무가 많고"))),
+     "without one piece"),
+    (gates.unique, item("Which town did the maker of Esk's crane come from?", "Lund", ("esk", MAKER)),
+     "second passage"),
+    (gates.unique, item("에스크 은행의 본점은 어디에 있나요?", "군산", ("은행", BANKER)), "second passage")]
+
+
+@pytest.mark.parametrize("one", SOUND)
+def test_no_gate_loses_a_sound_item(one):
+    for gate in GATES:
+        assert not isinstance(passed(gate, one), str)
+
+
+@pytest.mark.parametrize(("gate", "one", "why"), FLAWED)
+def test_a_flaw_is_caught_by_its_own_gate(gate, one, why):
+    assert why in passed(gate, one)
+
+
+def test_an_item_that_is_answered_from_what_is_left_does_not_need_its_evidence():
+    again = LIBRARY.chunks[0]
+    twice = replace(LOAD, chunks=(*LOAD.chunks, replace(again, id="copy", document="copy")))
+    assert passed(gates.needs_evidence, twice) == "solvers reach its answer with its evidence removed"
+
+
+def test_what_solvers_measured_stands_in_the_item():
+    measured = {}
+    for gate in (gates.solvable, gates.unknown, gates.needs_evidence):
+        measured |= passed(gate, HOPS).measured
+    assert measured == {"solved": 1.0, "known": 0.0, "without_evidence": 0.0}
+
+
+def test_an_edited_document_of_the_item_has_no_second_passage_in_the_one_it_was_made_of():
+    text = PAGES["esk"].replace("12.5", "31.4")
+    edited = Document("esk-edited", "esk.txt", "esk", text, text)
+    said = "It lifts 31.4 tonnes."
+    made = replace(LOAD, answers=("31.4 tonnes",), documents=(edited,),
+                   chunks=(Chunk.of(edited, "plain", 0, len(text)),),
+                   evidence=(Evidence("esk-edited", "plain", text.index(said), len(text), said),))
+    assert [passed(gate, made) for gate in (gates.spans, gates.unique)] == [None, None]
+    beside = replace(made, chunks=(*made.chunks, replace(made.chunks[0], id="b", document="b")))
+    assert passed(gates.unique, beside).startswith("a second passage may answer it")
+
+
+@pytest.mark.parametrize(("one", "why"), [
+    (ABSENT, None), (ABSENT_KOREAN, None),
+    (replace(ABSENT, answers=("Ada Lindqvist",)), "a passage of the index may answer it"),
+    (replace(ABSENT, answers=("barley",)), "what it comes with may answer it"),
+    (replace(ABSENT_KOREAN, answers=("김하늘",)), "a passage of the index may answer it"),
+    (replace(ABSENT, answers=("yes",)), "its answer stands anywhere, and cannot be looked for"),
+    (replace(ABSENT, answers=()), "it has no answer that could be looked for")])
+def test_an_unanswerable_item_is_certified_only_where_no_chunk_of_the_index_holds_its_answer(one, why):
+    said = passed(gates.certificate, one)
+    assert said == why if why is None else said.startswith(why)
+
+
+def test_evidence_that_was_taken_out_is_no_answer_but_may_not_stand_in_what_is_left():
+    taken = replace(LOAD, answerable=False, chunks=(LIBRARY.chunks[2],))
+    assert passed(gates.certificate, taken) is None
+    assert passed(gates.certificate, replace(taken, chunks=LIBRARY.chunks[:1])) == "what it comes with may answer it"
+
+
+@pytest.mark.parametrize("answer", ["12.5 tonnes", "Ada Lindqvist", "a fire that nobody explained at all", "250억원"])
+def test_the_whole_index_is_guarded_as_each_chunk_by_itself(answer):
+    asked, gold = Question("q", "What is it?", (answer,), True), LIBRARY.chunks[1:2]
+    whole = GuardedIndex(LIBRARY.chunks)
+    one_by_one = [found for chunk in LIBRARY.chunks if (found := Guard(asked, gold, Thresholds(), whole).check(chunk))]
+    assert list(whole.rejected(asked, gold)) == one_by_one != []
