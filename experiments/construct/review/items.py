@@ -123,7 +123,7 @@ def _item(question: Question, documents: Mapping[str, Document], index: Index | 
     answers = question.answers
     if options:  # the first answer is a label, and the others are words for it
         answers = tuple(options[label] for label in answers[:1])
-    chunks = {chunk.id: chunk for chunk in question.given}
+    chunks = {chunk.id: chunk for chunk in question.chunks}
     gold = question.gold
     line: dict[str, Any] = {
         "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
