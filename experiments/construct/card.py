@@ -11,16 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from documents.types import digest
 from experiments.analysis.view import View
 from experiments.benchmarks.hub import CARD
-from experiments.construct.build import Built
-from experiments.construct.play import Played, counted
 from experiments.construct.review.figures import review_lines
 from experiments.runs.store import write_text
 from experiments.words import plural, visible
+
+if TYPE_CHECKING:
+    from experiments.construct.build import Built
+    from experiments.construct.play import Played
 
 _FAMILIES = ("qwen", "llama", "gemma", "mistral", "mixtral", "phi", "gpt", "claude", "gemini", "smollm", "deepseek",
              "command", "granite", "glm", "exaone", "solar", "kimi")
@@ -38,7 +40,7 @@ def card_of(built: Built) -> dict[str, Any]:
     return {
         "kind": settings.kind, "paper": settings.what.paper, "ragbed": version("ragbed"),
         "licence": settings.licence, "settings": built.told, "models": _models(built),
-        "yield": counted(construction), "sources": list(_sources(built)), "unread": list(built.unread),
+        "yield": construction.counted(), "sources": list(_sources(built)), "unread": list(built.unread),
         "measured": {name: {"mean": round(fmean(values), 6), "n": len(values)} for name in names
                      if (values := [item.measured[name] for item in kept if name in item.measured])},
         "unanswerable": sum(not item.answerable for item in kept),
