@@ -14,6 +14,9 @@ Sources = Annotated[Texts, typer.Argument(metavar="SRC...", help="Files, folders
 
 def construct(
         kind: Kind, src: Sources = None,
+        benchmark: Annotated[str | None, typer.Option("--from", metavar="KIND:PATH", help=(
+            "In the place of documents, a benchmark whose questions items are made of: mrke makes an edited twin of "
+            "each, mrceval a multiple-choice item."))] = None,
         out: Annotated[Path, typer.Option("--out", help="Folder of the set.")] = Path("set"),
         writer: Annotated[str | None, typer.Option(help="The model that writes, named as for `ragbed ask`.")] = None,
         solver: Annotated[Texts, typer.Option(help="A model that answers, to check what was written; may be given "
@@ -46,7 +49,7 @@ def construct(
     given: dict[str, Any] = {"kind": kind, "sources": tuple(src or ()), "out": out, "writer": writer,
                              "solvers": tuple(solver or ()), "judges": tuple(judge or ()), "n": n, "tries": tries,
                              "seed": seed, "licence": licence, "exports": tuple(format or ())}
-    settings = construct_settings(given, set or (), budget or ())
+    settings = construct_settings(given, set or (), budget or (), benchmark)
     if dry:
         show_bounds(settings, json)
     else:

@@ -43,6 +43,7 @@ def card_of(built: Built) -> dict[str, Any]:
         "yield": construction.counted(), "sources": list(_sources(built)), "unread": list(built.unread),
         "measured": {name: {"mean": round(fmean(values), 6), "n": len(values)} for name in names
                      if (values := [item.measured[name] for item in kept if name in item.measured])},
+        "notes": list(settings.what.notes(construction.played, built.library)),
         "unanswerable": sum(not item.answerable for item in kept),
         "tags": {name: values for name, values in tags.items() if len(values) <= 20}}
 
@@ -118,7 +119,7 @@ def markdown(card: Mapping[str, Any]) -> str:
                  or [("none", "", "", "")])]
     for view in (yield_view(card), sources_view(card)):
         lines += ["", f"## {view.title}", "", *_table(view.header, view.rows)]
-    lines += [f"- not read: {visible(one)}" for one in card["unread"]]
+    lines += [f"- not read: {visible(one)}" for one in card["unread"]] + [f"- {one}" for one in card["notes"]]
     if measured:
         lines += ["", "## Measured by solvers", "", *_table(("figure", "mean", "n"), [
             (name, f"{one['mean']:.2f}", one["n"]) for name, one in measured.items()])]

@@ -17,6 +17,7 @@ from experiments.negatives.guard import GuardedIndex
 from strategies.types import Asked
 
 if TYPE_CHECKING:
+    from experiments.construct.play import Played
     from experiments.question import Benchmark
     from retrieval.types import Embedder
 
@@ -81,10 +82,10 @@ class Item:
 
     @property
     def document(self) -> str:
-        """The id of the document that it is made of: that of its first evidence, or of its first chunk, or the one that
-        its kind names; empty where there is none."""
+        """The id of the document that it is made of: the one that its kind names, or that of its first evidence, or of
+        its first chunk; empty where there is none."""
         spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
-        return spans[0].document if spans else str(self.made.get("document", ""))
+        return str(self.made.get("document") or (spans[0].document if spans else ""))
 
 
 class Dropped(Exception):  # it ends an item, not the construction
@@ -176,6 +177,7 @@ class Kind:
         write: writes the paper's own format, which `ragbed run KIND DIR` reads.
         most: how many items one instance can become.
         surplus: says why no further item of this one's sort is wanted beside those kept before it; None where it is.
+        notes: what the card says of all that was played.
         options: the settings of this kind alone.
         chunker, formats: how the index that items are checked against is cut.
         judged: whether it asks judges.
@@ -191,6 +193,7 @@ class Kind:
     write: Writing
     most: int = 1
     surplus: Callable[[Item, Sequence[Item], Library], str | None] = lambda item, kept, library: None
+    notes: Callable[[Sequence[Played], Library], Sequence[str]] = lambda played, library: ()
     options: type[BaseModel] = NoOptions
     chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
     formats: tuple[Format, ...] = ("plain",)
