@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 from documents.errors import MissingExtra, RunError
 from documents.json import loads
+from experiments.benchmarks.hub import CARD
+from experiments.construct.card import write_card
 from experiments.construct.review.figures import accepted_lines, figures, review_lines
 from experiments.construct.review.items import open_set
 from experiments.construct.review.reviews import ReviewFile, reviewer_named
@@ -63,8 +65,6 @@ def show_reviews(target: str, seed: int, index: Path | None, export: Path | None
 
 def _write_card(folder: Path, found: Mapping[str, Any]) -> None:
     """Put the figures onto the card of a set, in the place of earlier ones."""
-    from experiments.construct.card import CARD, write_card
-
     try:
         card = loads((folder / CARD).read_bytes())
     except FileNotFoundError:
