@@ -101,7 +101,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
     assert {coast: step for coast, step in lost.items() if coast not in twins} == {
         coast: step for coast, step in FLAWS.items() if coast not in twins}
     assert sorted(lost[coast] for coast in twins) == ["", "twin"]
-    assert {name: reasons for name, reasons in counts["lost"].items() if reasons} == {
+    assert {name: reasons for name, reasons in counts["yield"]["lost"].items() if reasons} == {
         "question and plan": {"an edit of a column that is not there": 1, "its edits change nothing": 1},
         "review": {"the reviewer finds more than one answer": 1, "the reviewer's validity is below 4": 1,
                    "the reviewer finds no answer in the edited table": 1},

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from documents.types import digest
 from experiments.analysis.view import View
 from experiments.benchmarks.hub import CARD
+from experiments.construct.review.figures import review_lines
 from experiments.runs.store import write_text
 from experiments.words import plural, visible
 
@@ -124,6 +125,8 @@ def markdown(card: Mapping[str, Any]) -> str:
             (name, f"{one['mean']:.2f}", one["n"]) for name, one in measured.items()])]
     for name, values in card["tags"].items():
         lines += ["", f"## By {name}", "", *_table((name, "items"), list(values.items()))]
+    if card.get("review"):
+        lines += ["", "## Review", "", *(f"- {visible(line)}" for line in review_lines(card["review"]))]
     lines += ["", "## Settings", "", "```json", json.dumps(card["settings"], indent=1, ensure_ascii=False), "```"]
     if card.get("files"):
         lines += ["", "## Files", "", *_table(("file", "SHA-256"), list(card["files"].items()))]
