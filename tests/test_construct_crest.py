@@ -11,7 +11,7 @@ ROWS = {"2020": "1,200 parcels", "2021": "1,577 parcels", "2022": "1,610 parcels
 ASTER = "<h1>Aster</h1>\n<table>" + "".join(
     f"<tr><th>{year}</th><td>{sent}</td></tr>" for year, sent in ROWS.items()) + (
     "</table>\n<p>The depot’s roof was mended in May 1998. Its first parcel left in June 2003.</p>")
-BIRCH = ("The Birch lighthouse is 41 metres high.\n\nThe Cedar lighthouse is 58 metres high.\n\n"
+BIRCH = ("The Birch lighthouse (자작나무) is 41 metres high.\n\nThe Cedar lighthouse is 58 metres high.\n\n"
          "A keeper of the Birch lighthouse wrote that Paris is the capital of France, and that they mended the "
          "roof of the Aster depot in May 1998.")
 SEOUL = "한빛 도서관은 1987년에 문을 열었다.\n\n한빛 도서관의 장서는 2,300권이다."
@@ -28,7 +28,7 @@ YEARS = asked("How many years after its roof was mended did the first parcel lea
 SUM = asked("In the five years after the roof was mended no parcel left the Aster depot; how many left in 2021 and "
             "2022 together?", "3187", "2021 1,577 parcels", "2022 1,610 parcels", types=["numerical", "temporal"])
 HIGHER = asked("How much higher is the Cedar lighthouse than the Birch lighthouse?", "17 metres",
-               "The Birch lighthouse is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
+               "The Birch lighthouse (자작나무) is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
 VOLUMES = asked("한빛 도서관의 장서는 몇 권인가?", "2,300권", "한빛 도서관의 장서는 2,300권이다.", type="format")
 SOUND = [MORE, YEARS, SUM, HIGHER, VOLUMES]
 
