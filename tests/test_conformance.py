@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.conformance import PROMISES, check, check_all
-from agents.conformance.child import broken_rules
+from agents.conformance.checking import broken_rules
 from strategies import REASONING, RETRIEVAL
 
 KNOWN = [*(("reasoning", name) for name in REASONING), *(("retrieval", name) for name in RETRIEVAL)]
@@ -101,7 +101,7 @@ ODD = [
     ("evidence = yield from task.gather('x' if random.random() < 0.5 else 'y')", "stateless", "step 1 differs"),
     ("import subprocess\n    evidence = yield Search('x')", "source", "imports subprocess; a recipe asks for"),
     ("import datetime\n    evidence = yield Search(f'{datetime.date.today()}')", "source", "reads date.today; a"),
-    ("evidence = yield Search(f'{random.choice(task.question)}')", "source", "draws by random.choice"),
+    ("evidence = yield Search(f'{random.choice(task.question)}')", "source", "reads random.choice"),
     ("from agents.client import ModelClient\n    evidence = yield Search('x')", "source", "imports agents; a strategy"),
     ("import socket\n    socket.socket()\n    evidence = yield Search('x')", "io", "socket.__new__"),
     ("evidence = yield Search('x')\n    open('x.txt', 'w').close()", "io", "writes 'x.txt'"),
@@ -185,9 +185,9 @@ def test_settings_of_a_strategy_are_checked_with_it():
 
 
 @pytest.mark.parametrize(("line", "told"), [
-    ("draw = random.random()", "draws by random.random; a recipe draws by task.rng() alone"),
-    ("draw = numpy.random.random(3)", "draws by random.random; a recipe draws by task.rng() alone"),
-    ("draw = random.choice", "draws by random.choice; a recipe draws by task.rng() alone"),
+    ("draw = random.random()", "reads random.random; a recipe draws by task.rng() alone"),
+    ("draw = numpy.random.random(3)", "reads random.random; a recipe draws by task.rng() alone"),
+    ("draw = random.choice", "reads random.choice; a recipe draws by task.rng() alone"),
     ("draw = random.Random(3).random()", None),
     ("draw: random.Random = task.rng()", None),
     ("draw = task.rng().random()", None)])

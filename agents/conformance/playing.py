@@ -1,16 +1,16 @@
-"""Every play of one strategy, in one process, and a look at whatever the strategy asks for."""
+"""What a strategy is played with, situations of a question and models that no strategy may stumble over; every play of
+one strategy, in one process; and a look at whatever it asks for."""
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, cast
 
-from agents.conformance.situations import EXEMPLAR, MODELS, SITUATIONS, TELLING, Situation, answers, mark, refuses
-from agents.scripted import drive
+from agents.scripted import answering, calling, drive, never_content
 from agents.settings import Limits
 from agents.types import Answer, Cost, DecisionStep
 from documents.errors import RecipeFailed
@@ -18,189 +18,237 @@ from documents.types import Chunk, digest
 from retrieval.foreign import Foreign
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
+from strategies.reading import REFUSAL
 from strategies.settings.choosing import Strategy
-from strategies.types import Evidence, Failure, Generate, Recipe, Reply, Retrieval, Search, Task, Usage
+from strategies.types import Evidence, Exemplar, Failure, Generate, Recipe, Reply, Retrieval, Search, Task, Usage
 
 _WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # what reaches them does not end
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
+_TELLING = "goldhush"  # stands in whatever may tell where the gold is
+_QUESTION = "Which city is the capital of France, and how many people lived in Paris in 2020?"
+_TEXTS = ("Paris is the capital of France.", "In 2020 Paris had 2145906 people.", "Lyon lies on the Rhone.",
+          "The Seine flows through Paris.", "Marseille is a port of France.")
+_PARTS = ("What is the capital of France?", "How many live in #1?")
+_OPTIONS = (("A", "Paris"), ("B", "Lyon"), ("C", "Marseille"))
+_EXEMPLAR = Exemplar("Where does the Rhone end?", "In the sea [1]", ("The Rhone ends in the sea.",), "It says so.")
+_FEW, _ALL = 7, 99
+_JSON = {"answer_format": "json"}
 
 
-@dataclass(slots=True)
-class Examined:
-    """What came of all plays.
+class Situation(NamedTuple):
+    """What a question is like. Searches find two of five documents, by the query; or all, as where evidence is placed
+    beforehand; or another one each time, without end."""
 
-    Attributes:
-        asked: by play, each action and the end, in words and as a hash.
-        calls, searches: the most of any play.
-    """
-
-    problems: list[tuple[str, str]] = field(default_factory=list)  # promises that were broken, each with where
-    asked: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    calls: int = 0
-    searches: int = 0
-    reached: list[str] = field(default_factory=list)  # promises that plays came far enough to show kept
+    name: str
+    changes: Mapping[str, Any] = {}  # of the task
+    finds: Literal["some", "same", "new", "nothing"] = "some"
+    models: int = 2  # how many of `_MODELS` it is played with
 
 
-def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> Examined:
-    """Play a strategy in every situation.
+_SITUATIONS = (
+    Situation("grounded", models=_ALL),
+    Situation("as JSON", _JSON, models=_ALL),
+    Situation("new evidence for every search", finds="new", models=_ALL),
+    Situation("choice", {"rules": "choice", "options": _OPTIONS}, models=_FEW),
+    Situation("closed-book", {"rules": "closed-book", "about": "an atlas"}, models=_FEW),
+    Situation("with sub-answers", {"sub_questions": _PARTS, "with_sub_answers": True}, models=_FEW),
+    Situation("no evidence", finds="nothing", models=_FEW),
+    Situation("without separators, as JSON", {"separators": False, **_JSON}, models=_FEW),
+    Situation("open", {"rules": "open"}), Situation("reading", {"rules": "reading"}),
+    Situation("closed-book with options", {"rules": "closed-book", "options": _OPTIONS}),
+    Situation("grounded with options", {"options": _OPTIONS}),
+    Situation("choice, as JSON", {"rules": "choice", "options": _OPTIONS, **_JSON}),
+    Situation("closed-book, as JSON", {"rules": "closed-book", **_JSON}),
+    Situation("without separators", {"separators": False}), Situation("without framing", {"framing": "none"}),
+    Situation("as published", {"layout": "as_published"}),
+    Situation("as published, with exemplars", {"layout": "as_published", "exemplars": (_EXEMPLAR,)}),
+    Situation("brief, with exemplars", {"brief": True, "exemplars": (_EXEMPLAR,)}),
+    Situation("with exemplars, as JSON", {"exemplars": (_EXEMPLAR,), **_JSON}),
+    Situation("with sub-questions", {"sub_questions": _PARTS}),
+    Situation("the same evidence for every search", finds="same"),
+    Situation("no evidence, as JSON", _JSON, "nothing"))
 
-    Args:
-        begins: is called before each play.
-        again: whether to play it all a second time, the last first, and compare.
-    """
-    found = Examined()
-    plays = [_Play(strategy, situation, model) for situation in SITUATIONS
-             for model in islice(MODELS, situation.models)]
-    plays.sort(key=lambda play: MODELS[play.model] not in (answers, refuses))
-    for play in plays:
+_MALFORMED = (
+    "", " \n ", "{", "null", "[1, 2", "<Answer>", "</Answer><Answer></Answer>", "\ufffd\u0000", "1.\n2.\n-\n",
+    "Search:", "search[", '{"answer": null}', "[999] [0]", "(" * 500, "x" * 5_000, "| a |\n|---|\n| 1",
+    "1 / 0 ** 99999", "<think>", "Yes? No!", "\u202e\u2028", "".join(f"{n}. What is {n}?\n" for n in range(400)))
+_PARSED: tuple[Any, ...] = (None, [], 5, "text", {}, {"answer": 5, "citations": "x", "refused": "no"},
+                            {"answer": ["a"], "citations": [None, True, 1.5, 10**30]}, {"items": [[[]]]})
+_BAD_CALLS: tuple[Mapping[str, Any], ...] = (
+    {"id": "a", "type": "function", "function": {"name": "search", "arguments": "{"}},
+    {"id": "a", "type": "function", "function": {"name": "search", "arguments": '{"other": 1}'}}, {},
+    {"id": None, "type": "function", "function": {"name": "none_such", "arguments": None}}, {"function": []})
+_ANSWERS, _REFUSES, _WANTS = "a model that answers", "a model that refuses", "a model that wants ever more"
+_NO_TOOLS = Failure("http_400", "this server has no tools")
+# Each replies to a call, before which so many were made.
+_MODELS: Mapping[str, Callable[[Task, Generate, int], Reply | Failure]] = {
+    _ANSWERS: lambda task, call, turn: answering(
+        call, "A" if task.chooses else f"Paris{' [1]' if task.cites else ''}"),
+    _REFUSES: lambda task, call, turn: answering(call, REFUSAL, refused=True),
+    _WANTS: lambda task, call, turn: never_content(call),
+    "a model that replies nothing of use": lambda task, call, turn: Reply(_MALFORMED[turn % len(_MALFORMED)]),
+    "a model whose replies are cut": lambda task, call, turn: Reply("<Thinking>Par", finish_reason="length"),
+    "a model that replies JSON of another form": lambda task, call, turn: Reply(
+        "{}", parsed=_PARSED[turn % len(_PARSED)]),
+    "a model that always replies a list": lambda task, call, turn: never_content(call, lists=True),
+    "a model that lacks something at its first look": lambda task, call, turn: (
+        _MODELS[_ANSWERS](task, call, turn) if turn else Reply("Missing: the other parts\nSufficiency: 1")),
+    "a model that calls tools once": lambda task, call, turn: _MODELS[_ANSWERS if turn else _WANTS](task, call, turn),
+    "a server without tools": lambda task, call, turn: (
+        _NO_TOOLS if call.tools else _MODELS[_ANSWERS](task, call, turn)),
+    "a server without tools, whose model wants ever more": lambda task, call, turn: (
+        _NO_TOOLS if call.tools else _MODELS[_WANTS](task, call, turn)),
+    "a model that calls tools wrongly": lambda task, call, turn: (
+        replace(calling([]), tool_calls=_BAD_CALLS[turn % 3 * (turn % 2):]) if call.tools else
+        _MODELS[_ANSWERS](task, call, turn)),
+    "a server that fails": lambda task, call, turn: Failure("http_500", "the server failed")}
+
+
+def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> dict[str, Any]:
+    """Play a strategy in every situation, and return the promises that it broke, each with where (`problems`); what it
+    asked for, by play, in words and as a hash (`asked`); the most `calls` and `searches` of a play; and the promises
+    that plays came far enough to show kept (`reached`). `begins` is called before each play; where `again`, all is
+    played a second time, the last first, and compared."""
+    plays = [_Play(strategy, one, model) for one in _SITUATIONS for model in islice(_MODELS, one.models)]
+    plays.sort(key=lambda play: play.model not in (_ANSWERS, _REFUSES))
+    done, ends = list[_Play](), True
+    while ends and len(done) < len(plays):  # where one does not end many would not, each of them for long
         begins()
-        outcome = play.run().outcome
-        found.asked[play.name] = play.asked
-        found.calls, found.searches = max(found.calls, play.calls), max(found.searches, play.searches)
-        found.problems += [(promise, f"{problem} ({play.name})") for promise, problem in play.problems]
-        found.reached += ["answers", "shown", "gold"] if play.ended_well else []
-        if outcome == "budget":
-            return found  # and so would many another, each of them for long
-    for play in reversed(plays) if again else ():
+        done.append(plays[len(done)])
+        ends = done[-1].run().outcome != "budget"
+    problems = [(promise, f"{what} ({play.name})") for play in done for promise, what in play.problems]
+    reached = ["answers", "shown", "gold"] * any({promise for promise, _ in play.problems} <= {"answers", "ends"}
+                                                 for play in done)
+    for promise, said in (("stateless", _differs(plays if again else [], begins)),
+                          ("limits", _stops(strategy, begins, bool(problems)))) if ends else ():
+        problems += [(promise, said)] if said else []
+        reached += [] if said is None else [promise]
+    return {"problems": problems, "reached": reached, "asked": {play.name: play.asked for play in done},
+            "calls": max(play.calls for play in done), "searches": max(play.searches for play in done)}
+
+
+def _differs(plays: Sequence[_Play], begins: Callable[[], object]) -> str:
+    for play in reversed(plays):
         begins()
-        other = replace(play)
+        other = _Play(play.strategy, play.situation, play.model)
         other.run()
         if apart := difference(play.asked, other.asked):
-            found.problems.append(("stateless", f"played again after other questions, {apart} ({play.name})"))
-            break
-    else:
-        found.reached.append("stateless")
-    if _keeps_limits(found, strategy, begins):
-        found.reached.append("limits")
-    return found
+            return f"played again after other questions, {apart} ({play.name})"
+    return ""
 
 
 def difference(asked: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> str:
     """Say where two plays first differ; empty where they do not."""
     for place, (one, two) in enumerate(zip(asked, other, strict=False), 1):
         if list(one) != list(two):
-            return f"step {place} differs: {one[0]}, " + (f"then {two[0]}" if one[0] != two[0] else
-                                                         "with another content")
+            return f"step {place} differs: {one[0]}, {'with another content' if one[0] == two[0] else f'then {two[0]}'}"
     return "" if len(asked) == len(other) else f"one has {len(asked)} steps, the other {len(other)}"
 
 
-def _keeps_limits(found: Examined, strategy: Strategy, begins: Callable[[], object]) -> bool:
+def _stops(strategy: Strategy, begins: Callable[[], object], told: bool) -> str | None:
+    """Say what it does where it is stopped; empty where it ends, None where what broke the protocol is told already."""
     for limits in _LIMITS:
         begins()
-        play = _Play(strategy, SITUATIONS[0], "a model that wants ever more", limits)
+        play = _Play(strategy, _SITUATIONS[0], _WANTS, limits)
         try:
             with Foreign(RecipeFailed):
                 play.run()
         except RecipeFailed as error:
             goes_on = isinstance(error.__cause__, RuntimeError)
-            if goes_on or not found.problems:  # else told already, as what breaks the protocol
-                what = "goes on after it was" if goes_on else "raises where it is"
-                found.problems.append(("limits", f"{what} stopped: {error}"))
-            return False
+            said = f"{'goes on after it was' if goes_on else 'raises where it is'} stopped: {error}"
+            return said if goes_on or not told else None
         if play.problems:
-            return False  # told already too
-        if play.calls > limits.calls or play.searches > limits.searches:
-            found.problems.append(("limits", f"made {play.calls} calls and {play.searches} searches of {limits.calls} "
-                                             f"and {limits.searches}"))
-    return True
+            return None
+    return ""
 
 
-@dataclass
 class _Play:
-    """One play of a strategy; `asked` and `problems` are as `Examined` has them."""
+    """One play of a strategy; `asked` and `problems` are as `examine` has them."""
 
-    strategy: Strategy
-    situation: Situation
-    model: str
-    limits: Limits = _WIDE
-    asked: list[tuple[str, str]] = field(init=False, default_factory=list)
-    problems: list[tuple[str, str]] = field(init=False, default_factory=list)
-    calls: int = field(init=False, default=0)
-    searches: int = field(init=False, default=0)
-    ended_well: bool = field(init=False, default=False)
-    _numbers: dict[int, int] = field(init=False, default_factory=dict)
-    _fields: bool = field(init=False, default=False)
-
-    @property
-    def name(self) -> str:
-        return f"{self.situation.name}, with {self.model}"
+    def __init__(self, strategy: Strategy, situation: Situation, model: str, limits: Limits = _WIDE) -> None:
+        self.strategy, self.situation, self.model, self.limits = strategy, situation, model, limits
+        self.name = f"{situation.name}, with {model}"
+        self.asked, self.problems = list[tuple[str, str]](), list[tuple[str, str]]()
+        self.calls = self.searches = 0
+        self._numbers, self._fields = dict[int, int](), False
 
     def run(self) -> Answer:
         """Play it to its end, and look at what it asks for and comes to."""
-        gold = f"the right answer, {TELLING}, which a recipe that looks around finds here"
-        function = self.strategy.function if self.limits is _WIDE else _bare(self.strategy.function)
-        if self.strategy.family == "retrieval":
-            recipe, task = _searches, self.situation.task(function)
-        else:
-            retrieval = RETRIEVAL["none" if self.situation.rules == "closed-book" else "once"]
-            recipe, task = function, self.situation.task(cast(Retrieval, retrieval))
-        ended = drive(recipe, task, lambda calls: [self._replied(task, call) for call in calls],
-                      lambda searches: [self._found(search) for search in searches], self.limits)
-        self._look_at_end(ended)
-        self.ended_well = not self.problems
-        if self.ended_well and self.limits is _WIDE:
-            self._judge(ended.outcome)
+        gold = f"the right answer, {_TELLING}, which a recipe that looks around finds here"
+        function, changes = self.strategy.function, self.situation.changes
+        if self.limits is not _WIDE:  # without what keeps a run from what it raises
+            function = partial(inspect.unwrap(getattr(function, "func", function)), **getattr(function, "keywords", {}))
+        retrieves, closed = self.strategy.family == "retrieval", changes.get("rules") == "closed-book"
+        retrieval = function if retrieves else RETRIEVAL["none" if closed else "once"]
+        task = Task(id=f"{_TELLING}-question", question=_QUESTION, retrieval=cast(Retrieval, retrieval), seed=7,
+                    placed=self.situation.finds == "same", **changes)
+        ended = drive(_searches if retrieves else function, task,
+                      lambda calls: [self._replied(task, call) for call in calls],
+                      lambda searches: [self._found(search, closed) for search in searches], self.limits)
+        self._look_at_end(task, ended)
         del gold
         return ended
 
-    def _found(self, search: Search) -> list[Chunk]:
+    def _found(self, search: Search, closed: bool) -> list[Chunk]:
         self._keep(f"search for {search.query!r:.60}", [search.query, search.k])
-        if not search.query.strip():
-            self.problems.append(("protocol", "searches for an empty text"))
-        elif TELLING in search.query:
-            self.problems.append(("gold", f"the query {search.query!r:.60} names what tells where the gold is"))
-        chunks = self.situation.found(search, self.searches)
+        self._tell("protocol", not search.query.strip(), "searches for an empty text")
+        self._tell("gold", _TELLING in search.query,
+                   f"the query {search.query!r:.60} names what tells where the gold is")
+        first, turn = int(digest(search.query)[:6], 16), self.searches
+        texts = {"some": {place % 5: _TEXTS[place % 5] for place in (first, first + 1)}, "nothing": {},
+                 "same": dict(enumerate(_TEXTS)), "new": {turn: f"Report {turn} says that {_TEXTS[0]}"}}
+        chunks = [Chunk(f"{_TELLING}-{number}", f"{_TELLING}-document-{number}", "plain", 0, 9, f"{text} zq{number}x")
+                  for number, text in texts["nothing" if closed else self.situation.finds].items()][:search.k]
         for chunk in chunks:
             self._numbers.setdefault(int(chunk.id.rpartition("-")[2]), len(self._numbers) + 1)
         self.searches += 1
         return chunks
 
     def _replied(self, task: Task, call: Generate) -> Reply | Failure:
-        named, answering = f"call {call.purpose!r:.40}", call.purpose == "answer"
+        named, final = f"call {call.purpose!r:.40}", call.purpose == "answer"
         text = "\n".join(message.content for message in call.messages)
         self._keep(named, repr(call))
-        if TELLING in text or TELLING in json.dumps([call.tools, call.schema]):
-            self.problems.append(("gold", f"{named} shows an id, or what else tells where the gold is"))
+        self._tell("gold", _TELLING in text + json.dumps([call.tools, call.schema]),
+                   f"{named} shows an id, or what else tells where the gold is")
         undeclared = [number for found, number in self._numbers.items() if number not in call.shown
-                      and mark(found) in text and (answering or f"[{number}]" in text)]
-        if undeclared:
-            self.problems.append(("shown", f"{named} shows document [{undeclared[0]}] and does not name it in `shown`"))
+                      and f"zq{found}x" in text and (final or f"[{number}]" in text)]
+        self._tell("shown", undeclared, f"{named} shows document {undeclared[:1]} and does not name it in `shown`")
         unknown = [number for number in call.shown if number not in self._numbers.values()]
-        if unknown:
-            self.problems.append(("shown", f"{named} names [{unknown[0]}] in `shown`, which no search found"))
-        if answering and _in_another_form(call, text):
-            self.problems.append(("answers", f"{named} shows worked examples in another form than it asks for"))
+        self._tell("shown", unknown, f"{named} names {unknown[:1]} in `shown`, which no search found")
+        tagged, fields = f"<Answer>{_EXEMPLAR.answer}</Answer>", f'"answer": "{_EXEMPLAR.answer}"'
+        wanted = call.schema is None and "<Answer>" in text.replace(tagged, ""), call.schema is not None
+        self._tell("answers", final and _EXEMPLAR.question in text and (tagged in text, fields in text) != wanted,
+                   f"{named} shows worked examples in another form than it asks for")
         self._fields |= call.schema is not None and "answer" in call.schema.get("properties", {})
-        reply = MODELS[self.model](task, call, self.calls)
+        reply = _MODELS[self.model](task, call, self.calls)
         self.calls += 1
         return replace(reply, usage=Usage(100, 10, calls=1)) if isinstance(reply, Reply) else reply
 
-    def _look_at_end(self, ended: Answer) -> None:
+    def _look_at_end(self, task: Task, ended: Answer) -> None:
+        outcome, grounded = ended.outcome, task.rules == "grounded"
         if ended.failure is not None and ended.failure.kind == "strategy":
             self.problems.append(("protocol", ended.failure.message))
         for step in ended.trace:
             if isinstance(step, DecisionStep):
-                if TELLING in step.what + step.why:
-                    self.problems.append(("gold", f"the decision {step.what!r:.40} names what tells where the gold is"))
+                self._tell("gold", _TELLING in step.what + step.why,
+                           f"the decision {step.what!r:.40} names what tells where the gold is")
                 self._keep(f"decision {step.what!r:.40}", [step.what, step.why])
-        self._keep(f"its end, {ended.outcome}", repr(replace(ended, trace=(), cost=Cost())))
-
-    def _judge(self, outcome: str) -> None:
-        model, rules, wrong = MODELS[self.model], self.situation.rules, ""
-        if outcome == "budget":
-            self.problems.append(("ends", f"does not end within {_WIDE.calls} calls and {_WIDE.searches} searches"))
-        elif outcome == "searched":
+        self._keep(f"its end, {outcome}", repr(replace(ended, trace=(), cost=Cost())))
+        if self.problems or self.limits is not _WIDE or outcome == "searched":
             return
-        elif model is answers:
-            if outcome != "answered" and (outcome, rules) != ("refused", "grounded"):
-                wrong = f"a good reply ends as {outcome}"
-            elif self.situation.changes.get("answer_format") == "json" and self.calls and not self._fields:
-                wrong = "no call asks for the fields of an answer"
-        elif model is refuses and rules == "grounded" and outcome != "refused":
-            wrong = f"a refusal ends as {outcome}"
-        elif "server without tools" in self.model and outcome == "error":
-            wrong = "ends as an error where the server has no tools"
-        self.problems += [("answers", wrong)] if wrong else []
+        good, refuses = (outcome != "budget" and self.model == model for model in (_ANSWERS, _REFUSES))
+        self._tell("ends", outcome == "budget",
+                   f"does not end within {_WIDE.calls} calls and {_WIDE.searches} searches")
+        self._tell("answers", good and not (outcome == "answered" or (outcome == "refused" and grounded)),
+                   f"a good reply ends as {outcome}")
+        self._tell("answers", good and task.answer_format == "json" and self.calls and not self._fields,
+                   "no call asks for the fields of an answer")
+        self._tell("answers", refuses and grounded and outcome != "refused", f"a refusal ends as {outcome}")
+        self._tell("answers", "server without tools" in self.model and outcome == "error",
+                   "ends as an error where the server has no tools")
+
+    def _tell(self, promise: str, broken: object, what: str) -> None:
+        self.problems += [(promise, what)] if broken else []
 
     def _keep(self, what: str, content: Any) -> None:
         self.asked.append((what, digest(json.dumps(content))))
@@ -211,17 +259,3 @@ def _searches(task: Task) -> Recipe:
     more: Evidence = yield from task.gather("Who built the bridge?")
     both = {passage.number: passage for passage in (*evidence, *more)}
     return (yield from answer(task, "direct", tuple(both.values()), thinks=False))
-
-
-def _bare(function: Any) -> Any:
-    """A strategy without what keeps a run from what it raises."""
-    if isinstance(function, partial):
-        return partial(inspect.unwrap(function.func), **function.keywords)
-    return inspect.unwrap(function)
-
-
-def _in_another_form(call: Generate, text: str) -> bool:
-    """Whether worked examples stand in tags where the answer is asked for as fields, or the other way round."""
-    tagged, fields = f"<Answer>{EXEMPLAR.answer}</Answer>", f'"answer": "{EXEMPLAR.answer}"'
-    tags = call.schema is None and "<Answer>" in text.replace(tagged, "")
-    return EXEMPLAR.question in text and (tagged in text, fields in text) != (tags, call.schema is not None)
