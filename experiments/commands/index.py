@@ -12,7 +12,7 @@ import typer
 from experiments.commands.options import AsJson, refuse
 
 if TYPE_CHECKING:
-    from retrieval.build import BuildEstimate
+    from retrieval.build import BuildEstimate, BuildReport
     from retrieval.settings import IndexSettings
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown, CSV, "
@@ -123,13 +123,8 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         note("the index that stood here was made with other settings; options are not remembered, so give them again")
     if settings and before is not None and before.fields and metadata is None:
         note("the index that stood here had metadata; it is not remembered, so give --metadata again")
-    for skipped in report.skipped:
-        note(f"skipped {skipped}")
     unread = [] if remove else unread_files(sources)
-    if unread:
-        note(f"left out, since nothing here reads them: {_by_kind(unread)}")
-    if report.hidden:
-        note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
+    _tell_what_is_left_out(report, unread)
     if json:
         print_json({"index": str(out), "documents": report.documents, "parsed": report.parsed,
                     "replaced": report.replaced, "removed": report.removed,
@@ -145,6 +140,17 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} known), "
         f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
     say(f"{report.how}; {out}")
+
+
+def _tell_what_is_left_out(report: BuildReport, unread: Sequence[str]) -> None:
+    from experiments.terminal.display import note
+
+    for skipped in report.skipped:
+        note(f"skipped {skipped}")
+    if unread:
+        note(f"left out, since nothing here reads them: {_by_kind(unread)}")
+    if report.hidden:
+        note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
 
 
 def _by_kind(names: Sequence[str]) -> str:
