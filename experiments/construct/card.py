@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from documents.types import digest
 from experiments.analysis.view import View
 from experiments.benchmarks.hub import CARD
+from experiments.construct.review.figures import review_lines
 from experiments.runs.store import write_text
 from experiments.words import plural, visible
 
@@ -42,6 +43,7 @@ def card_of(built: Built) -> dict[str, Any]:
         "yield": construction.counted(), "sources": list(_sources(built)), "unread": list(built.unread),
         "measured": {name: {"mean": round(fmean(values), 6), "n": len(values)} for name in names
                      if (values := [item.measured[name] for item in kept if name in item.measured])},
+        "notes": list(settings.what.notes(construction.played, built.library)),
         "unanswerable": sum(not item.answerable for item in kept),
         "tags": {name: values for name, values in tags.items() if len(values) <= 20}}
 
@@ -117,12 +119,14 @@ def markdown(card: Mapping[str, Any]) -> str:
                  or [("none", "", "", "")])]
     for view in (yield_view(card), sources_view(card)):
         lines += ["", f"## {view.title}", "", *_table(view.header, view.rows)]
-    lines += [f"- not read: {visible(one)}" for one in card["unread"]]
+    lines += [f"- not read: {visible(one)}" for one in card["unread"]] + [f"- {one}" for one in card["notes"]]
     if measured:
         lines += ["", "## Measured by solvers", "", *_table(("figure", "mean", "n"), [
             (name, f"{one['mean']:.2f}", one["n"]) for name, one in measured.items()])]
     for name, values in card["tags"].items():
         lines += ["", f"## By {name}", "", *_table((name, "items"), list(values.items()))]
+    if card.get("review"):
+        lines += ["", "## Review", "", *(f"- {visible(line)}" for line in review_lines(card["review"]))]
     lines += ["", "## Settings", "", "```json", json.dumps(card["settings"], indent=1, ensure_ascii=False), "```"]
     if card.get("files"):
         lines += ["", "## Files", "", *_table(("file", "SHA-256"), list(card["files"].items()))]

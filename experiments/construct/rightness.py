@@ -38,17 +38,21 @@ def right(item: Item, draft: Draft) -> bool:
     for `The crane lifts 12.5 tonnes`). Of a sentence of five content words or more four fifths are enough, its figures
     all. An answer that is denied, one of several offered, or the end of a range is wrong.
     """
+    if item.options:
+        return choice(item, draft) in item.answers
     if draft.refused or not draft.well_formed:
         return False
-    text = strip_citations(draft.text)
-    if item.options:
-        labels = tuple(zip(LABELS, item.options, strict=False))
-        chosen = read_choice(text, labels)
-        return chosen is not None and dict(labels)[chosen] in item.answers
-    text = text.replace("*", "")
+    text = strip_citations(draft.text).replace("*", "")
     if text.casefold().strip() in {answer.casefold().strip() for answer in item.answers}:
         return True
     return not _hedges(text, item.answers) and any(_says(text, answer, item.question) for answer in item.answers)
+
+
+def choice(item: Item, draft: Draft) -> str | None:
+    """Return the option that an answer names; None where it names none."""
+    labels = tuple(zip(LABELS, item.options, strict=False))
+    chosen = None if draft.refused or not draft.well_formed else read_choice(strip_citations(draft.text), labels)
+    return None if chosen is None else dict(labels)[chosen]
 
 
 def _says(text: str, answer: str, question: str) -> bool:
