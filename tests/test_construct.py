@@ -29,7 +29,8 @@ def writer(body):
         return json.dumps({"information": [{"key": "mill", "values": [year], "description": f"{town} has a mill."}]})
     tier = sum(message["role"] == "user" for message in body["messages"])
     return json.dumps({"questions": [{
-        "type": "temporal", "question": f"{'?' * tier} In which year did the mill of {town} open, tier {tier}?",
+        "type": "semantic" if tier == 2 else "temporal",
+        "question": f"{'?' * tier} In which year did the mill of {town} open, tier {tier}?",
         "answer": year, "evidence": [f"The mill of {town} opened in {year}."]}]})
 
 

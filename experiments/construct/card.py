@@ -11,15 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from documents.types import digest
 from experiments.analysis.view import View
 from experiments.benchmarks.hub import CARD
-from experiments.construct.build import Built
-from experiments.construct.play import Played, counted
+from experiments.construct.review.figures import review_lines
 from experiments.runs.store import write_text
 from experiments.words import plural, visible
+
+if TYPE_CHECKING:
+    from experiments.construct.build import Built
+    from experiments.construct.play import Played
 
 _FAMILIES = ("qwen", "llama", "gemma", "mistral", "mixtral", "phi", "gpt", "claude", "gemini", "smollm", "deepseek",
              "command", "granite", "glm", "exaone", "solar", "kimi")
@@ -37,9 +40,10 @@ def card_of(built: Built) -> dict[str, Any]:
     return {
         "kind": settings.kind, "paper": settings.what.paper, "ragbed": version("ragbed"),
         "licence": settings.licence, "settings": built.told, "models": _models(built),
-        "yield": counted(construction), "sources": list(_sources(built)), "unread": list(built.unread),
+        "yield": construction.counted(), "sources": list(_sources(built)), "unread": list(built.unread),
         "measured": {name: {"mean": round(fmean(values), 6), "n": len(values)} for name in names
                      if (values := [item.measured[name] for item in kept if name in item.measured])},
+        "notes": list(settings.what.notes(construction.played, built.library)),
         "unanswerable": sum(not item.answerable for item in kept),
         "tags": {name: values for name, values in tags.items() if len(values) <= 20}}
 
@@ -115,12 +119,14 @@ def markdown(card: Mapping[str, Any]) -> str:
                  or [("none", "", "", "")])]
     for view in (yield_view(card), sources_view(card)):
         lines += ["", f"## {view.title}", "", *_table(view.header, view.rows)]
-    lines += [f"- not read: {visible(one)}" for one in card["unread"]]
+    lines += [f"- not read: {visible(one)}" for one in card["unread"]] + [f"- {one}" for one in card["notes"]]
     if measured:
         lines += ["", "## Measured by solvers", "", *_table(("figure", "mean", "n"), [
             (name, f"{one['mean']:.2f}", one["n"]) for name, one in measured.items()])]
     for name, values in card["tags"].items():
         lines += ["", f"## By {name}", "", *_table((name, "items"), list(values.items()))]
+    if card.get("review"):
+        lines += ["", "## Review", "", *(f"- {visible(line)}" for line in review_lines(card["review"]))]
     lines += ["", "## Settings", "", "```json", json.dumps(card["settings"], indent=1, ensure_ascii=False), "```"]
     if card.get("files"):
         lines += ["", "## Files", "", *_table(("file", "SHA-256"), list(card["files"].items()))]

@@ -163,17 +163,22 @@ def _by_solvers(item: Item, library: Library, chunks: Sequence[Chunk]) -> Genera
 
 def right(item: Item, draft: Draft) -> bool:
     """Say whether an answer is right: the option's label, or any accepted answer in a short reply."""
+    if item.options:
+        return choice(item, draft) in item.answers
     if draft.refused or not draft.well_formed:
         return False
     text = strip_citations(draft.text)
-    if item.options:
-        labels = tuple(zip(LABELS, item.options, strict=False))
-        chosen = read_choice(text, labels)
-        return chosen is not None and dict(labels)[chosen] in item.answers
     said = normalize_answer(text)
     short = len(said) <= _SHORT * max(len(normalize_answer(answer)) for answer in item.answers) + _SHORT
     return bool(exact_match(text, item.answers)) or (short and any(
         holds(said, normalize_answer(answer)) for answer in item.answers))
+
+
+def choice(item: Item, draft: Draft) -> str | None:
+    """Return the option that an answer names; None where it names none."""
+    labels = tuple(zip(LABELS, item.options, strict=False))
+    chosen = None if draft.refused or not draft.well_formed else read_choice(strip_citations(draft.text), labels)
+    return None if chosen is None else dict(labels)[chosen]
 
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:

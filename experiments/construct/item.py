@@ -17,6 +17,7 @@ from experiments.negatives.guard import GuardedIndex
 from strategies.types import Asked
 
 if TYPE_CHECKING:
+    from experiments.construct.play import Played
     from experiments.question import Benchmark
     from retrieval.types import Embedder
 
@@ -81,10 +82,10 @@ class Item:
 
     @property
     def document(self) -> str:
-        """The id of the document that it is made of: that of its first evidence, or of its first chunk, or the one that
-        its kind names; empty where there is none."""
+        """The id of the document that it is made of: the one that its kind names, or that of its first evidence, or of
+        its first chunk; empty where there is none."""
         spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
-        return spans[0].document if spans else str(self.made.get("document", ""))
+        return str(self.made.get("document") or (spans[0].document if spans else ""))
 
 
 class Dropped(Exception):  # it ends an item, not the construction
@@ -101,6 +102,7 @@ class Library:
         solvers, judges: how many models of each role there are; their roles are `solver 1`, `judge 1` and so on.
         benchmark: the loaded benchmark that items are made from, where it is no folder of documents.
         embedder: opened when it is first asked for.
+        writes: whether there is a writer.
     """
 
     documents: Mapping[str, Document]
@@ -111,6 +113,7 @@ class Library:
     options: Any  # the kind's own settings
     embedder: Callable[[], Embedder]
     benchmark: Benchmark | None = None
+    writes: bool = False
 
     @cached_property
     def guarded(self) -> GuardedIndex:
@@ -176,6 +179,7 @@ class Kind:
         write: writes the paper's own format, which `ragbed run KIND DIR` reads.
         most: how many items one instance can become.
         surplus: says why no further item of this one's sort is wanted beside those kept before it; None where it is.
+        notes: what the card says of all that was played.
         options: the settings of this kind alone.
         chunker, formats: how the index that items are checked against is cut.
         judged: whether it asks judges.
@@ -191,6 +195,7 @@ class Kind:
     write: Writing
     most: int = 1
     surplus: Callable[[Item, Sequence[Item], Library], str | None] = lambda item, kept, library: None
+    notes: Callable[[Sequence[Played], Library], Sequence[str]] = lambda played, library: ()
     options: type[BaseModel] = NoOptions
     chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
     formats: tuple[Format, ...] = ("plain",)

@@ -6,6 +6,7 @@ which items are kept is that of their instances, however many are played at once
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -143,6 +144,17 @@ class Construction:
         """The items that are kept so far, in order."""
         return [one.item for one in self.played if not one.lost]
 
+    def counted(self) -> dict[str, Any]:
+        """Count what was asked for, begun, generated, lost at each step with its reasons, and kept: the yield."""
+        steps = [stage.name for stage in (*self.kind.stages, *self.kind.gates)]
+        lost: dict[str, dict[str, int]] = {}
+        for name in (*steps, TWIN, FAILED, SURPLUS):
+            reasons = Counter(one.why for one in self.played if one.lost == name)
+            if reasons or name in steps or name == TWIN:
+                lost[name] = dict(sorted(reasons.items()))
+        return {"asked_for": self.wanted, "instances": self.begun, "tries": self.tries,
+                "generated": sum(one.generated for one in self.played), "lost": lost, "kept": len(self.kept)}
+
     async def run(self) -> None:
         """Play instances in blocks of as many as are missing: what is played does not depend on what ends first."""
         instances = islice(self.kind.instances(self.library), self.tries)
@@ -214,16 +226,3 @@ def _lost(played: Played, stage: Stage, came: Any, answer: Answer) -> Played | N
     if answer.failure is not None:
         return replace(played, lost=FAILED, why=f"{stage.name}: {answer.failure.kind}: {answer.failure.message}")
     return replace(played, lost=stage.name, why=str(came)) if isinstance(came, Dropped) else None
-
-
-def counted(construction: Construction) -> dict[str, Any]:
-    """Count what was asked for, begun, generated, lost at each step with its reasons, and kept: the yield."""
-    played, kind = construction.played, construction.kind
-    steps = [stage.name for stage in (*kind.stages, *kind.gates)]
-    lost: dict[str, dict[str, int]] = {}
-    for name in (*steps, TWIN, FAILED, SURPLUS):
-        reasons = [one.why for one in played if one.lost == name]
-        if reasons or name in steps or name == TWIN:
-            lost[name] = {why: reasons.count(why) for why in sorted(set(reasons))}
-    return {"asked_for": construction.wanted, "instances": construction.begun, "tries": construction.tries,
-            "generated": sum(one.generated for one in played), "lost": lost, "kept": len(construction.kept)}

@@ -4,14 +4,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from experiments.analysis.view import View, text_of
 from experiments.construct.card import sources_view, yield_view
-from experiments.construct.play import Played
 from experiments.report.page import policy
 from experiments.runs.store import write_text
 from experiments.words import visible
+
+if TYPE_CHECKING:
+    from experiments.construct.play import Played
 
 _MOST = 1_000
 """Items that the page shows of those kept, and of those lost; items.jsonl has all."""

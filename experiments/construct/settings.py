@@ -14,7 +14,7 @@ from documents.errors import SettingsError
 from experiments.benchmarks import BenchmarkSettings
 from experiments.construct.formats import Export
 from experiments.construct.item import Kind
-from experiments.construct.kinds import KINDS
+from experiments.construct.kinds import KINDS, OF_BENCHMARKS
 from experiments.settings.file import explain
 from experiments.settings.spending import Budget, changed
 from experiments.settings.targets import put
@@ -77,7 +77,7 @@ class ConstructSettings(BaseModel):
     @property
     def what(self) -> Kind:
         """The kind."""
-        return KINDS[self.kind]
+        return (OF_BENCHMARKS if self.benchmark else KINDS).get(self.kind, KINDS[self.kind])
 
     @cached_property
     def own(self) -> BaseModel:
@@ -102,10 +102,12 @@ class ConstructSettings(BaseModel):
         return self.tries or TRIES * self.n
 
 
-def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str]) -> ConstructSettings:
+def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str],
+                       benchmark: str | None = None) -> ConstructSettings:
     """Return the settings that a command line gives.
 
     Args:
+        benchmark: of the form `hotpotqa:PATH`, or its name alone where it needs no path.
         others: of the form `retriever=dense`.
         budget: of the form `tokens=200000`.
 
@@ -113,6 +115,9 @@ def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: 
         SettingsError: one does not fit.
     """
     content: dict[str, Any] = dict(given)
+    if benchmark is not None:
+        kind, _, path = benchmark.partition(":")
+        content["benchmark"] = {"kind": kind, **({"path": path} if path else {})}
     for text in others:
         put(content, text)
     try:

@@ -4,19 +4,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from documents.types import Document
 from experiments.construct.asking import WRITER
-from experiments.construct.build import Built
 from experiments.construct.card import card_of, hashes, write_card
 from experiments.construct.formats import of_items, own_line, write_exports
 from experiments.construct.item import DOCUMENTS, ITEMS, QUESTIONS, Item
-from experiments.construct.play import Played
 from experiments.construct.report import write_report
 from experiments.runs.store import write_text
+
+if TYPE_CHECKING:
+    from experiments.construct.build import Built
+    from experiments.construct.play import Played
 
 REPORT = "report.html"
 _ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
@@ -30,7 +32,8 @@ def write_set(built: Built) -> Mapping[str, Any]:
     folder: Path = settings.out / settings.kind
     folder.mkdir(parents=True, exist_ok=True)
     settings.what.write(construction.kept, built.library, folder)
-    write_text(settings.out / QUESTIONS, "".join(_json(own_line(item, built.library)) for item in construction.kept))
+    write_text(settings.out / QUESTIONS, "".join(_json(own_line(item, built.library.documents))
+                                                 for item in construction.kept))
     if settings.exports:
         made = of_items(construction.kept, built.library, settings.kind, built.models.get(WRITER, ""))
         write_exports(made, settings.exports, settings.out)

@@ -38,8 +38,8 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
     if barren:
         say(f"{plural(len(barren), 'source')} without an item, of {len(card['sources'])}:")
         print_views([sources_view({**card, "sources": barren[:_NAMED]})], None)
-    for text in card["unread"]:
-        note(f"not read: {text}")
+    for text in (*(f"not read: {one}" for one in card["unread"]), *card["notes"]):
+        note(text)
     for one in card["models"]:
         if one["kinship"]:
             note(f"{one['role']}, {one['model']}, is {one['kinship']}: what it finds right or hard is no outside view")

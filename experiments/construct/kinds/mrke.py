@@ -1,0 +1,220 @@
+"""MRKE (2024), sections 3.1 and 3.2 and table 6: questions of two, three and four hops over edited facts.
+
+A writer gives one table of old and new names, noun phrases and adjectives, and a program applies it through the whole
+passage; the paper has a model rewrite and translate it there and back. Then it writes a question of each number of hops
+with its sub-questions. The table taken back gives the original of each question, so that the two can be asked as a
+pair. What the paper had people review are gates of their own here.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from documents.types import Chunk
+from experiments.benchmarks.fields import REFERENCE, passage, with_references
+from experiments.construct import gates
+from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
+from experiments.construct.editing import amiss, edited, inverted, names, sentences, stands, survivor, with_parts
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from experiments.metrics.matching import holds, tokens
+from strategies.normalising import normalize_answer
+
+Hops = Literal[2, 3, 4]
+
+
+class MrkeOptions(BaseModel):
+    """Settings of the kind.
+
+    Attributes:
+        passages: consecutive chunks of a document that a passage is made of.
+        hops: how many hops the questions over a passage have.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    passages: int = Field(default=2, ge=1)
+    hops: tuple[Hops, ...] = (2, 3, 4)
+
+
+class Replacement(BaseModel):
+    """A line of the writer's table."""
+
+    old: str = Field(min_length=1)
+    new: str = Field(min_length=1)
+
+
+class Replacements(BaseModel):
+    """The writer's table."""
+
+    replacements: list[Replacement] = Field(min_length=1)
+
+
+class Hop(BaseModel):
+    """A sub-question and its answer."""
+
+    question: str = Field(min_length=8)
+    answer: str = Field(min_length=1)
+
+
+class Chain(BaseModel):
+    """A question with its sub-questions; each number of hops has a schema of its own."""
+
+    steps: list[Hop]
+    question: str = Field(min_length=8)
+    answer: str = Field(min_length=1)
+
+
+CHAINS = {hops: create_model(f"Chain{hops}", __base__=Chain,
+                             steps=(list[Hop], Field(min_length=hops, max_length=hops))) for hops in (2, 3, 4)}
+
+
+def instances(library: Library) -> Iterator[Item]:
+    """Give the passages of all documents, each once in random order."""
+    size = library.options.passages
+    documents = [list(chunks) for _, chunks in groupby(library.chunks, lambda chunk: chunk.document)]
+    passages = [tuple(chunks[at:at + size]) for chunks in documents for at in range(0, len(chunks), size)]
+    for number, chunks in enumerate(library.rng("instances").sample(passages, len(passages)), 1):
+        yield Item(f"mrke-{number:05}", chunks=chunks)
+
+
+def edit(item: Item, library: Library) -> Playing:
+    """Have a table written and apply it; the passage goes on once for each number of hops."""
+    text = "\n\n".join(chunk.content for chunk in item.chunks)
+    item = yield from edited_item(item, text, names(text, library))
+    return [replace(item, id=f"{item.id}-{hops}", tags={"hops": str(hops)}) for hops in library.options.hops]
+
+
+def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[str] = ()) -> Playing:
+    """Have a table written for a text, and return the item with all its passages edited by it.
+
+    Args:
+        found: the names in the text.
+        further: what else is to be replaced.
+    """
+    said, _ = yield from structured(WRITER, "edit", Replacements, "mrke_edit",
+                                    {"passage": text, "names": "\n".join([*found, *further]) or "(none)"})
+    table = {one.old.strip(): one.new.strip() for one in said.replacements
+             if one.new.strip() and stands(one.old.strip(), text)}
+    contents = [chunk.content for chunk in item.chunks]
+    if why := amiss(table, "\n".join([text, *contents])):
+        raise Dropped(why)
+    table = with_parts(table, found)
+    made = [passage(edited(content, table)) for content in contents]
+    return replace(item, documents=tuple(document for document, _ in made), chunks=tuple(chunk for _, chunk in made),
+                   made={"document": item.document, "names": list(found), "table": table, "contents": contents})
+
+
+def chain(item: Item, library: Library) -> Playing:
+    """Have a question of so many hops written over the edited passage; its evidence is the sentence of each hop."""
+    hops = item.tags["hops"]
+    said, _ = yield from structured(WRITER, f"{hops} hops", CHAINS[int(hops)], "mrke_chain", {
+        "passage": "\n\n".join(chunk.content for chunk in item.chunks), "hops": hops})
+    asked, answered = [one.question for one in said.steps], [one.answer for one in said.steps]
+    back = inverted(item.made["table"])
+    original = {"question": edited(said.question, back), "answer": edited(said.answer, back),
+                "sub_questions": [edited(one, back) for one in asked],
+                "sub_answers": [edited(one, back) for one in answered]}
+    found = [_sentence(with_references(one.question, answered), one.answer, item.chunks) for one in said.steps]
+    return replace(item, question=said.question, answers=(said.answer,), tags={**item.tags, "type": "bridge"},
+                   evidence=tuple(dict.fromkeys(one for one in found if one)),
+                   made={**item.made, "sub_questions": asked, "sub_answers": answered, "original": original})
+
+
+def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence | None:
+    """The sentence that holds the answer, and of several the one that shares most words with the question."""
+    asked, wanted = set(tokens(question)), normalize_answer(answer)
+    found = [Evidence(chunk.document, chunk.format, start, end, chunk.content[start:end]) for chunk in chunks
+             for start, end in sentences(chunk.content) if holds(normalize_answer(chunk.content[start:end]), wanted)]
+    return max(found, key=lambda one: len(asked & set(tokens(one.text))), default=None)
+
+
+def sub_answers(item: Item, library: Library) -> str | None:
+    """Check that every sub-answer stands in the edited passage."""
+    text = normalize_answer("\n".join(chunk.content for chunk in item.chunks))
+    if all(holds(text, normalize_answer(answer)) for answer in item.made["sub_answers"]):
+        return None
+    return "a sub-answer does not stand in the edited passage"
+
+
+def leads(item: Item, library: Library) -> str | None:
+    """Check that the chain leads to the answer, and that the question gives away none of it."""
+    answers = [normalize_answer(one) for one in item.made["sub_answers"]]
+    if answers[-1] != normalize_answer(item.answers[0]):
+        return "the last sub-answer is not the answer"
+    for place, text in enumerate(item.made["sub_questions"][1:], 1):
+        named = any(int(one) <= place for one in REFERENCE.findall(text))
+        if not named and not any(holds(normalize_answer(text), one) for one in answers[:place]):
+            return "a later sub-question refers to no earlier answer"
+    if any(holds(normalize_answer(item.question), one) for one in answers):
+        return "the question gives away a sub-answer"
+    return None
+
+
+def no_original(item: Item, library: Library) -> str | None:
+    """Check that no original name survives in what was edited, nor in what is asked; of the table, names and figures:
+    other words may be common ones."""
+    originals = [one for one in (*item.made["names"], *item.made["table"]) if not one[0].islower()]
+    texts = [item.question, *item.answers, *item.made["sub_questions"], *item.made["sub_answers"],
+             *(chunk.content for chunk in supporting(item))]
+    return "an original name survives" if survivor(originals, texts) else None
+
+
+def supporting(item: Item) -> list[Chunk]:
+    """Return the passages that hold evidence."""
+    held = {one.document for one in item.evidence}
+    return [chunk for chunk in item.chunks if chunk.document in held]
+
+
+def changed(item: Item, library: Library) -> str | None:
+    """Check that the original answer is wrong now."""
+    before = normalize_answer(item.made["original"]["answer"])
+    if any(holds(normalize_answer(answer), before) for answer in item.answers):
+        return "the original answer is right still"
+    text = normalize_answer("\n".join(chunk.content for chunk in supporting(item)))
+    return "the original answer still stands in the passage" if holds(text, before) else None
+
+
+def hops_needed(item: Item, library: Library) -> Playing:
+    """Have every solver answer from the passage without the sentence of one hop, for each hop; most must fail."""
+    solvers = range(1, library.solvers + 1)
+    views = [[_without(chunk, one) for chunk in item.chunks] for one in item.evidence]
+    drafts = yield from together([solved(f"{SOLVER} {number}", item, view) for view in views for number in solvers])
+    for at in range(0, len(drafts), library.solvers):
+        if sum(gates.right(item, draft) for draft in drafts[at:at + library.solvers]) * 2 > library.solvers:
+            return "solvers reach its answer without the sentence of a hop"
+    return None
+
+
+def _without(chunk: Chunk, one: Evidence) -> Chunk:
+    return passage(chunk.content[:one.start] + chunk.content[one.end:])[1] if chunk.document == one.document else chunk
+
+
+def write(items: Sequence[Item], library: Library, folder: Path) -> None:
+    """Write each edited question with its original."""
+    (folder / "mrke.jsonl").write_text("".join(f"{json.dumps(_row(item), ensure_ascii=False)}\n" for item in items),
+                                       encoding="utf-8")
+
+
+def _row(item: Item) -> dict[str, Any]:
+    held = supporting(item)
+    facts = [place for place, chunk in enumerate(item.chunks) if chunk in held]
+    return {"id": item.id, "context": [chunk.content for chunk in item.chunks], "question": item.question,
+            "answer": item.answers[0], "sub_questions": item.made["sub_questions"],
+            "sub_answers": item.made["sub_answers"], "hops": item.tags.get("hops"), "type": item.tags.get("type"),
+            "supporting_facts": facts,
+            "original": {"context": item.made["contents"], "supporting_facts": facts, **item.made["original"]}}
+
+
+MRKE = Kind("mrke", "MRKE (2024), sections 3.1 and 3.2 and table 6", instances,
+            (Stage("edit", edit, calls=2), Stage("chain", chain, calls=2)),
+            (Stage("sub-answers", sub_answers), Stage("chain leads on", leads), Stage("no original name", no_original),
+             Stage("original answer", changed), Stage("self-contained", gates.self_contained),
+             Stage("solvable", gates.solvable, calls=8), Stage("not known", gates.unknown, calls=8),
+             Stage("each hop needed", hops_needed, calls=32)),
+            write, most=3, options=MrkeOptions)
