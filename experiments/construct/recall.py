@@ -42,19 +42,20 @@ class GuardRecall:
 
 def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> GuardRecall:
     """Plant the items' answers, each in every way that applies, in texts drawn from the index, and count how many the
-    guard finds. A text in which it finds the answer already is not planted in. What is drawn is seeded.
+    guard finds. A text in which it finds the answer already is not planted in, and what stands anywhere, such as yes,
+    is not planted. What is drawn is seeded.
 
     Args:
         items: those whose answers are planted.
         most: how many are planted at the most.
     """
     planted = [(item, answer, way, text) for item in items for answer in dict.fromkeys(item.answers)
-               for way, text in ways(answer)]
+               if library.guarded.guard(_asked(item, answer)).answers for way, text in ways(answer)]
     rng = library.rng("recall")
     rng.shuffle(planted)
     hits: list[tuple[str, str, bool]] = []
     for item, answer, way, text in planted[:most]:
-        question = Question(item.id, item.question, (answer,), True)
+        question = _asked(item, answer)
         host = _host(question, library.guarded, rng)
         if host is not None:
             found = library.guarded.guard(question).check(_planted(host, text, rng)) is not None
@@ -64,12 +65,16 @@ def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> 
     return GuardRecall(share_among([found for *_, found in hits], [answer for answer, *_ in hits]), counts)
 
 
+def _asked(item: Item, answer: str) -> Question:
+    return Question(item.id, item.question, (answer,), True)
+
+
 def ways(answer: str) -> Iterator[tuple[str, str]]:
     """Yield the ways in which texts write an answer, and what they write."""
     yield "as it is", answer
     if is_korean(answer):
         yield "before a particle", f"{answer}에서"
-    if answer.swapcase() != answer:
+    if answer.upper() != answer.lower():
         yield "in other case", answer.upper() if answer != answer.upper() else answer.lower()
     yield from _other_figures(answer)
     words = answer.split()
@@ -95,14 +100,14 @@ def _other_figures(answer: str) -> Iterator[tuple[str, str]]:
                 if other != stands:
                     yield "in other notation", text.replace(stands, other, 1)
         elif value.number is not None:
-            plain = f"{abs(value.number):f}"
-            grouped = f"{abs(value.number):,f}"
-            figures = re.search(r"\d[\d.,]*", stands)
+            plain, grouped = (f"{abs(value.number):{form}}" for form in ("f", ",f"))
+            if "." in plain:
+                plain, grouped = (one.rstrip("0").rstrip(".") for one in (plain, grouped))
             if value.percent:
                 yield "in other notation", text.replace(stands, f"{plain} percent", 1)
-            elif figures and len(stands.strip()) > len(figures[0]) + 1:  # with a scale, such as 1.5 million
-                yield "in other notation", text.replace(stands, f"{grouped} ", 1)
-            elif grouped != plain and value.number >= 1_000 and len(plain) > len("1999"):  # no year
+            elif re.search(r"\d\s?(?!st|nd|rd|th)[^\W\d_]", stands):  # with a scale, such as 1.5 million
+                yield "in other notation", text.replace(stands, grouped, 1)
+            elif "," in stands or len(plain) > len("1999"):  # no year
                 yield "in other notation", text.replace(stands, plain if "," in stands else grouped, 1)
 
 
