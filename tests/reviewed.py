@@ -75,7 +75,7 @@ def write_made_set(folder, items=ITEMS_MADE, documents=(REPORT, MINUTES)):
     (folder / "card.json").write_text(json.dumps({
         "kind": "crest", "paper": "CReSt", "ragbed": "0", "licence": "", "settings": {}, "models": [], "unread": [],
         "yield": {"asked_for": 4, "instances": 5, "tries": 20, "generated": 5, "kept": 4, "lost": {}}, "sources": [],
-        "measured": {}, "unanswerable": 1, "tags": {}}))
+        "measured": {}, "notes": [], "unanswerable": 1, "tags": {}}))
     return folder
 
 
