@@ -22,6 +22,7 @@ from experiments.construct import gates
 from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.kinds.table_edits import Edit, Grid, applied, grid_of, lacking, plan_in_words, tells
+from experiments.construct.rightness import right
 from strategies.reading import strip_citations
 
 _VALID, _AMBIGUOUS = 4, 3  # of 5: from here on an item is valid, and has more than one answer
@@ -152,13 +153,13 @@ def oracles(item: Item, library: Library) -> Playing:
     drafts = yield from together([solved(f"{SOLVER} {number}", item, view, "chain_of_thought") for view in views
                                   for number in range(1, library.solvers + 1)])
     groups = [drafts[at:at + library.solvers] for at in range(0, len(drafts), library.solvers)]
-    rates = {name: sum(gates.right(item, draft) for draft in group) / len(group)
+    rates = {name: sum(right(item, draft) for draft in group) / len(group)
              for name, group in zip(_VIEWS, groups, strict=True)}
     wrong = [_VIEWS[name] for name, rate in rates.items() if rate * 2 <= 1]
     if not wrong:
         return replace(item, measured={**item.measured, **rates})
     other = replace(item, answers=(strip_citations(groups[0][0].text),))
-    if len(wrong) == len(_VIEWS) and all(gates.right(other, group[0]) for group in groups):
+    if len(wrong) == len(_VIEWS) and all(right(other, group[0]) for group in groups):
         return "solvers agree on another answer than the key"
     return f"solvers disagree with the key from {' and from '.join(wrong)}"
 
