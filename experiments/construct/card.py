@@ -112,7 +112,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     found, measured = card["yield"], card["measured"]
     lines = [f"# A set of the kind {card['kind']}", "",
              f"{found['kept']} of {plural(found['asked_for'], 'item')} asked for, {card['unanswerable']} of them "
-             f"unanswerable. Made after {card['paper']}, by ragbed {card['ragbed']}.", "",
+             f"unanswerable. Built by ragbed {card['ragbed']}, following {card['paper']}.", "",
              f"Licence of the sources: {visible(card['licence']) or 'not stated; give it with --licence'}.", "",
              "## Models", "", *_table(("role", "model", "identity", ""), [
                  (one["role"], one["model"], one["identity"], one["kinship"]) for one in card["models"]]
