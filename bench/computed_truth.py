@@ -117,10 +117,11 @@ def of_table(plan: dict[str, Any], contents: list[str], key: str) -> Any:
 
 def of_sentences(plan: dict[str, Any], text: str) -> str | None:
     """What stands in the blanks: the one, or the earlier or later date."""
-    filled = []
+    filled, text = [], re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     for sentence in plan["entities"]:
         left, _, right = sentence.partition("____")
-        found = re.search(re.escape(left) + r"(.{1,40}?)" + re.escape(right), text)
+        end = r"(?=\s*(?:[A-Z가-힣“]|$))" if len(right) < 3 else ""  # `2011. 1. 1.` has three full stops
+        found = re.search(re.escape(left) + r"(.{1,40}?)" + re.escape(right) + end, text, re.MULTILINE)
         if found is None:
             return None
         filled.append(found[1])

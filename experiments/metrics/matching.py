@@ -133,7 +133,7 @@ def _rounds(text: str, answer: str) -> bool:
     if len(ours) != 1 or len(gold) != 1 or ours[0].number is None or gold[0].token != with_values(answer):
         return False
     number = gold[0].number
-    return number is not None and number != number.to_integral() and ours[0].number.quantize(number) == number
+    return number is not None and "." in answer and ours[0].number.quantize(number) == number
 
 
 def refused_as_published(text: str) -> bool:
