@@ -11,7 +11,7 @@ ROWS = {"2020": "1,200 parcels", "2021": "1,577 parcels", "2022": "1,610 parcels
 ASTER = "<h1>Aster</h1>\n<table>" + "".join(
     f"<tr><th>{year}</th><td>{sent}</td></tr>" for year, sent in ROWS.items()) + (
     "</table>\n<p>The depot’s roof was mended in May 1998. Its first parcel left in June 2003.</p>")
-BIRCH = ("The Birch lighthouse is 41 metres high.\n\nThe Cedar lighthouse is 58 metres high.\n\n"
+BIRCH = ("The Birch lighthouse (자작나무) is 41 metres high.\n\nThe Cedar lighthouse is 58 metres high.\n\n"
          "A keeper of the Birch lighthouse wrote that Paris is the capital of France, and that they mended the "
          "roof of the Aster depot in May 1998.")
 SEOUL = "한빛 도서관은 1987년에 문을 열었다.\n\n한빛 도서관의 장서는 2,300권이다."
@@ -28,7 +28,7 @@ YEARS = asked("How many years after its roof was mended did the first parcel lea
 SUM = asked("In the five years after the roof was mended no parcel left the Aster depot; how many left in 2021 and "
             "2022 together?", "3187", "2021 1,577 parcels", "2022 1,610 parcels", types=["numerical", "temporal"])
 HIGHER = asked("How much higher is the Cedar lighthouse than the Birch lighthouse?", "17 metres",
-               "The Birch lighthouse is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
+               "The Birch lighthouse (자작나무) is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
 VOLUMES = asked("한빛 도서관의 장서는 몇 권인가?", "2,300권", "한빛 도서관의 장서는 2,300권이다.", type="format")
 SOUND = [MORE, YEARS, SUM, HIGHER, VOLUMES]
 
@@ -99,7 +99,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
     assert lost[ELSEWHERE["question"]] in ("unique", "certificate")  # as it is drawn
     kept = [row["item"] for row in rows if not row["lost"]]
     assert sorted(item["question"] for item in kept) == sorted(one["question"] for one in SOUND)
-    assert counts["kept"] == 5
+    assert counts["yield"]["kept"] == 5
 
 
 def test_tiers_languages_and_failed_turns_are_tags(built):
@@ -133,3 +133,18 @@ def test_the_set_runs_as_the_published_one(built, tmp_path, ragbed):
                        "--out", tmp_path / "runs")
     (cell,) = made["cells"]
     assert (cell["n"], cell["metrics"]["unified"]["mean"]) == (5, 1.0)
+
+
+def test_a_writer_of_a_small_context_is_given_small_passages_and_a_failed_turn_says_why(tmp_path, serve, ragbed):
+    page = tmp_path / "long.txt"
+    page.write_text(" ".join(f"Depot {number} sent {number * 7} parcels." for number in range(300)))
+    server = serve(lambda body: "I would rather not.")
+    made = ragbed.json("construct", "crest", page, "--out", tmp_path / "set", "--writer", f"{server.url}#m", "--n", "2",
+                       "--tries", "4", "--set", "options.most=2", "--set",
+                       "chunker={kind: crest, smallest: 100, largest: 300}")
+    passages = [re.search("<passage>\n(.*)\n</passage>", body["messages"][0]["content"], re.DOTALL)[1]
+                for body, _ in server.requests]
+    assert len(passages) == 8  # each is asked once more, with what is amiss
+    assert max(map(len, passages)) <= 2 * 300 + len("\n\n")
+    assert made["yield"]["lost"]["turns"] == {"the writer's reply does not fit: it is no JSON object": 4}
+    assert made["yield"]["kept"] == 0

@@ -123,6 +123,31 @@ def test_a_flaw_is_caught_by_its_own_gate(gate, one, why):
     assert why in passed(gate, one)
 
 
+@pytest.mark.parametrize("question", [
+    "According to the report, what is the share of exports?", "What does Table 3 show about emissions?",
+    "Based on the information given, which city is larger?", "As stated above, what is the rate?", "Where was he born?",
+    "Which of the following is a reason for the delay?", "What does the author argue about inflation?",
+    "How much revenue did the company report for fiscal 2022?", "본문에 따르면 최저자본금은 얼마인가요?",
+    "앞서 언급된 두 기관의 차이는 무엇인가요?", "다음 표에서 가장 큰 값은 무엇인가요?", "그는 언제 태어났나요?"])
+def test_a_question_that_points_outside_itself_is_not_self_contained(question):
+    assert gates.self_contained(Item("i", question), LIBRARY).startswith("it points to")
+
+
+@pytest.mark.parametrize("question", [
+    "When was the Table Mountain cableway opened?", "What is the text of the Second Amendment about?",
+    "Does the article from Fortune name FTX?", "Which section of the brain controls speech?",
+    "What was the income of the company that Ford founded?", "How is it that the moon causes tides?",
+    "이글루는 무엇으로 만드나요?", "다음 글로벌 금융위기는 언제 올까요?",
+    "공정거래위원회 보고서에 따르면 담합은 몇 건인가요?"])
+def test_a_question_that_names_what_it_asks_about_is_self_contained(question):
+    assert gates.self_contained(Item("i", question), LIBRARY) is None
+
+
+def test_options_make_a_question_about_the_following_whole():
+    one = Item("i", "Which of the following did Rosk grind?", options=("wheat", "barley"))
+    assert gates.self_contained(one, LIBRARY) is None
+
+
 def test_an_item_that_is_answered_from_what_is_left_does_not_need_its_evidence():
     again = LIBRARY.chunks[0]
     twice = replace(LOAD, chunks=(*LOAD.chunks, replace(again, id="copy", document="copy")))

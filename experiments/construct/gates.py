@@ -11,24 +11,42 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from documents.types import Chunk
-from experiments.construct.asking import LABELS, SOLVER, solved, together
+from experiments.construct.asking import SOLVER, solved, together
 from experiments.construct.item import Evidence, Item, Library
-from experiments.metrics.matching import exact_match, holds
+from experiments.construct.rightness import right
 from experiments.negatives.guard import likeness, readable, shingles
 from experiments.negatives.types import REASONS, Rejected
 from experiments.question import Question
 from experiments.running.gold import telling
-from strategies.choice import read_choice
 from strategies.normalising import normalize_answer
-from strategies.reading import strip_citations
 from strategies.types import Draft
 
-_POINTING = re.compile(r"\b(?:(?:the|this|that|these|those|given|provided|above|following)\s+(?:provided\s+|given\s+)?"
-                       r"(?:documents?|passages?|texts?|contexts?|tables?|excerpts?|articles?|paragraphs?|sections?|"
-                       r"chunks?)|(?:mentioned|described|shown|listed)\s+(?:above|below)|as\s+(?:above|below))\b"
-                       r"|(?:이|위|해당|주어진|다음)\s*(?:문서|글|표|본문|지문)", re.IGNORECASE)
+_THING = (r"(?:documents?|passages?|texts?|contexts?|tables?|excerpts?|snippets?|articles?|paragraphs?|sections?"
+          r"|chunks?|reports?)")
+_DATA = r"(?:information|data|details|facts)"
+_KOREAN = r"(?:문서|글|표|본문|지문|텍스트|자료|보고서|기사|문단|단락|구절|그림|도표|내용)"
+_ENDS = r"(?=(?:들?(?:에서[는도]?|에는?|의|을|를|은|는|이|가|로|으로|과|와|상))?(?![가-힣]))"
+_NAMED = r"(?!\s+(?:of|from|by|titled|published|that|which|where|between|on)\b)"
+_POINTING = tuple(re.compile(pattern, flags) for pattern, flags in (
+    # A table is pointed to, Table Mountain and the text of a law are not.
+    (rf"\b(?i:the|these|those|given|provided|above|preceding)\s+(?:(?:provided|given|source|above|following)\s+)?{_THING}"
+     rf"\b{_NAMED}", re.NOFLAG),
+    (rf"\b(?:this|following)\s+{_THING}\b", re.IGNORECASE),
+    (rf"\b(?:(?:provided|given)\s+{_DATA}|{_DATA}\s+(?:provided|given)(?!\s+(?:\w+\s+)?(?:in|by)))\b", re.IGNORECASE),
+    (r"\b(?:mentioned|described|shown|listed|stated|discussed|noted)\s+(?:above|below|earlier)\b", re.IGNORECASE),
+    (r"\bthe (?:author|narrator)s?(?!\w| of\b| who\b)", re.IGNORECASE),
+    (r"\b(?:Table|Figure|Fig\.|Chart|Exhibit|[Pp]age) \d+(?! of\b| in\b)", re.NOFLAG),
+    # What a question is asked about first can refer to nothing before it.
+    (r"^(?:when|where|who|what|why|how|which \w+) (?:is|was|were|did|does|has|had|can|could|will|would)"
+     r" (?:he|she|his|her|its)\b", re.IGNORECASE),
+    (rf"(?<![가-힣])(?:이|위|해당|주어진|다음|본|상기|제시된|아래)(?:의|에\s*나온)?\s*{_KOREAN}{_ENDS}", re.NOFLAG),
+    (rf"(?<![가-힣])(?:본문|지문)에(?:서|\s*따르면)|^{_KOREAN}(?:에\s*따르면|에서)", re.NOFLAG),
+    (r"(?:위에서|앞서|앞에서|아래에서?)\s*(?:언급|설명|제시|말)|^(?:그는|그녀는|그의|그녀의)\s", re.NOFLAG)))
+_UNNAMED = re.compile(r"\bthe (?:company|firm|bank|organi[sz]ation|study|patient|project|experiment)"
+                      r"(?!\w| (?:that|who|which|of|in|whose|behind|with)\b)", re.IGNORECASE)
+_NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z0-9]\w*[A-Za-z]|(?<=\s)[\"“'‘]\w")
+_WHICH = re.compile(r"\b(?:which|what) of the following\b", re.IGNORECASE)
 _SAME = 0.7  # of the words' runs of two questions (Jaccard): from here on one is the other's twin
-_SHORT = 8  # times the answer's length: a reply that is longer names too much to be right for what it names
 _NEAR = 0.95  # cosine of two questions
 
 
@@ -46,8 +64,14 @@ def spans(item: Item, library: Library) -> str | None:
 
 
 def self_contained(item: Item, library: Library) -> str | None:
-    """Check that the question names no text that its reader does not have before him."""
-    found = _POINTING.search(item.question)
+    """Check that the question names no text that its reader does not have before him, nothing by a word that refers to
+    what was said before, and no company or study without a name; "which of the following" needs options."""
+    text = item.question.strip()
+    found = next((match for pattern in _POINTING if (match := pattern.search(text))), None)
+    if found is None and not _NAME.search(text):
+        found = _UNNAMED.search(text)
+    if found is None and not item.options:
+        found = _WHICH.search(text)
     return f"it points to {found[0].lower()!r}" if found else None
 
 
@@ -159,26 +183,6 @@ def _asked(item: Item) -> Question:
 
 def _by_solvers(item: Item, library: Library, chunks: Sequence[Chunk]) -> Generator[Any, Any, list[Draft]]:
     return together([solved(f"{SOLVER} {number}", item, chunks) for number in range(1, library.solvers + 1)])
-
-
-def right(item: Item, draft: Draft) -> bool:
-    """Say whether an answer is right: the option's label, or any accepted answer in a short reply."""
-    if item.options:
-        return choice(item, draft) in item.answers
-    if draft.refused or not draft.well_formed:
-        return False
-    text = strip_citations(draft.text)
-    said = normalize_answer(text)
-    short = len(said) <= _SHORT * max(len(normalize_answer(answer)) for answer in item.answers) + _SHORT
-    return bool(exact_match(text, item.answers)) or (short and any(
-        holds(said, normalize_answer(answer)) for answer in item.answers))
-
-
-def choice(item: Item, draft: Draft) -> str | None:
-    """Return the option that an answer names; None where it names none."""
-    labels = tuple(zip(LABELS, item.options, strict=False))
-    chosen = None if draft.refused or not draft.well_formed else read_choice(strip_citations(draft.text), labels)
-    return None if chosen is None else dict(labels)[chosen]
 
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
