@@ -23,13 +23,14 @@ Kind = Literal["number", "date", "text"]
 Date = tuple[int, int, int]
 SENTENCE, VALUE = "sentence", "value"
 BLANK = "____"
-_EMPTY = re.compile(r"|[-—–−.…]+|n/?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
+_EMPTY = re.compile(r"|[-—–−.…]+|n\s?/?\s?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
 NUMBER = re.compile(r"(?P<before>[(\s]*(?:US\$|[$€£¥₩])?\s*[(\s]*[-−–]?\s*(?:US\$|[$€£¥₩])?\s*)"
                     r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
                     r"(?P<after>\s*\)?\s*%?\s*(?:[^\W\d_]{1,12})?\s*\)?)")
 _NO_UNITS = frozenset({"st", "nd", "rd", "th", "월", "일", "년", "시", "위", "호", "차", "am", "pm"})
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _PERIOD = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_WHEN = re.compile(r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b|[\d,\s년월일]", re.IGNORECASE)
 _SCALE = re.compile(r"\(?\b(?:in )?(?:thousands?|millions?|billions?)\b[^)]*\)?|\([^()]*\)$", re.IGNORECASE)
 _TOTALS = re.compile(r"(?:sub|grand )?totals?\b|sum\b|(?:합\s*계|총\s*계|소\s*계|총\s*합|계)$|평균$|average$",
                      re.IGNORECASE)
@@ -109,6 +110,11 @@ class Frame:
         if value.empty:
             raise Dropped("an empty cell")
         return value
+
+    @property
+    def alike(self) -> bool:
+        """Tell whether its entities can be compared: it is no table of periods of several lengths or kinds."""
+        return bool(self.key) or len({_WHEN.sub("", one).casefold() for one in self.entities}) == 1
 
     def having(self, test: Callable[[Field], bool]) -> list[Field]:
         """List the fields that pass a test, in order."""

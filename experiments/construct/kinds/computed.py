@@ -234,7 +234,7 @@ def _row(item: Item, library: Library) -> dict[str, Any]:
         contents = {str(place): changed for place, chunk in enumerate(item.chunks) if (changed := chunk.prefix + edited(
             chunk.document, chunk.content.removeprefix(chunk.prefix), chunk.start, world.edits)) != chunk.content}
         found[name] = {"answers": list(world.answers), "contents": contents}
-    return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn), "key": frames[0].key,
+    return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn), "keys": [frame.key for frame in frames],
             "tables": tables, "documents": documents, "worlds": found}
 
 
