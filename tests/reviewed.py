@@ -54,6 +54,9 @@ ITEMS_MADE = (
          chunks=(chunk(REPORT, FLEET), chunk(REPORT, "Staff. At the end of the year 118 people were employed"),
                  chunk(MINUTES, "<p>The sale of the Cormorant to the Skell Rowing Club was approved with four votes to "
                        "one.</p>", "html")),
+         made={"sub_questions": ["Which ferry took the Cormorant's place?", "How much faster is #1?",
+                                 "Who bought the Cormorant?"],
+               "sub_answers": ["The Petrel", "Two knots", "The Skell Rowing Club"]},
          tags={"tier": "complex", "reasoning": "multi-constraint"}, measured={"solved": 0.67, "closed-book": 0.0}),
     Item("aster-2", "In which month were the most passengers carried?", ("June",), options=("May", "June", "April"),
          evidence=(quoted(REPORT, "June. 96,100 passengers were carried"),), chunks=(chunk(REPORT, FLEET),),
@@ -75,7 +78,7 @@ def write_made_set(folder, items=ITEMS_MADE, documents=(REPORT, MINUTES)):
     (folder / "card.json").write_text(json.dumps({
         "kind": "crest", "paper": "CReSt", "ragbed": "0", "licence": "", "settings": {}, "models": [], "unread": [],
         "yield": {"asked_for": 4, "instances": 5, "tries": 20, "generated": 5, "kept": 4, "lost": {}}, "sources": [],
-        "measured": {}, "unanswerable": 1, "tags": {}}))
+        "measured": {}, "notes": [], "unanswerable": 1, "tags": {}}))
     return folder
 
 

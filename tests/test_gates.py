@@ -33,12 +33,13 @@ BY_HEART = {"In which province does the town of Lund lie?": "Scania", "군산의
 
 
 class Still:
-    """An embedder in whose eyes every question is another one, except those that differ by a last mark only."""
+    """An embedder in whose eyes every question is another one, except two that ask the same in other words."""
 
     name, identity, dimension, window = "still", "still-1", 64, 100
 
     def embed_queries(self, texts):
-        return np.stack([np.eye(64, dtype=np.float32)[sum(map(ord, text.strip(" ?!."))) % 64] for text in texts])
+        same = {"What can the Esk crane carry?": LOAD.question}
+        return np.stack([np.eye(64, dtype=np.float32)[sum(map(ord, same.get(text, text))) % 64] for text in texts])
 
 
 def library_of(pages=PAGES, solvers=2):
@@ -189,6 +190,23 @@ def test_evidence_that_was_taken_out_is_no_answer_but_may_not_stand_in_what_is_l
     taken = replace(LOAD, answerable=False, chunks=(LIBRARY.chunks[2],))
     assert passed(gates.certificate, taken) is None
     assert passed(gates.certificate, replace(taken, chunks=LIBRARY.chunks[:1])) == "what it comes with may answer it"
+
+
+@pytest.mark.parametrize(("question", "answer", "why"), [
+    ("How many tonnes does the crane of the Esk depot lift, then?", "12.5 tonnes", "it asks what another item asks"),
+    ("how many tonnes does a crane of the Esk depot lift", "14 tonnes", "it asks what another item asks, and answers "
+                                                                        "otherwise"),
+    ("에스크 은행의 최저자본금은 얼마인가요", "300억원", "it asks what another item asks, and answers otherwise"),
+    ("What can the Esk crane carry?", "12.5 tonnes", "it asks what another item asks"),  # by its vector
+    ("How many tonnes does the crane of the Rosk depot lift?", "9 tonnes", None),
+    ("How heavy was the wheel?", "12.5 tonnes", None), ("Who runs the Esk depot?", "Ada", None)])
+def test_a_twin_is_known_by_its_words_or_its_vector_and_by_its_answer(question, answer, why):
+    assert gates.twin(LIBRARY)(Item("new", question, (answer,)), SOUND) == why
+
+
+def test_the_same_question_about_a_document_of_its_own_may_have_another_answer():
+    own = replace(LOAD, id="new", answers=("31 tonnes",), documents=(Document("e", "e.txt", "", "", ""),))
+    assert gates.twin(LIBRARY)(own, SOUND) is None
 
 
 @pytest.mark.parametrize("answer", ["12.5 tonnes", "Ada Lindqvist", "a fire that nobody explained at all", "250억원"])

@@ -108,7 +108,7 @@ def test_a_kill_after_a_verdict_takes_nothing(visit, folder):
 def test_the_evidence_is_marked_and_in_view(visit, tmp_path):
     """With RAGBED_PICTURE=docs/review.png, that picture is made anew."""
     with serving(write_made_set(tmp_path / "aster-ferries")) as (url, _):
-        page = visit(url, "Ana", viewport={"width": 1280, "height": 800})
+        page = visit(url, "Ana", viewport={"width": 1200, "height": 740})
         for _ in ITEMS_MADE:
             for box in page.locator(".document > .text").all():
                 mark, whole = box.locator("mark").first.bounding_box(), box.bounding_box()

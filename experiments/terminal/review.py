@@ -13,7 +13,7 @@ from experiments.benchmarks.hub import CARD
 from experiments.construct.card import write_card
 from experiments.construct.review.figures import accepted_lines, figures, review_lines
 from experiments.construct.review.items import open_set
-from experiments.construct.review.reviews import ReviewFile, reviewer_named
+from experiments.construct.review.reviews import ReviewFile
 from experiments.runs.store import write_text
 from experiments.terminal.display import note, print_json, say, stoppable
 
@@ -27,7 +27,7 @@ def review_page(target: str, reviewer: str | None, sample: int | None, seed: int
     from experiments.construct.review.review_server import serve
 
     reviewed = open_set(target, seed, index)
-    query = f"?reviewer={quote(reviewer_named(reviewer))}" if reviewer is not None else ""
+    query = f"?reviewer={quote(reviewer)}" if reviewer is not None else ""
 
     def told(address: str) -> None:
         say(f"{min(sample or len(reviewed.items), len(reviewed.items))} items of {reviewed.name} to review at "
@@ -47,8 +47,6 @@ def show_reviews(target: str, seed: int, index: Path | None, export: Path | None
         found = figures(list(reviewed.items), reviews, file.stale())
     finally:
         file.close()
-    if reviewed.folder is not None:
-        _write_card(reviewed.folder, found)
     if export is not None:
         lines = accepted_lines(reviewed.items, reviews, reviewed.documents)
         if not lines:
@@ -56,19 +54,21 @@ def show_reviews(target: str, seed: int, index: Path | None, export: Path | None
         write_text(export, "".join(f"{line}\n" for line in lines))
     if json:
         print_json(found)
-        return
-    for line in review_lines(found):
-        say(line)
-    if export is not None:
-        say(f"{len(lines)} accepted items are in {export}; to ask them: ragbed run jsonl {export}")
+    else:
+        for line in review_lines(found):
+            say(line)
+        if export is not None:
+            say(f"{len(lines)} accepted items are in {export}; to ask them: ragbed run jsonl {export}")
+    if reviewed.folder is not None:
+        _write_card(reviewed.folder, found)
 
 
 def _write_card(folder: Path, found: Mapping[str, Any]) -> None:
     """Put the figures onto the card of a set, in the place of earlier ones."""
     try:
-        card = loads((folder / CARD).read_bytes())
+        write_card(folder, {**loads((folder / CARD).read_bytes()), "review": found})
     except FileNotFoundError:
         return
-    except (OSError, ValueError) as error:
-        raise RunError(f"{folder / CARD}: damaged; the command that built the set writes it again") from error
-    write_card(folder, {**card, "review": found})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise RunError(f"{folder / CARD}: no card that this ragbed writes; the command that built the set writes one, "
+                       "and leaves the reviews") from error

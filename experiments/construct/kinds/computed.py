@@ -238,7 +238,7 @@ def _row(item: Item, library: Library) -> dict[str, Any]:
             "tables": tables, "documents": documents, "worlds": found}
 
 
-COMPUTED = Kind("computed", "none: questions whose truth a program works out", instances,
+COMPUTED = Kind("computed", "no paper: a program works out the answers", instances,
                 (Stage("plan", plan), Stage("wording", wording, calls=4), Stage("company", company)),
                 (Stage("spans", gates.spans), Stage("self-contained", gates.self_contained), Stage("worlds", agree)),
                 write, options=ComputedOptions, written=False, solved=False)

@@ -28,6 +28,7 @@ from strategies.types import Search
 
 SHOWN = 10
 """Chunks that a question comes with."""
+_SHORTEST = 200  # characters of a passage that has something to reason about: the last chunk of a document may be less
 _PUBLISHED = {"simple": "SimpleQA", "complex": "ComplexQA"}
 Tier = Literal["simple", "complex"]
 Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
@@ -124,6 +125,8 @@ def instances(library: Library) -> Iterator[Item]:
 def turns(item: Item, library: Library) -> Playing:
     """Hold the conversation of four turns; a fourth that fails leaves the simple questions."""
     passage = "\n\n".join(chunk.content for chunk in item.chunks)
+    if len(passage) < _SHORTEST:
+        raise Dropped(f"its passage has fewer than {_SHORTEST} characters")
     _, first = yield from structured(WRITER, "key information", Outline, "crest_information", {"passage": passage})
     _, second = yield from structured(WRITER, "basic", BasicList, "crest_basic", {}, [first])
     simple, third = yield from structured(WRITER, "simple", SimpleList, "crest_simple", {}, [first, second])

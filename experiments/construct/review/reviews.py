@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from agents.database import Database
-from documents.errors import RunError, SettingsError
+from documents.errors import RunError
 from documents.types import digest
 from experiments.construct.item import Item
 
@@ -31,7 +31,6 @@ _LAST = "SELECT reviewer, item, content, review, max(n) FROM reviews GROUP BY re
 
 _Text = Annotated[str, StringConstraints(max_length=20_000)]
 Reviewer = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=60)]
-REVIEWER: TypeAdapter[str] = TypeAdapter(Reviewer)
 
 
 class Review(BaseModel):
@@ -130,11 +129,3 @@ class ReviewFile:
             return Review.model_validate_json(stored)
         except ValidationError as error:
             raise RunError(f"{self._database.path}: damaged, a review of it cannot be read") from error
-
-
-def reviewer_named(name: str) -> str:
-    """Return the name as reviews are kept under it; SettingsError where it is none."""
-    try:
-        return REVIEWER.validate_python(name)
-    except ValidationError as error:
-        raise SettingsError("--reviewer: a name has 1 to 60 characters") from error

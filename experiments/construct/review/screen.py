@@ -4,6 +4,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from documents.types import Chunk, Document
@@ -34,7 +35,8 @@ def screen(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
         "options": [{"text": text, "key": text in item.answers[:1]} for text in item.options],
         "tags": [[name, str(value)] for name, value in item.tags.items()],
         "measured": [[name, f"{value:.2f}"] for name, value in item.measured.items()],
-        "documents": [_marked(evidence, item, documents) for evidence in by_place.values()],
+        "steps": _steps(item),
+        "documents": [_marked(evidence, documents) for evidence in by_place.values()],
         "chunks": [_chunk(chunk, item, documents) for chunk in item.chunks]}
     shown: dict[str, Any] = _inert(made)
     return shown
@@ -48,27 +50,28 @@ def _inert(value: Any) -> Any:
     return [_inert(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _marked(evidence: Sequence[Evidence], item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
-    """A document with the spans of the evidence marked; where it is not at hand, the chunk that holds them."""
+def _steps(item: Item) -> list[str]:
+    """The chain that leads to the answer, where the item has one: its sub-questions, or its reasoning."""
+    made = {**item.made, **item.made.get("line", {})}
+    asked, answered = made.get("sub_questions") or (), made.get("sub_answers") or ()
+    return [f"{question} {answer}" for question, answer in zip_longest(asked, answered, fillvalue="")] or [
+        str(step) for step in made.get("steps") or ()]
+
+
+def _marked(evidence: Sequence[Evidence], documents: Mapping[str, Document]) -> dict[str, Any]:
+    """A document with the spans of the evidence marked; where it is not at hand, the quotes alone."""
     first = evidence[0]
     document = documents.get(first.document)
-    spans = sorted({(one.start, one.end) for one in evidence if one.end > one.start})
-    whole, begin, note = document.text(first.format) if document else "", 0, ""
     if document is None:
-        chunk = next((chunk for chunk in item.chunks if (chunk.document, chunk.format) == (first.document, first.format)
-                      and spans and chunk.start <= spans[0][0] and spans[-1][1] <= chunk.end), None)
-        if chunk is None:
-            return {"title": first.document, "source": "", "page": "", "note": (
-                "This document is not at hand: the quote alone." if spans else "This document is not at hand."),
-                "pieces": [{"text": one.text, "mark": True} for one in evidence if one.text]}
-        whole, begin, note = chunk.content[len(chunk.prefix):], chunk.start, "A part of the document."
-    if any(one.text != whole[one.start - begin:one.end - begin] for one in evidence):
-        note = "The quote does not stand at its place: " + " / ".join(one.text for one in evidence)
-    pages = document.pages_of(first.format, *spans[0]) if document and spans else None
-    return {"title": document.title if document else first.document, "source": document.source if document else "",
-            "page": _page(pages), "note": note,
-            "pieces": _begun(_pieces(whole, [(start - begin, end - begin) for start, end in spans],
-                                     first.format == "html"))}
+        return {"title": first.document, "source": "", "page": "", "note": "This document is not at hand.",
+                "pieces": [{"text": f"{one.text}\n", "mark": True} for one in evidence if one.text]}
+    whole = document.text(first.format)
+    spans = sorted({(one.start, one.end) for one in evidence if one.end > one.start})
+    amiss = " / ".join(one.text for one in evidence if one.text != whole[one.start:one.end])
+    return {"title": document.title, "source": document.source,
+            "page": _page(document.pages_of(first.format, *spans[0]) if spans else None),
+            "note": f"This quote does not stand at its place: {amiss}" if amiss else "",
+            "pieces": _begun(_pieces(whole, spans, first.format == "html"))}
 
 
 def _begun(pieces: Iterator[Piece]) -> list[Piece]:

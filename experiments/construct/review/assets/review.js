@@ -104,7 +104,7 @@ function draw() {
   scrollTo(0, 0);
 }
 
-function asked({ question, answers, answerable, options, tags, measured, review }) {
+function asked({ question, answers, answerable, options, steps, tags, measured, review }) {
   const key = review.answers.length ? review.answers : answers;
   return [
     verdict(review),
@@ -118,6 +118,7 @@ function asked({ question, answers, answerable, options, tags, measured, review 
       "Unanswerable with the documents: the right reply is a refusal."),
     review.answers.length ? was(answers.join(" / ")) : null,
     review.note ? el("div", { class: "own-note" }, el("h3", null, "Your note"), text(review.note)) : null,
+    steps.length ? el("div", null, el("h3", null, "Steps"), el("ol", { class: "steps" }, steps.map((step) => el("li", { dir: "auto" }, step)))) : null,
     pairs("Measured by solvers", measured), pairs("Tags", tags),
   ].filter(Boolean);
 }
@@ -182,7 +183,6 @@ function open(title, parts) {
 
 const close = () => $("dialog").close();
 const buttons = (words) => el("div", { class: "buttons" }, el("button", { type: "submit" }, words), cancel());
-
 function cancel(words = "Cancel ") {
   const made = el("button", { type: "button" }, words, el("kbd", null, "Esc"));
   made.onclick = close;
