@@ -234,8 +234,8 @@ def _row(item: Item, library: Library) -> dict[str, Any]:
         contents = {str(place): changed for place, chunk in enumerate(item.chunks) if (changed := chunk.prefix + edited(
             chunk.document, chunk.content.removeprefix(chunk.prefix), chunk.start, world.edits)) != chunk.content}
         found[name] = {"answers": list(world.answers), "contents": contents}
-    return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn), "keys": [frame.key for frame in frames],
-            "tables": tables, "documents": documents, "worlds": found}
+    return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn),
+            "keys": [frame.key for frame in frames], "tables": tables, "documents": documents, "worlds": found}
 
 
 COMPUTED = Kind("computed", "no paper: a program works out the answers", instances,
