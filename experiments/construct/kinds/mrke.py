@@ -20,12 +20,23 @@ from documents.types import Chunk
 from experiments.benchmarks.fields import REFERENCE, passage, with_references
 from experiments.construct import gates
 from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
-from experiments.construct.editing import amiss, edited, inverted, names, sentences, stands, survivor, with_parts
+from experiments.construct.editing import (
+    amiss,
+    edited,
+    inverted,
+    is_part,
+    names,
+    sentences,
+    stands,
+    survivor,
+    with_parts,
+)
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.metrics.matching import holds, tokens
 from strategies.normalising import normalize_answer
 
 Hops = Literal[2, 3, 4]
+_OTHERS = 8  # noun phrases and adjectives of a table
 
 
 class MrkeOptions(BaseModel):
@@ -43,16 +54,17 @@ class MrkeOptions(BaseModel):
 
 
 class Replacement(BaseModel):
-    """A line of the writer's table."""
+    """A noun phrase or adjective, and what takes its place."""
 
     old: str = Field(min_length=1)
     new: str = Field(min_length=1)
 
 
-class Replacements(BaseModel):
-    """The writer's table."""
+class Table(BaseModel):
+    """The writer's table; each text has a schema of its own, whose `names` has a field for every name in it."""
 
-    replacements: list[Replacement] = Field(min_length=1)
+    names: BaseModel
+    others: list[Replacement] = Field(max_length=_OTHERS)
 
 
 class Hop(BaseModel):
@@ -97,14 +109,18 @@ def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[s
         found: the names in the text.
         further: what else is to be replaced.
     """
-    said, _ = yield from structured(WRITER, "edit", Replacements, "mrke_edit",
-                                    {"passage": text, "names": "\n".join([*found, *further]) or "(none)"})
-    table = {one.old.strip(): one.new.strip() for one in said.replacements
-             if one.new.strip() and stands(one.old.strip(), text)}
+    wanted = [name for name in [*found, *further] if not any(is_part(name, other) for other in found)]
+    fields: dict[str, Any] = {f"name{at}": (str, Field(alias=name, min_length=1)) for at, name in enumerate(wanted)}
+    schema = create_model("TableOfText", __base__=Table, names=(create_model("Names", **fields), ...))
+    said, _ = yield from structured(WRITER, "edit", schema, "mrke_edit",
+                                    {"passage": text, "names": "\n".join(wanted) or "(none)"})
+    pairs = [*said.names.model_dump(by_alias=True).items(), *((one.old, one.new) for one in said.others)]
+    table = {old: new.strip() for old, new in pairs
+             if old.strip() and new.strip() and new.lower() != old.lower() and stands(old, text)}
     contents = [chunk.content for chunk in item.chunks]
     if why := amiss(table, "\n".join([text, *contents])):
         raise Dropped(why)
-    table = with_parts(table, found)
+    table = with_parts(table, [*found, *further])
     made = [passage(edited(content, table)) for content in contents]
     return replace(item, documents=tuple(document for document, _ in made), chunks=tuple(chunk for _, chunk in made),
                    made={"document": item.document, "names": list(found), "table": table, "contents": contents})
