@@ -39,11 +39,16 @@ def page(flaw):
     return " ".join(FACTS).format(*OLD[flaw]).replace("drained", "dammed") + again
 
 
+def kinds(table):
+    return {old: {"kind": "name", "new": new} for old, new in table.items()}
+
+
 def table(flaw):
-    names = {old: new for old, new in zip(OLD[flaw], NEW[flaw], strict=True) if old != "long water"}
+    found = {old: new for old, new in zip(OLD[flaw], NEW[flaw], strict=True) if old != "long water"}
     if flaw == "collision":
-        names[OLD[flaw][0]] = OLD[flaw][4]
-    return {"names": names, "others": [{"old": "dammed", "new": "drained"}, {"old": "not there", "new": "there"}]}
+        found[OLD[flaw][0]] = OLD[flaw][4]
+    others = [{"old": "dammed", "new": "drained"}, {"old": "not there", "new": "there"}]
+    return {"names": kinds(found), "others": others}
 
 
 def chain(flaw, hops):
@@ -126,6 +131,7 @@ def test_the_set_loads_as_mrke_and_each_question_with_its_original(built):
     ("Red doors, a red roof.", {"red": "blue"}, "Blue doors, a blue roof."),
     ("1,577 of 577 in 1987.", {"577": "612", "1987": "1991"}, "1,577 of 612 in 1991."),
     ("A to B.", {"A": "B", "B": "A"}, "B to A."),
+    ("Ada\nQuill’s mill.", {"Ada Quill": "Una Roe"}, "Una Roe’s mill."),
     ("서울은 크다.", {"서울": "가람"}, "가람은 크다.")])
 def test_a_table_edits_whole_words_the_longest_first_and_keeps_their_case(text, table, made):
     assert edited(text, table) == made
@@ -180,7 +186,7 @@ class Twins:
                 table["Velvetpark"] = "Shape"
             whole = with_parts(table, [*names(text, self.library), self.answers[question]])
             self.edited[edited(question, whole)] = edited(self.answers[question], whole)
-            return json.dumps({"names": table, "others": []})
+            return json.dumps({"names": kinds(table), "others": []})
         question = next(one for one in self.edited if one in shown)
         answer = self.edited[question]
         return f"<Answer>{answer}</Answer>" if stands(answer, shown.replace(question, "")) else REFUSAL

@@ -19,10 +19,10 @@ def edited(text: str, table: Table) -> str:
     in any case, and a capital at their beginning is kept."""
     if not table:
         return text
-    known = {old.lower(): (old, new) for old, new in table.items()}
+    known = {" ".join(old.lower().split()): (old, new) for old, new in table.items()}
 
     def put(found: re.Match[str]) -> str:
-        old, new = known.get(found[0].lower(), (found[0], found[0]))
+        old, new = known.get(" ".join(found[0].lower().split()), (found[0], found[0]))
         if old[0].isupper() and found[0][0].islower():
             return found[0]
         if len(found[0]) > 1 and found[0].isupper() and not old.isupper():
@@ -39,9 +39,9 @@ def stands(words: str, text: str) -> bool:
 
 
 def _whole(words: str) -> str:
-    """A pattern of the words as whole ones; Korean particles may follow."""
+    """A pattern of the words as whole ones, with any space between them; Korean particles may follow."""
     after = "" if is_korean(words) else r"(?!\w)(?![.,]\d)"
-    return rf"(?<!\w)(?<!\d[.,]){re.escape(words)}{after}"
+    return r"(?<!\w)(?<!\d[.,])" + r"\s+".join(map(re.escape, words.split())) + after
 
 
 def inverted(table: Table) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -35,8 +35,11 @@ from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, P
 from experiments.metrics.matching import holds, tokens
 from strategies.normalising import normalize_answer
 
+if TYPE_CHECKING:
+    from experiments.construct.play import Played
+
 Hops = Literal[2, 3, 4]
-_OTHERS = 8  # noun phrases and adjectives of a table
+_OTHERS = 4  # noun phrases and adjectives of a table
 
 
 class MrkeOptions(BaseModel):
@@ -54,9 +57,17 @@ class MrkeOptions(BaseModel):
 
 
 class Replacement(BaseModel):
-    """A noun phrase or adjective, and what takes its place."""
+    """A noun phrase, an adjective or a figure, and what takes its place."""
 
-    old: str = Field(min_length=1)
+    old: str = Field(min_length=4)
+    """Long enough to be no article."""
+    new: str = Field(min_length=1)
+
+
+class NewName(BaseModel):
+    """What takes a name's place; small models copy the name where they do not say its kind first."""
+
+    kind: str
     new: str = Field(min_length=1)
 
 
@@ -110,12 +121,13 @@ def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[s
         further: what else is to be replaced.
     """
     wanted = [name for name in [*found, *further] if not any(is_part(name, other) for other in found)]
-    fields: dict[str, Any] = {f"name{at}": (str, Field(alias=name, min_length=1)) for at, name in enumerate(wanted)}
+    fields: dict[str, Any] = {f"name{at}": (NewName, Field(alias=name)) for at, name in enumerate(wanted)}
     schema = create_model("TableOfText", __base__=Table, names=(create_model("Names", **fields), ...))
     said, _ = yield from structured(WRITER, "edit", schema, "mrke_edit",
                                     {"passage": text, "names": "\n".join(wanted) or "(none)"})
-    pairs = [*said.names.model_dump(by_alias=True).items(), *((one.old, one.new) for one in said.others)]
-    table = {old: new.strip() for old, new in pairs
+    named = said.names.model_dump(by_alias=True).items()
+    pairs = [*((one.old, one.new) for one in said.others), *((old, one["new"]) for old, one in named)]
+    table = {" ".join(old.split()): " ".join(new.split()) for old, new in pairs
              if old.strip() and new.strip() and new.lower() != old.lower() and stands(old, text)}
     contents = [chunk.content for chunk in item.chunks]
     if why := amiss(table, "\n".join([text, *contents])):
@@ -227,10 +239,16 @@ def _row(item: Item) -> dict[str, Any]:
             "original": {"context": item.made["contents"], "supporting_facts": facts, **item.made["original"]}}
 
 
+def notes(played: Sequence[Played], library: Library) -> list[str]:
+    """Say how the originals are asked too."""
+    return ["With --set benchmark.versions=both a run asks each question's original too, and its view `gap` is the "
+            "difference between the two."]
+
+
 MRKE = Kind("mrke", "MRKE (2024), sections 3.1 and 3.2 and table 6", instances,
             (Stage("edit", edit, calls=2), Stage("chain", chain, calls=2)),
             (Stage("sub-answers", sub_answers), Stage("chain leads on", leads), Stage("no original name", no_original),
              Stage("original answer", changed), Stage("self-contained", gates.self_contained),
              Stage("solvable", gates.solvable, calls=8), Stage("not known", gates.unknown, calls=8),
              Stage("each hop needed", hops_needed, calls=32)),
-            write, most=3, options=MrkeOptions)
+            write, most=3, options=MrkeOptions, notes=notes)
