@@ -20,7 +20,7 @@ from documents.errors import (
     UserError,
 )
 from documents.parse import parse_document
-from documents.sources import Source, find_sources
+from documents.sources import Source, find_sources, unread_files
 from documents.tables import SourceTable, TableCell, TableRow, tables_of
 from documents.types import FORMATS, Chunk, Chunker, Document, Format, Page, digest
 from documents.workers import read_document, read_documents
@@ -65,4 +65,5 @@ __all__ = [
     "read_document",
     "read_documents",
     "tables_of",
+    "unread_files",
 ]

@@ -7,7 +7,7 @@ import re
 import stat
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path, PurePath
@@ -53,6 +53,14 @@ def find_sources(sources: Sequence[str | Path]) -> list[Source]:
         for source in _expand(given):
             found.setdefault(os.path.abspath(source.path), source)
     return sorted(_without_collisions(found.values()), key=lambda source: source.relative)
+
+
+def unread_files(sources: Sequence[str | Path]) -> list[str]:
+    """Return the files below these folders that `find_sources` leaves out since no parser reads them, sorted by their
+    relative path; hidden ones, and what is no regular file, are not among them."""
+    folders = [path for given in sources if os.path.isdir(path := Path(os.path.expanduser(given)))]
+    return sorted({source.relative for folder in folders for source in _folder(folder, _strange)
+                   if _strange(source.path)})
 
 
 def unknown_type(name: str | PurePath) -> str | None:
@@ -118,7 +126,16 @@ def _unreadable(path: Path) -> str | None:
     return f"larger than the limit of {LARGEST:,} bytes" if found.st_size > LARGEST else None
 
 
-def _folder(root: Path) -> Iterator[Source]:
+def _wanted(path: Path) -> bool:
+    """Tell whether a folder's entry is for us: neither hidden, nor of another type, nor a pipe or device."""
+    return not path.name.startswith(".") and unknown_type(path) is None and _unreadable(path) != "not a regular file"
+
+
+def _strange(path: Path) -> bool:
+    return not path.name.startswith(".") and unknown_type(path) is not None and path.is_file()
+
+
+def _folder(root: Path, wanted: Callable[[Path], bool] = _wanted) -> Iterator[Source]:
     inside = os.path.realpath(root)
     waiting = [root]  # `os.walk` calls itself for each level, and so fails where folders are nested deep
     while waiting:
@@ -137,13 +154,8 @@ def _folder(root: Path) -> Iterator[Source]:
                 yield from _link(path, _portable(str(path.relative_to(root))), inside)
             elif entry.is_dir() and not entry.name.startswith("."):
                 waiting.append(path)
-            elif not entry.is_dir() and _wanted(path):
+            elif not entry.is_dir() and wanted(path):
                 yield Source(path, _portable(str(path.relative_to(root))), _unreadable(path))
-
-
-def _wanted(path: Path) -> bool:
-    """Tell whether a folder's entry is for us: neither hidden, nor of another type, nor a pipe or device."""
-    return not path.name.startswith(".") and unknown_type(path) is None and _unreadable(path) != "not a regular file"
 
 
 def _link(path: Path, relative: str, inside: str) -> Iterator[Source]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from operator import not_
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -158,6 +158,19 @@ class Attack:
     there: bool
 
 
+WorldName = Literal["original", "edited", "removed", "unrelated"]
+WORLDS: tuple[WorldName, ...] = get_args(WorldName)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Which edit the documents of a computed question had: of what its answer rests on, so that the answer is another
+    or gone, or of something else; and what the answer is without it."""
+
+    name: WorldName
+    original: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question of a benchmark.
@@ -182,6 +195,7 @@ class Question:
         length: characters of `whole`, of a stored question, which is without its chunks.
         about: what a closed-book prompt may say of the documents, such as a novel's title and author.
         attack: of questions that try whether instructions in documents are followed.
+        world: of questions that are asked over edited documents too.
         tags: name to values, such as `{"language": ("en",)}`.
     """
 
@@ -206,6 +220,7 @@ class Question:
     # Left out where there is none, so that a question of any other benchmark is stored, and hashed, as ever.
     mined: Annotated[Mapping[str, Mined], Field(exclude_if=not_)] = field(default_factory=dict)
     attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
+    world: Annotated[World | None, Field(exclude_if=not_)] = None
 
     @property
     def own(self) -> tuple[Chunk, ...]:

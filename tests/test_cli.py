@@ -118,7 +118,7 @@ def test_list_and_index_print_json(ragbed, tmp_path):
     (tmp_path / "b.txt").write_text("")
     report = json.loads(ragbed("index", tmp_path / "a.txt", tmp_path / "b.txt", "--out", tmp_path / "i", "--json")[1])
     assert set(report) == {"index", "documents", "parsed", "replaced", "removed", "chunks", "windows", "embedded",
-                           "reused", "search", "seconds", "skipped", "estimate"}
+                           "reused", "search", "seconds", "skipped", "unread", "estimate"}
     assert (report["documents"], report["chunks"]) == (1, 1)
     assert [set(one) for one in report["skipped"]] == [{"document", "reason"}]
 
@@ -198,6 +198,7 @@ def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbe
     (folder / "good.txt").write_text("Good text.")
     os.symlink(folder / "nowhere", folder / "dangling.txt")
     (folder / "esc\x1b[31m.txt").write_text("")
+    (folder / "esc\x1b[31m.docx").write_text("Not read here.")
     (folder / "\udcff.txt").write_text("A name that is no UTF-8.")
     status, out, err = ragbed("index", folder, "--out", tmp_path / "index")
     assert status == 0
@@ -205,6 +206,7 @@ def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbe
                if line.startswith("skipped ")}
     assert {"encrypted.pdf", "truncated.pdf", "empty.html", "binary.html", r"esc\x1b[31m.txt"} <= set(skipped)
     assert "password" in skipped["encrypted.pdf"]
+    assert r"left out, since nothing here reads them: 1 .docx (esc\x1b[31m.docx)" in err
     assert all(len(line.split(": ", 1)[1]) > 8 for line in skipped.values())
     assert "\x1b" not in out + err
     hits = json.loads(ragbed("search", "good text", "--index", tmp_path / "index", "--json")[1])["hits"]

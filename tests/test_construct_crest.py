@@ -11,10 +11,10 @@ ROWS = {"2020": "1,200 parcels", "2021": "1,577 parcels", "2022": "1,610 parcels
 ASTER = "<h1>Aster</h1>\n<table>" + "".join(
     f"<tr><th>{year}</th><td>{sent}</td></tr>" for year, sent in ROWS.items()) + (
     "</table>\n<p>The depot’s roof was mended in May 1998. Its first parcel left in June 2003.</p>")
-BIRCH = ("The Birch lighthouse is 41 metres high.\n\nThe Cedar lighthouse is 58 metres high.\n\n"
+BIRCH = ("The Birch lighthouse (자작나무) is 41 metres high.\n\nThe Cedar lighthouse is 58 metres high.\n\n"
          "A keeper of the Birch lighthouse wrote that Paris is the capital of France, and that they mended the "
          "roof of the Aster depot in May 1998.")
-SEOUL = "한빛 도서관은 1987년에 문을 열었다.\n\n한빛 도서관의 장서는 2,300권이다."
+SEOUL = "한빛 도서관은 1987년에 문을 열었다.\n\n한빛 도서관의 장서는 2,300권이다.\n\n" + "아침에 사람들이 온다. " * 15
 
 
 def asked(question, answer, *evidence, **kinds):
@@ -28,7 +28,7 @@ YEARS = asked("How many years after its roof was mended did the first parcel lea
 SUM = asked("In the five years after the roof was mended no parcel left the Aster depot; how many left in 2021 and "
             "2022 together?", "3187", "2021 1,577 parcels", "2022 1,610 parcels", types=["numerical", "temporal"])
 HIGHER = asked("How much higher is the Cedar lighthouse than the Birch lighthouse?", "17 metres",
-               "The Birch lighthouse is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
+               "The Birch lighthouse (자작나무) is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
 VOLUMES = asked("한빛 도서관의 장서는 몇 권인가?", "2,300권", "한빛 도서관의 장서는 2,300권이다.", type="format")
 SOUND = [MORE, YEARS, SUM, HIGHER, VOLUMES]
 
@@ -83,11 +83,11 @@ def built(tmp_path, serve, ragbed):
     """The folder of a set of all that the writer can make, and its yield."""
     pages = tmp_path / "pages"
     pages.mkdir()
-    for name, text in {"aster.html": ASTER, "birch.txt": BIRCH, "seoul.txt": SEOUL}.items():
+    for name, text in {"aster.html": ASTER, "birch.txt": BIRCH, "seoul.txt": SEOUL, "none.txt": "One line."}.items():
         (pages / name).write_text(text, encoding="utf-8")
     url = f"{serve(reply).url}#m"
     counts = ragbed.json("construct", "crest", pages, "--out", tmp_path / "set", "--writer", url, "--n", "20",
-                         "--tries", "12", "--set", "options.unanswerable=0.5", "--set", "retriever=dense")
+                         "--tries", "16", "--set", "options.unanswerable=0.5", "--set", "retriever=dense")
     return tmp_path / "set", counts, url
 
 
@@ -99,20 +99,18 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
     assert lost[ELSEWHERE["question"]] in ("unique", "certificate")  # as it is drawn
     kept = [row["item"] for row in rows if not row["lost"]]
     assert sorted(item["question"] for item in kept) == sorted(one["question"] for one in SOUND)
-    assert counts["kept"] == 5
-
-
-def test_tiers_languages_and_failed_turns_are_tags(built):
-    rows = [json.loads(line) for line in (built[0] / "items.jsonl").read_text(encoding="utf-8").splitlines()]
-    tags = {row["item"]["question"]: row["item"]["tags"] for row in rows if not row["lost"]}
+    tags = {item["question"]: item["tags"] for item in kept}
     assert tags[SUM["question"]] == {"language": "en", "tier": "complex", "reasoning": "numerical, temporal"}
     assert tags[HIGHER["question"]] == {"language": "en", "tier": "simple", "reasoning": "numerical",
                                         "degraded": "simple only"}
     assert tags[VOLUMES["question"]]["language"] == "ko"
+    assert counts["yield"]["kept"] == 5
+    assert list(counts["yield"]["lost"]["turns"]) == ["its passage has fewer than 200 characters"]
 
 
-def test_the_evidence_of_a_drawn_share_is_taken_out_of_what_the_question_comes_with(built):
-    questions = {question.text: question for question in Crest(path=str(built[0] / "crest")).load().questions}
+def test_a_drawn_share_comes_without_its_evidence_and_the_set_runs_as_the_published_one(built, tmp_path, ragbed):
+    folder, _, url = built
+    questions = {question.text: question for question in Crest(path=str(folder / "crest")).load().questions}
     assert {question.answerable for question in questions.values()} == {True, False}
     for one in SOUND:
         question = questions[one["question"]]
@@ -125,11 +123,22 @@ def test_the_evidence_of_a_drawn_share_is_taken_out_of_what_the_question_comes_w
         assert question.tags["ground"] == ("agrees",)
     assert questions[SUM["question"]].tags["difficulty_type"] == ("ComplexQA",)
     assert questions[SUM["question"]].tags["reasoning_type"] == ("numerical reasoning", "temporal reasoning")
-
-
-def test_the_set_runs_as_the_published_one(built, tmp_path, ragbed):
-    folder, _, url = built
     made = ragbed.json("run", "crest", folder / "crest", "--model", url, "--reasoning", "direct", "--judge", "lexical",
                        "--out", tmp_path / "runs")
     (cell,) = made["cells"]
     assert (cell["n"], cell["metrics"]["unified"]["mean"]) == (5, 1.0)
+
+
+def test_a_writer_of_a_small_context_is_given_small_passages_and_a_failed_turn_says_why(tmp_path, serve, ragbed):
+    page = tmp_path / "long.txt"
+    page.write_text(" ".join(f"Depot {number} sent {number * 7} parcels." for number in range(300)))
+    server = serve(lambda body: "I would rather not.")
+    made = ragbed.json("construct", "crest", page, "--out", tmp_path / "set", "--writer", f"{server.url}#m", "--n", "2",
+                       "--tries", "4", "--set", "options.most=2", "--set",
+                       "chunker={kind: crest, smallest: 200, largest: 300}")
+    passages = [re.search("<passage>\n(.*)\n</passage>", body["messages"][0]["content"], re.DOTALL)[1]
+                for body, _ in server.requests]
+    assert len(passages) == 8  # each is asked once more, with what is amiss
+    assert max(map(len, passages)) <= 2 * 300 + len("\n\n")
+    assert made["yield"]["lost"]["turns"] == {"the writer's reply does not fit: it is no JSON object": 4}
+    assert made["yield"]["kept"] == 0

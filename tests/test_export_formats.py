@@ -93,7 +93,7 @@ def test_yourbench_has_choices_their_gold_place_and_the_sources(out):
 
 def test_questions_of_ones_own_name_spans_that_any_chunks_of_the_documents_are_matched_with(tmp_path):
     file = tmp_path / "questions.jsonl"
-    file.write_text("".join(f"{json.dumps(own_line(item, LIBRARY))}\n" for item in ITEMS), encoding="utf-8")
+    file.write_text("".join(f"{json.dumps(own_line(item, LIBRARY.documents))}\n" for item in ITEMS), encoding="utf-8")
     one, other, none = OwnQuestions(path=str(file)).load().questions
     cut = [Chunk.of(ESK, "plain", 0, 30), Chunk.of(ESK, "plain", 30, len(PLAIN)), MILL]  # otherwise than the set's
     places = Places(cut, lambda id: LIBRARY.documents[id].source)

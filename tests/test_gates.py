@@ -33,12 +33,13 @@ BY_HEART = {"In which province does the town of Lund lie?": "Scania", "군산의
 
 
 class Still:
-    """An embedder in whose eyes every question is another one, except those that differ by a last mark only."""
+    """An embedder in whose eyes every question is another one, except two that ask the same in other words."""
 
     name, identity, dimension, window = "still", "still-1", 64, 100
 
     def embed_queries(self, texts):
-        return np.stack([np.eye(64, dtype=np.float32)[sum(map(ord, text.strip(" ?!."))) % 64] for text in texts])
+        same = {"What can the Esk crane carry?": LOAD.question}
+        return np.stack([np.eye(64, dtype=np.float32)[sum(map(ord, same.get(text, text))) % 64] for text in texts])
 
 
 def library_of(pages=PAGES, solvers=2):
@@ -123,6 +124,31 @@ def test_a_flaw_is_caught_by_its_own_gate(gate, one, why):
     assert why in passed(gate, one)
 
 
+@pytest.mark.parametrize("question", [
+    "According to the report, what is the share of exports?", "What does Table 3 show about emissions?",
+    "Based on the information given, which city is larger?", "As stated above, what is the rate?", "Where was he born?",
+    "Which of the following is a reason for the delay?", "What does the author argue about inflation?",
+    "How much revenue did the company report for fiscal 2022?", "본문에 따르면 최저자본금은 얼마인가요?",
+    "앞서 언급된 두 기관의 차이는 무엇인가요?", "다음 표에서 가장 큰 값은 무엇인가요?", "그는 언제 태어났나요?"])
+def test_a_question_that_points_outside_itself_is_not_self_contained(question):
+    assert gates.self_contained(Item("i", question), LIBRARY).startswith("it points to")
+
+
+@pytest.mark.parametrize("question", [
+    "When was the Table Mountain cableway opened?", "What is the text of the Second Amendment about?",
+    "Does the article from Fortune name FTX?", "Which section of the brain controls speech?",
+    "What was the income of the company that Ford founded?", "How is it that the moon causes tides?",
+    "이글루는 무엇으로 만드나요?", "다음 글로벌 금융위기는 언제 올까요?",
+    "공정거래위원회 보고서에 따르면 담합은 몇 건인가요?"])
+def test_a_question_that_names_what_it_asks_about_is_self_contained(question):
+    assert gates.self_contained(Item("i", question), LIBRARY) is None
+
+
+def test_options_make_a_question_about_the_following_whole():
+    one = Item("i", "Which of the following did Rosk grind?", options=("wheat", "barley"))
+    assert gates.self_contained(one, LIBRARY) is None
+
+
 def test_an_item_that_is_answered_from_what_is_left_does_not_need_its_evidence():
     again = LIBRARY.chunks[0]
     twice = replace(LOAD, chunks=(*LOAD.chunks, replace(again, id="copy", document="copy")))
@@ -164,6 +190,23 @@ def test_evidence_that_was_taken_out_is_no_answer_but_may_not_stand_in_what_is_l
     taken = replace(LOAD, answerable=False, chunks=(LIBRARY.chunks[2],))
     assert passed(gates.certificate, taken) is None
     assert passed(gates.certificate, replace(taken, chunks=LIBRARY.chunks[:1])) == "what it comes with may answer it"
+
+
+@pytest.mark.parametrize(("question", "answer", "why"), [
+    ("How many tonnes does the crane of the Esk depot lift, then?", "12.5 tonnes", "it asks what another item asks"),
+    ("how many tonnes does a crane of the Esk depot lift", "14 tonnes", "it asks what another item asks, and answers "
+                                                                        "otherwise"),
+    ("에스크 은행의 최저자본금은 얼마인가요", "300억원", "it asks what another item asks, and answers otherwise"),
+    ("What can the Esk crane carry?", "12.5 tonnes", "it asks what another item asks"),  # by its vector
+    ("How many tonnes does the crane of the Rosk depot lift?", "9 tonnes", None),
+    ("How heavy was the wheel?", "12.5 tonnes", None), ("Who runs the Esk depot?", "Ada", None)])
+def test_a_twin_is_known_by_its_words_or_its_vector_and_by_its_answer(question, answer, why):
+    assert gates.twin(LIBRARY)(Item("new", question, (answer,)), SOUND) == why
+
+
+def test_the_same_question_about_a_document_of_its_own_may_have_another_answer():
+    own = replace(LOAD, id="new", answers=("31 tonnes",), documents=(Document("e", "e.txt", "", "", ""),))
+    assert gates.twin(LIBRARY)(own, SOUND) is None
 
 
 @pytest.mark.parametrize("answer", ["12.5 tonnes", "Ada Lindqvist", "a fire that nobody explained at all", "250억원"])

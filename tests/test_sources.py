@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from documents import DocumentError, digest, find_sources, read_documents
+from documents import DocumentError, digest, find_sources, read_documents, unread_files
 
 
 def write(root: Path, *names: str) -> None:
@@ -34,6 +34,13 @@ def test_a_file_of_unknown_type_that_is_named_itself_is_reported(tmp_path: Path)
     (error,) = read_documents([source])
     assert isinstance(error, DocumentError)
     assert str(error).startswith("report.docx: unknown type .docx; known are .html")
+
+
+def test_files_that_no_parser_reads_are_named(tmp_path: Path) -> None:
+    write(tmp_path, "a/memo.docx", "a/NOISE", "a/.hidden.bin", "a/.git/x.bin", "a/b.txt", "other.png")
+    (tmp_path / "a/closed.bin").mkdir()
+    assert unread_files([tmp_path / "a", tmp_path / "other.png"]) == ["NOISE", "memo.docx"]
+    assert unread_files([tmp_path]) == ["a/NOISE", "a/memo.docx", "other.png"]
 
 
 def test_links_that_lead_outside_are_named_and_not_followed(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_an_edited_journal_is_found_and_not_replayed(finished, town, ragbed):
 
 @pytest.mark.parametrize(("field", "value"), [
     ("cited", "json('[1000000000000000000000000000000]')"), ("question", "'nobody'"), ("cell", "'none'"),
-    ("outcome", "'none'")])
+    ("outcome", "'none'"), ("evidence", "json('[]')")])
 def test_a_record_that_is_none_or_of_another_question_is_named(finished, town, ragbed, field, value):
     alter(town, f"UPDATE records SET result = json_set(result, '$.{field}', {value}) "
                 "WHERE question = 'refusal-0' AND place = 0")

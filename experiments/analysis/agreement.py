@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -119,6 +120,24 @@ def kappas(tables: Floats, quadratic: bool) -> Floats:
     seen = (weights * tables).sum(axis=(1, 2)) * tables.sum(axis=(1, 2))
     ratio: Floats = np.divide(seen, chance, out=np.full_like(seen, np.nan), where=chance > 0)
     return 1 - ratio
+
+
+def alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
+    """Compute Krippendorff's alpha for nominal labels ("Content Analysis", 2004, section 11.3), of two raters and more,
+    who need not all label everything; None where all labels are one and the same, or no unit has two.
+
+    Args:
+        units: the labels that each unit was given.
+    """
+    labels, disagreement = Counter[Hashable](), 0.0
+    for unit in units:
+        if len(unit) > 1:
+            own = Counter(unit)
+            labels += own
+            disagreement += (len(unit) ** 2 - sum(count**2 for count in own.values())) / (len(unit) - 1)
+    n = labels.total()
+    by_chance = n**2 - sum(count**2 for count in labels.values())
+    return 1 - (n - 1) * disagreement / by_chance if by_chance else None
 
 
 def agreement_view(found: Sequence[Agreement], rubric: Rubric, answers: int) -> View:

@@ -1,4 +1,5 @@
-"""Views of single benchmarks: DetectiveQA's heat map of steps and its win rate (Table 6), and attacks by their kind."""
+"""Views of single benchmarks: DetectiveQA's heat map of steps and its win rate (Table 6), attacks by their kind, and
+answers over edited documents."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -8,10 +9,16 @@ from itertools import combinations, product
 from typing import Any
 
 from experiments.analysis.inputs import AnalysisInput, change, figures
+from experiments.analysis.pairs import difference_view, tested_pairs
+from experiments.analysis.variants import compared, labels_of, variants_of
 from experiments.analysis.view import Value, View
 from experiments.cells import FACTORS, called, varying
 from experiments.metrics import share_among
+from experiments.metrics.matching import gives
+from experiments.question import WORLDS
 from experiments.record import Result
+from experiments.statistics import Comparison
+from strategies.reading import strip_citations
 
 _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
@@ -121,6 +128,77 @@ def _figures(material: AnalysisInput, cell: Mapping[str, Any], pairs: Sequence[t
         found += figures(material, cell, [second for _, second in both], [name])
         found.append(change(material, [(second, first) for first, second in both], name))
     return found
+
+
+_FIGURES = {"original right": "original_right", "follow rate": "follow_rate", "stick rate": "stick_rate",
+            "follow rate where right": "follow_rate", "stick rate where right": "stick_rate",
+            "refusal on removal": "refusal_on_removal", "unrelated right": "unrelated_right",
+            "invariance": "unrelated_right"}
+_OPERATION = "operation"
+_ItemFigures = Mapping[str, Mapping[str, Result]]  # by item and figure, the result that has the score
+
+
+def worlds(material: AnalysisInput) -> list[View]:
+    """Return every cell over the items of each operation and over all: how its answers go with their documents; and
+    every two cells that differ in one factor, tested item by item."""
+    items = {cell["id"]: _by_item(material, material.results[cell["id"]]) for cell in material.cells}
+    kinds = dict.fromkeys(kind for one in material.questions.values() for kind in one.tags.get(_OPERATION, ()))
+    rows: list[tuple[Value, ...]] = []
+    for kind, (label, cell) in product([*kinds, ALL], material.labelled()):
+        own = [one for one in items[cell["id"]].values()
+               if kind in (ALL, *material.tags(one["follow rate"], _OPERATION))]
+        found = {name: [one[name] for one in own if name in one] for name in _FIGURES}
+        if own:
+            rows.append((kind, label, len(own), *(
+                figures(material, cell, found[name], [metric])[0] for name, metric in _FIGURES.items())))
+    if not rows:
+        return []
+    return [View("worlds", "Answers over edited documents, by operation", (_OPERATION, "cell", "n", *_FIGURES),
+                 tuple(rows), 2, notes=(
+                     "n counts items. Where right: of the items that the cell answers rightly over the documents as "
+                     "they are. Invariance: the reply beside an unrelated edit gives the answer of the reply over the "
+                     "documents as they are, right or wrong.",)), *_between(material, items)]
+
+
+def _by_item(material: AnalysisInput, results: Sequence[Result]) -> _ItemFigures:
+    """Of the items of which every world was asked."""
+    asked: dict[str, dict[str, Result]] = defaultdict(dict)
+    for result in results:
+        if (world := material.questions[result.question].world) is not None:
+            asked[result.question.removesuffix(f"-{world.name}")][world.name] = result
+    return {item: _of_figures(one) for item, one in asked.items() if len(one) == len(WORLDS)}
+
+
+def _of_figures(one: Mapping[str, Result]) -> Mapping[str, Result]:
+    original, edited, unrelated = one["original"], one["edited"], one["unrelated"]
+    outcomes = {original.outcome, unrelated.outcome}
+    texts = [strip_citations(one.text) for one in (original, unrelated)]
+    same = outcomes == {"refused"} or (outcomes == {"answered"} and (
+        gives(texts[0], texts[1:]) or gives(texts[1], texts[:1])))
+    found = {"original right": original, "follow rate": edited, "stick rate": edited,
+             "refusal on removal": one["removed"], "unrelated right": unrelated,
+             "invariance": unrelated.model_copy(update={"scores": {"unrelated_right": float(same)}})}
+    right = {"follow rate where right": edited, "stick rate where right": edited}
+    return found | (right if original.scores.get("original_right") else {})
+
+
+def _between(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -> list[View]:
+    clusters = {item: material.clusters.get(one["follow rate"].question, item)
+                for own in items.values() for item, one in own.items()}
+    tested: list[tuple[tuple[Value, ...], Comparison]] = []
+    for name, metric in _FIGURES.items():
+        variants = variants_of(material.cells, {id: {item: one[name] for item, one in own.items() if name in one}
+                                                for id, own in items.items()})
+        called = dict(zip((one.row["id"] for one in variants), labels_of(variants), strict=True))
+        couples = [(first, second) for _, first, second in tested_pairs(variants)[0]]
+        tested += [((name, f"{called[first.row['id']]} → {called[second.row['id']]}"), made)
+                   for (first, second), made in zip(
+                       couples, compared(metric, couples, clusters, material.scoring, material.seed), strict=True)
+                   if made is not None]
+    notes = ("Pairs are items. Where right: of the items that both cells answer rightly over the documents as they "
+             "are. p (Holm) is corrected within a figure.",)
+    return [difference_view("worlds:compared", "Answers over edited documents, between cells",
+                            ("figure", "what changes"), tested, notes)] if tested else []
 
 
 _CONDITIONS = ("gold", "full", "given", "retrieved", "closed-book")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from documents.errors import SettingsError
-from experiments.analysis.benchmark_views import attacks, depth, wins
+from experiments.analysis.benchmark_views import attacks, depth, wins, worlds
 from experiments.analysis.breakdowns import by_tag, chain, gap, order
 from experiments.analysis.crossed import crossed_views
 from experiments.analysis.dose_views import dose_views
@@ -31,7 +31,8 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "papers": paper_views,
 })
 OF_BENCHMARKS: MappingProxyType[str, Analysis] = MappingProxyType(
-    {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap, "attacks": attacks})
+    {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap, "attacks": attacks,
+     "worlds": worlds})
 _BY = "by:"
 
 

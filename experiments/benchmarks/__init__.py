@@ -9,6 +9,7 @@ from experiments.benchmarks.base import About, Selection
 from experiments.benchmarks.beir import Beir
 from experiments.benchmarks.chunking_eval import ChunkingEval
 from experiments.benchmarks.clapnq import ClapNq
+from experiments.benchmarks.computed import Computed
 from experiments.benchmarks.crest import Crest
 from experiments.benchmarks.detectiveqa import DetectiveQa
 from experiments.benchmarks.financebench import FinanceBench
@@ -31,11 +32,13 @@ from experiments.benchmarks.two_wiki import TwoWiki
 BenchmarkSettings = Annotated[
     Crest | Mrceval | Mdbench | DetectiveQa | Mrke |
     HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | KoreanRag |
-    Beir | Trec | ChunkingEval | MinedBenchmark | Injection | Demo | OwnQuestions, Field(discriminator="kind")]
+    Beir | Trec | ChunkingEval | MinedBenchmark | Injection | Computed | Demo | OwnQuestions,
+    Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(BenchmarkSettings)[0])}
 
 __all__ = [
-    "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ChunkingEval", "ClapNq", "Crest", "Demo", "DetectiveQa",
-    "FinanceBench", "HotpotQa", "Injection", "KoreanRag", "Mdbench", "MinedBenchmark", "MoreHopQa", "Mrceval", "Mrke",
-    "MultiHopRag", "Musique", "OwnQuestions", "Rgb", "Selection", "Squad2", "Trec", "TwoWiki", "load_demo"]
+    "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ChunkingEval", "ClapNq", "Computed", "Crest", "Demo",
+    "DetectiveQa", "FinanceBench", "HotpotQa", "Injection", "KoreanRag", "Mdbench", "MinedBenchmark", "MoreHopQa",
+    "Mrceval", "Mrke", "MultiHopRag", "Musique", "OwnQuestions", "Rgb", "Selection", "Squad2", "Trec", "TwoWiki",
+    "load_demo"]

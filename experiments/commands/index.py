@@ -1,9 +1,10 @@
 """`ragbed index`."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
@@ -11,11 +12,12 @@ import typer
 from experiments.commands.options import AsJson, refuse
 
 if TYPE_CHECKING:
-    from retrieval.build import BuildEstimate
+    from retrieval.build import BuildEstimate, BuildReport
     from retrieval.settings import IndexSettings
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown, CSV, "
                                                      "Excel; with --remove, names as the index has them.")]
+_NAMED = 5  # files of unknown type that are named; the others are counted
 _LONG = 60.0  # seconds of embedding from which on it is worth a word how to make it shorter
 
 Chunker = Annotated[str | None, typer.Option(help=(
@@ -93,6 +95,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
            json: bool) -> None:
     """Build an index; without settings, change the one that stands there."""
     from documents.errors import IndexFolderError
+    from documents.sources import unread_files
     from experiments.terminal.display import Bars, note, print_json, say
     from retrieval.build import add_to_index, build_index, remove_from_index
     from retrieval.filters.metadata import read_metadata
@@ -120,16 +123,15 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         note("the index that stood here was made with other settings; options are not remembered, so give them again")
     if settings and before is not None and before.fields and metadata is None:
         note("the index that stood here had metadata; it is not remembered, so give --metadata again")
-    for skipped in report.skipped:
-        note(f"skipped {skipped}")
-    if report.hidden:
-        note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
+    unread = [] if remove else unread_files(sources)
+    _tell_what_is_left_out(report, unread)
     if json:
         print_json({"index": str(out), "documents": report.documents, "parsed": report.parsed,
                     "replaced": report.replaced, "removed": report.removed,
                     "chunks": report.chunks, "windows": report.windows, "embedded": report.embedded_now,
                     "reused": report.reused, "search": report.how, "seconds": report.seconds,
                     "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped],
+                    "unread": unread,
                     "estimate": asdict(estimates[0]) if estimates else None})
         return
     changes = ((report.replaced, "replaced"), (report.removed, "removed"))
@@ -138,6 +140,23 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} known), "
         f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
     say(f"{report.how}; {out}")
+
+
+def _tell_what_is_left_out(report: BuildReport, unread: Sequence[str]) -> None:
+    from experiments.terminal.display import note
+
+    for skipped in report.skipped:
+        note(f"skipped {skipped}")
+    if unread:
+        note(f"left out, since nothing here reads them: {_by_kind(unread)}")
+    if report.hidden:
+        note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
+
+
+def _by_kind(names: Sequence[str]) -> str:
+    kinds = Counter(PurePath(name).suffix.lower() or "without a suffix" for name in names)
+    more = ", ..." if len(names) > _NAMED else ""
+    return f"{', '.join(f'{count} {kind}' for kind, count in kinds.items())} ({', '.join(names[:_NAMED])}{more})"
 
 
 def _tell_of_backends(settings: IndexSettings) -> None:

@@ -137,7 +137,7 @@ def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
     roles = settings.roles
     counts = {role: sum(name.startswith(role) for name in roles) for role in ("solver", "judge")}
     return Library(documents, chunks, counts["solver"], counts["judge"], settings.seed, own, embedder,
-                   benchmark), tuple(unread)
+                   benchmark, settings.writer is not None), tuple(unread)
 
 
 def _searcher(settings: ConstructSettings, library: Library, folder: RunFolder, mode: Mode) -> Searcher[str]:

@@ -200,11 +200,13 @@ def write_exports(made: ExportedSet, names: Iterable[Export], out: Path) -> None
         EXPORTS[name](made, folder)
 
 
-def own_line(item: Item, library: Library) -> dict[str, Any]:
-    """Return an item as a line of one's own questions, its gold as spans of documents by their source."""
+def own_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
+    """Return an item as a line of one's own questions, its gold as spans of documents by their source; `documents` are
+    those that all items share, by id."""
+    own = {document.id: document for document in item.documents}
     gold = []
     for one in item.evidence if item.answerable else ():
-        document = library.document(item, one.document)
+        document = own.get(one.document) or documents.get(one.document)
         if document is not None:
             pages = document.pages_of(one.format, one.start, one.end)
             gold.append({"document": document.source, **({"page": pages[0]} if pages else {}), "format": one.format,

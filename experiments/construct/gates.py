@@ -11,25 +11,46 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from documents.types import Chunk
-from experiments.construct.asking import LABELS, SOLVER, solved, together
+from experiments.construct.asking import SOLVER, solved, together
 from experiments.construct.item import Evidence, Item, Library
-from experiments.metrics.matching import exact_match, holds
+from experiments.construct.rightness import right
 from experiments.negatives.guard import likeness, readable, shingles
 from experiments.negatives.types import REASONS, Rejected
 from experiments.question import Question
 from experiments.running.gold import telling
-from strategies.choice import read_choice
+from retrieval.mining.same_name import numbers_of
 from strategies.normalising import normalize_answer
-from strategies.reading import strip_citations
+from strategies.support.lexical import content_words
 from strategies.types import Draft
 
-_POINTING = re.compile(r"\b(?:(?:the|this|that|these|those|given|provided|above|following)\s+(?:provided\s+|given\s+)?"
-                       r"(?:documents?|passages?|texts?|contexts?|tables?|excerpts?|articles?|paragraphs?|sections?|"
-                       r"chunks?)|(?:mentioned|described|shown|listed)\s+(?:above|below)|as\s+(?:above|below))\b"
-                       r"|(?:이|위|해당|주어진|다음)\s*(?:문서|글|표|본문|지문)", re.IGNORECASE)
+_THING = (r"(?:documents?|passages?|texts?|contexts?|tables?|excerpts?|snippets?|articles?|paragraphs?|sections?"
+          r"|chunks?|reports?)")
+_DATA = r"(?:information|data|details|facts)"
+_KOREAN = r"(?:문서|글|표|본문|지문|텍스트|자료|보고서|기사|문단|단락|구절|그림|도표|내용)"
+_ENDS = r"(?=(?:들?(?:에서[는도]?|에는?|의|을|를|은|는|이|가|로|으로|과|와|상))?(?![가-힣]))"
+_NAMED = r"(?!\s+(?:of|from|by|titled|published|that|which|where|between|on)\b)"
+_POINTING = tuple(re.compile(pattern, flags) for pattern, flags in (
+    # A table is pointed to, Table Mountain and the text of a law are not.
+    (rf"\b(?i:the|these|those|given|provided|above|preceding)\s+(?:(?:provided|given|source|above|following)\s+)?{_THING}"
+     rf"\b{_NAMED}", re.NOFLAG),
+    (rf"\b(?:this|following)\s+{_THING}\b", re.IGNORECASE),
+    (rf"\b(?:(?:provided|given)\s+{_DATA}|{_DATA}\s+(?:provided|given)(?!\s+(?:\w+\s+)?(?:in|by)))\b", re.IGNORECASE),
+    (r"\b(?:mentioned|described|shown|listed|stated|discussed|noted)\s+(?:above|below|earlier)\b", re.IGNORECASE),
+    (r"\bthe (?:author|narrator)s?(?!\w| of\b| who\b)", re.IGNORECASE),
+    (r"\b(?:Table|Figure|Fig\.|Chart|Exhibit|[Pp]age) \d+(?! of\b| in\b)", re.NOFLAG),
+    # What a question is asked about first can refer to nothing before it.
+    (r"^(?:when|where|who|what|why|how|which \w+) (?:is|was|were|did|does|has|had|can|could|will|would)"
+     r" (?:he|she|his|her|its)\b", re.IGNORECASE),
+    (rf"(?<![가-힣])(?:이|위|해당|주어진|다음|본|상기|제시된|아래)(?:의|에\s*나온)?\s*{_KOREAN}{_ENDS}", re.NOFLAG),
+    (rf"(?<![가-힣])(?:본문|지문)에(?:서|\s*따르면)|^{_KOREAN}(?:에\s*따르면|에서)", re.NOFLAG),
+    (r"(?:위에서|앞서|앞에서|아래에서?)\s*(?:언급|설명|제시|말)|^(?:그는|그녀는|그의|그녀의)\s", re.NOFLAG)))
+_UNNAMED = re.compile(r"\bthe (?:company|firm|bank|organi[sz]ation|study|patient|project|experiment)"
+                      r"(?!\w| (?:that|who|which|of|in|whose|behind|with)\b)", re.IGNORECASE)
+_NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z0-9]\w*[A-Za-z]|(?<=\s)[\"“'‘]\w")
+_WHICH = re.compile(r"\b(?:which|what) of the following\b", re.IGNORECASE)
 _SAME = 0.7  # of the words' runs of two questions (Jaccard): from here on one is the other's twin
-_SHORT = 8  # times the answer's length: a reply that is longer names too much to be right for what it names
 _NEAR = 0.95  # cosine of two questions
+_EQUAL = 0.9  # as _SAME: from here on questions of the same words and figures are one
 
 
 def spans(item: Item, library: Library) -> str | None:
@@ -46,8 +67,14 @@ def spans(item: Item, library: Library) -> str | None:
 
 
 def self_contained(item: Item, library: Library) -> str | None:
-    """Check that the question names no text that its reader does not have before him."""
-    found = _POINTING.search(item.question)
+    """Check that the question names no text that its reader does not have before him, nothing by a word that refers to
+    what was said before, and no company or study without a name; "which of the following" needs options."""
+    text = item.question.strip()
+    found = next((match for pattern in _POINTING if (match := pattern.search(text))), None)
+    if found is None and not _NAME.search(text):
+        found = _UNNAMED.search(text)
+    if found is None and not item.options:
+        found = _WHICH.search(text)
     return f"it points to {found[0].lower()!r}" if found else None
 
 
@@ -161,26 +188,6 @@ def _by_solvers(item: Item, library: Library, chunks: Sequence[Chunk]) -> Genera
     return together([solved(f"{SOLVER} {number}", item, chunks) for number in range(1, library.solvers + 1)])
 
 
-def right(item: Item, draft: Draft) -> bool:
-    """Say whether an answer is right: the option's label, or any accepted answer in a short reply."""
-    if item.options:
-        return choice(item, draft) in item.answers
-    if draft.refused or not draft.well_formed:
-        return False
-    text = strip_citations(draft.text)
-    said = normalize_answer(text)
-    short = len(said) <= _SHORT * max(len(normalize_answer(answer)) for answer in item.answers) + _SHORT
-    return bool(exact_match(text, item.answers)) or (short and any(
-        holds(said, normalize_answer(answer)) for answer in item.answers))
-
-
-def choice(item: Item, draft: Draft) -> str | None:
-    """Return the option that an answer names; None where it names none."""
-    labels = tuple(zip(LABELS, item.options, strict=False))
-    chosen = None if draft.refused or not draft.well_formed else read_choice(strip_citations(draft.text), labels)
-    return None if chosen is None else dict(labels)[chosen]
-
-
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
     """Return the evidence as chunks, each by itself."""
     return [chunk for one in item.evidence if (chunk := _chunk_of(item, one, library)) is not None]
@@ -192,19 +199,34 @@ def _chunk_of(item: Item, one: Evidence, library: Library) -> Chunk | None:
 
 
 def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
-    """Return what says whether an item is too like one of those kept before it, by its words and by embedding."""
+    """Return what says whether an item asks what one of those kept before it asks.
+
+    It does where they share an answer and their questions are alike, by five-character runs (Jaccard's index 0.7, or as
+    much of the shorter one) or by the cosine of their vectors (0.95). The same question with another answer is lost
+    too, unless the item answers it from a document of its own.
+    """
     vectors: dict[str, Any] = {}
 
     def check(item: Item, kept: Sequence[Item]) -> str | None:
-        if not kept:
-            return None
+        own = {normalize_answer(answer) for answer in item.answers}
         alike = [other for other in kept if max(likeness(shingles(item.question), shingles(other.question))) >= _SAME]
-        if alike and set(alike[0].answers) & set(item.answers):
+        sharing = [other for other in kept if own & {normalize_answer(answer) for answer in other.answers}]
+        if any(other in sharing for other in alike):
             return "it asks what another item asks"
-        new = [one for one in (item, *kept) if one.id not in vectors]
-        vectors.update(zip((one.id for one in new), library.embedder().embed_queries([one.question for one in new]),
-                           strict=True))
-        near = [other for other in kept if float(vectors[item.id] @ vectors[other.id]) >= _NEAR]
-        return "it asks what another item asks" if any(set(one.answers) & set(item.answers) for one in near) else None
+        if not item.documents and any(_same(item.question, other.question) for other in alike):
+            return "it asks what another item asks, and answers otherwise"
+        new = [one for one in (item, *sharing) if one.id not in vectors] if sharing else []
+        if new:
+            texts = [one.question for one in new]
+            vectors.update(zip((one.id for one in new), library.embedder().embed_queries(texts), strict=True))
+        near = any(float(vectors[item.id] @ vectors[other.id]) >= _NEAR for other in sharing)
+        return "it asks what another item asks" if near else None
 
     return check
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two questions differ by case, marks, articles and function words alone."""
+    near, _ = likeness(shingles(one), shingles(other))
+    words = content_words(one) == content_words(other) and numbers_of(one) == numbers_of(other)
+    return normalize_answer(one) == normalize_answer(other) or (near >= _EQUAL and words)

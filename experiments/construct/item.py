@@ -102,6 +102,7 @@ class Library:
         solvers, judges: how many models of each role there are; their roles are `solver 1`, `judge 1` and so on.
         benchmark: the loaded benchmark that items are made from, where it is no folder of documents.
         embedder: opened when it is first asked for.
+        writes: whether there is a writer.
     """
 
     documents: Mapping[str, Document]
@@ -112,6 +113,7 @@ class Library:
     options: Any  # the kind's own settings
     embedder: Callable[[], Embedder]
     benchmark: Benchmark | None = None
+    writes: bool = False
 
     @cached_property
     def guarded(self) -> GuardedIndex:

@@ -32,7 +32,8 @@ def write_set(built: Built) -> Mapping[str, Any]:
     folder: Path = settings.out / settings.kind
     folder.mkdir(parents=True, exist_ok=True)
     settings.what.write(construction.kept, built.library, folder)
-    write_text(settings.out / QUESTIONS, "".join(_json(own_line(item, built.library)) for item in construction.kept))
+    write_text(settings.out / QUESTIONS, "".join(_json(own_line(item, built.library.documents))
+                                                 for item in construction.kept))
     if settings.exports:
         made = of_items(construction.kept, built.library, settings.kind, built.models.get(WRITER, ""))
         write_exports(made, settings.exports, settings.out)

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agents.types import Outcome
+from documents.numbers import values
 from documents.types import normalize
-from strategies.normalising import normalize_answer
+from strategies.normalising import normalize_answer, with_values
 from strategies.reading import fold, strip_citations
 
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # Thai, Lao, Japanese, Chinese
 _SHORT_KOREAN = 3
+_FEW_WORDS = 15
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ASCII = str.maketrans("", "", string.punctuation)
 _KORQUAD = str.maketrans("", "", string.punctuation + "《》〈〉‘’")
@@ -113,6 +115,25 @@ def compared(outcome: Outcome, text: str, answers: Sequence[str], published: boo
         return 0.0, Overlap(0.0, 0.0)
     bare = strip_citations(text)
     return exact_match(bare, answers, published), best_overlap(bare, answers, published)
+
+
+def gives(text: str, answers: Sequence[str]) -> bool:
+    """Tell whether a reply gives an accepted answer: it equals it, or holds it in few words, numbers and dates by their
+    value. A bare number equals that of an answer with a unit; a longer number rounds to a shorter one's places."""
+    said = strip_citations(text)
+    own = with_values(said)
+    short = len(own.split()) <= _FEW_WORDS
+    return any(own == gold or (short and holds(own, gold)) or (short and _rounds(said, answer))
+               for answer in answers if (gold := with_values(answer)))
+
+
+def _rounds(text: str, answer: str) -> bool:
+    """Whether the text's one number rounds to an answer that is nothing but a number with decimals."""
+    ours, gold = values(text), values(answer)
+    if len(ours) != 1 or len(gold) != 1 or ours[0].number is None or gold[0].token != with_values(answer):
+        return False
+    number = gold[0].number
+    return number is not None and number != number.to_integral() and ours[0].number.quantize(number) == number
 
 
 def refused_as_published(text: str) -> bool:

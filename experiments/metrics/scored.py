@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from agents.types import Outcome
-from experiments.question import Attack, Gold, Question
+from experiments.question import Attack, Gold, Question, World
 from experiments.record import Grade, Result, StoredPassage, StoredStep, Verdict
 from strategies.choice import Options, is_only_choice
 from strategies.reading import outside_answer, read_answer
@@ -75,6 +75,7 @@ class Scored:
         found: where the evidence stands, in the order in which it was found.
         marked: where the gold stands, where all of it is spans of characters; else empty.
         attack: what an attack in the documents would have the answer be; None where none is tried.
+        world: which edit the documents had; None where none is made.
         figures: what the strategy measured on its way, by name.
     """
 
@@ -104,6 +105,7 @@ class Scored:
     found: tuple[Extent, ...] = ()
     marked: tuple[Extent, ...] = ()
     attack: Attack | None = None
+    world: World | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -143,7 +145,7 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
         grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.in_view if passage.repeats),
         found=_found(result.in_view, marked) if marked else (), marked=marked, attack=question.attack,
-        figures=result.figures)
+        world=question.world, figures=result.figures)
 
 
 def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import SettingsError
-from experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT
+from experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT, WORLD_GROUP
 from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
 from experiments.metrics.metric import Metric, MetricGroup, SetFigure, Sizes, cut_of, family_of, joint, pooled_mean
 from experiments.metrics.ranking import RANKING, SPANS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GROUPS: MappingProxyType[str, MetricGroup] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
     "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "attack": ATTACK,
-    "form": FORM})
+    "worlds": WORLD_GROUP, "form": FORM})
 _SCORED = {metric.name: metric for group in GROUPS.values() for metric in group.metrics}
 METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED})
 _PLACES = {name: place for place, name in enumerate(METRICS)}

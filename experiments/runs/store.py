@@ -128,11 +128,13 @@ class RunFolder:
         return self._read(Timing, cell, question, rows[0][0]) if rows else None
 
     def _read(self, kind: type[Model], cell: str, question: str, stored: str) -> Model:
-        """Read a part of the record of a question in a cell; a result is of both, and cites what it holds."""
+        """Read a part of the record of a question in a cell; a result is of both, and cites and found what it holds."""
         with suppress(ValidationError):
             read = kind.model_validate_json(stored)
-            if not isinstance(read, Result) or ((read.cell, read.question) == (cell, question) and
-                                                {one.number for one in read.evidence}.issuperset(read.cited)):
+            if not isinstance(read, Result):
+                return read
+            named = {*read.cited, *(number for step in read.trace for number in step.found)}
+            if (read.cell, read.question) == (cell, question) and named <= {one.number for one in read.evidence}:
                 return read
         raise RunError(f"{self.path}: the record of {question} in cell {cell} is damaged; run it again, with --fresh")
 

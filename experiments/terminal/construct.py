@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.construct.build import construct
-from experiments.construct.card import sources_view, yield_view
+from experiments.construct.card import yield_view
 from experiments.construct.foresee import foreseen
 from experiments.construct.play import Played, Watch
 from experiments.construct.settings import ConstructSettings
 from experiments.construct.writing import REPORT, write_set
 from experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
 from experiments.terminal.tables import print_views
-from experiments.words import plural, price
+from experiments.words import listed, plural, price
 
-_NAMED = 20  # sources without an item that the terminal names; the card has all
+_NAMED = 6  # sources without an item that the terminal names; the card has all
 
 
 def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: bool) -> None:
@@ -34,10 +34,13 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
         print_json({"out": str(settings.out), **card})
         return
     print_views([yield_view(card)], None)
-    barren = [one for one in card["sources"] if not one["kept"]]
-    if barren:
-        say(f"{plural(len(barren), 'source')} without an item, of {len(card['sources'])}:")
-        print_views([sources_view({**card, "sources": barren[:_NAMED]})], None)
+    barren: dict[str, list[str]] = {}
+    for one in card["sources"]:
+        if not one["kept"]:
+            why = one["why"] or f"every item of it was lost, at {listed(list(one['lost']))}"
+            barren.setdefault(why, []).append(one["source"])
+    for why, sources in barren.items():
+        say(f"no item of {plural(len(sources), 'source')} of {len(card['sources'])}, {listed(sources, _NAMED)}: {why}")
     for text in (*(f"not read: {one}" for one in card["unread"]), *card["notes"]):
         note(text)
     for one in card["models"]:

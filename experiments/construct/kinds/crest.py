@@ -22,12 +22,13 @@ from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, quoted
-from experiments.metrics import is_korean
+from retrieval.lexical.tokens import is_korean
 from strategies.types import Evidence as Passages
 from strategies.types import Search
 
 SHOWN = 10
 """Chunks that a question comes with."""
+_SHORTEST = 200  # characters of a passage that has something to reason about: the last chunk of a document may be less
 _PUBLISHED = {"simple": "SimpleQA", "complex": "ComplexQA"}
 Tier = Literal["simple", "complex"]
 Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
@@ -79,11 +80,11 @@ class BasicList(BaseModel):
 
 
 class Simple(BaseModel):
-    """A question of the third turn, with what its answer rests on."""
+    """A question of the third turn, after what its answer rests on: a writer that quotes first asks for what stands."""
 
     type: Reasoning
-    question: str = Field(min_length=8)
     evidence: list[str] = Field(min_length=1, max_length=5)
+    question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
 
 
@@ -97,8 +98,8 @@ class Complex(BaseModel):
     """A question of the fourth turn; one of a single kind of reasoning is a simple one."""
 
     types: list[Reasoning] = Field(min_length=1, max_length=5)
-    question: str = Field(min_length=8)
     evidence: list[str] = Field(min_length=1, max_length=8)
+    question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
 
 
@@ -124,11 +125,14 @@ def instances(library: Library) -> Iterator[Item]:
 def turns(item: Item, library: Library) -> Playing:
     """Hold the conversation of four turns; a fourth that fails leaves the simple questions."""
     passage = "\n\n".join(chunk.content for chunk in item.chunks)
+    if len(passage) < _SHORTEST:
+        raise Dropped(f"its passage has fewer than {_SHORTEST} characters")
     _, first = yield from structured(WRITER, "key information", Outline, "crest_information", {"passage": passage})
     _, second = yield from structured(WRITER, "basic", BasicList, "crest_basic", {}, [first])
     simple, third = yield from structured(WRITER, "simple", SimpleList, "crest_simple", {}, [first, second])
     found: list[tuple[Sequence[str], Simple | Complex]] = [((one.type,), one) for one in simple.questions]
-    tags = {"language": "ko" if is_korean(passage) else "en"}
+    source = library.documents[item.chunks[0].document]
+    tags = {"language": "ko" if is_korean([source.plain]) else "en"}
     if "complex" in library.options.tiers:
         try:
             joined, _ = yield from structured(WRITER, "complex", ComplexList, "crest_complex", {},
@@ -177,7 +181,8 @@ def _holds(chunk: Chunk, item: Item) -> bool:
 
 def in_language(item: Item, library: Library) -> str | None:
     """Check that the question is in the language of its source."""
-    return None if is_korean(item.question) == (item.tags["language"] == "ko") else "it is not in its source's language"
+    korean = item.tags["language"] == "ko"
+    return None if is_korean([item.question]) == korean else "it is not in its source's language"
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:

@@ -20,6 +20,7 @@ from experiments.construct import gates
 from experiments.construct.asking import LABELS, SOLVER, WRITER, solved, structured, together
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, quoted
 from experiments.construct.long_text import CALLS, noted, paragraph_at, paragraphs, sections, text_of
+from experiments.construct.rightness import right
 from experiments.metrics import holds
 from strategies.normalising import normalize_answer
 
@@ -181,8 +182,8 @@ def _rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Ge
     asked = [(turned, view, number) for view in views for number in range(1, library.solvers + 1)
              for turned in (item, replace(item, options=item.options[::-1]))]
     drafts = yield from together([solved(f"{SOLVER} {number}", one, view) for one, view, number in asked])
-    right = [gates.right(one, draft) for (one, _, _), draft in zip(asked, drafts, strict=True)]
-    both = [first and second for first, second in zip(right[::2], right[1::2], strict=True)]
+    said = [right(one, draft) for (one, _, _), draft in zip(asked, drafts, strict=True)]
+    both = [first and second for first, second in zip(said[::2], said[1::2], strict=True)]
     return [sum(both[at:at + library.solvers]) / library.solvers for at in range(0, len(both), library.solvers)]
 
 

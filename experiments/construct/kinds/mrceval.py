@@ -22,6 +22,7 @@ from experiments.benchmarks.mrceval import named_subtask
 from experiments.construct import gates
 from experiments.construct.asking import JUDGE, LABELS, WRITER, solved, structured, together
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from experiments.construct.rightness import choice
 from experiments.metrics import share_of
 from experiments.metrics.matching import holds
 from experiments.question import Question
@@ -167,7 +168,7 @@ def judged(item: Item, library: Library) -> Playing:
     for noise, or these three where there are no others. A reply that names no option is no vote."""
     drafts = yield from together([solved(f"{JUDGE} {number}", item, item.chunks)
                                   for number in range(1, library.judges + 1)])
-    votes = [gates.choice(item, draft) for draft in drafts]
+    votes = [choice(item, draft) for draft in drafts]
     selecting, looking = ([vote in item.answers for vote in part if vote is not None]
                           for part in (votes[:SELECTING], votes[SELECTING:] or votes))
     if not selecting or not looking:

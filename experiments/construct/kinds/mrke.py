@@ -32,6 +32,7 @@ from experiments.construct.editing import (
     with_parts,
 )
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from experiments.construct.rightness import right
 from experiments.metrics.matching import holds, tokens
 from strategies.normalising import normalize_answer
 
@@ -214,7 +215,7 @@ def hops_needed(item: Item, library: Library) -> Playing:
     views = [[_without(chunk, one) for chunk in item.chunks] for one in item.evidence]
     drafts = yield from together([solved(f"{SOLVER} {number}", item, view) for view in views for number in solvers])
     for at in range(0, len(drafts), library.solvers):
-        if sum(gates.right(item, draft) for draft in drafts[at:at + library.solvers]) * 2 > library.solvers:
+        if sum(right(item, draft) for draft in drafts[at:at + library.solvers]) * 2 > library.solvers:
             return "solvers reach its answer without the sentence of a hop"
     return None
 

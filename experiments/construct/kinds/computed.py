@@ -1,0 +1,247 @@
+"""Computed truth: questions over tables and over dated and numbered sentences, whose answers a program works out.
+
+None of the five papers has it. A program draws an operation and what it is of, works the answer out, and edits the
+documents into four worlds: the original, one in which the answer is another and known, one in which what it rests on is
+gone, and one in which something else is another. Templates word the question; where a writer is given it words it anew,
+and a second call has to read its words back into the same operation, fields and names.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import cache
+from importlib import resources
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from documents.types import Chunk
+from experiments.construct import gates
+from experiments.construct.asking import WRITER, structured
+from experiments.construct.frames import SENTENCE, Frame, frames_of, sentences_of
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from experiments.construct.operations import OPERATIONS, Plan, computed, planned, rests_on, shared
+from experiments.construct.worlds import Edit, World, edited, reread, worlds_of
+from experiments.metrics.matching import is_korean
+
+_ROUNDS = 60  # how often a table is drawn
+_SHARED = 3  # rows that two tables have in common, to be joined
+
+
+class ComputedOptions(BaseModel):
+    """Settings of the kind.
+
+    Attributes:
+        operations: what is asked.
+        others: chunks that a question comes with beside its tables, half of them of the same document.
+        largest: characters of a table; a larger one is left out.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    operations: tuple[str, ...] = OPERATIONS
+    others: int = Field(default=4, ge=0)
+    largest: int = Field(default=6_000, ge=100)
+
+
+class Worded(BaseModel):
+    """The reply of the writer."""
+
+    question: str = Field(min_length=8)
+
+
+class ReadBack(BaseModel):
+    """What a question asks for, as the second call reads it."""
+
+    operation: str
+    fields: list[str]
+    names: list[str]
+
+
+def instances(library: Library) -> Iterator[Item]:
+    """Give each table, and each passage with two such sentences, an operation, in an order that the seed decides; then
+    another one to those of which something can be asked."""
+    places = [(document.id, place) for document in library.documents.values()
+              for place in range(len(frames_of(document)))]
+    places += [(chunk.document, place) for place, chunk in enumerate(library.chunks, -len(library.chunks))
+               if len(sentences_of(library.documents[chunk.document], chunk.start, chunk.end).entities) > 1]
+    library.rng("places").shuffle(places)
+    number = count(1)
+    for turn in range(_ROUNDS):
+        for at, (document, place) in enumerate(places):
+            if turn == 0 or isinstance(_frame(library, document, place), Frame):
+                operation = library.options.operations[(at + turn) % len(library.options.operations)]
+                yield Item(f"computed-{next(number):05}",
+                           made={"document": document, "place": place, "operation": operation})
+
+
+def _frame(library: Library, document: str, place: int) -> Frame | str:
+    """A table by its number; a passage by that of its chunk, counted from the end."""
+    if place >= 0:
+        return frames_of(library.documents[document])[place]
+    return sentences_of(library.documents[document], library.chunks[place].start, library.chunks[place].end)
+
+
+def plan(item: Item, library: Library) -> Item:
+    """Draw the question of the instance's operation, or of another one that the table allows; compute its worlds."""
+    place, rng = (item.made["document"], item.made["place"]), library.rng("plan", item.id)
+    frame = _frame(library, *place)
+    if isinstance(frame, str):
+        raise Dropped(frame)
+    if any(isinstance(other, Frame) and other != frame and other.title == frame.title
+           and other.fields.keys() & frame.fields.keys() for other in frames_of(library.documents[frame.document])):
+        raise Dropped("two tables of one name have fields of one name")
+    if frame.end - frame.start > library.options.largest and frame.key != SENTENCE:
+        raise Dropped("the table is larger than what is shown")
+    first, every = item.made["operation"], library.options.operations
+    for operation in (first, *rng.sample([one for one in every if one != first], len(every) - 1)):
+        partners = _partners(library, frame) if operation == "join" else []
+        places = [place, *([rng.choice(partners)] if partners else [])]
+        frames = _frames(library, places)
+        if drawn := planned(operation, frames, rng):
+            worlds = worlds_of(drawn, frames, library.documents, rng)
+            return replace(item, answers=worlds["original"].answers, evidence=_evidence(drawn, frames), tags={
+                "operation": operation, "language": language(frames, drawn),
+                "source": "sentences" if frame.key == SENTENCE else "table"}, made={
+                    **item.made, "plan": asdict(drawn), "frames": places,
+                    "worlds": {name: asdict(world) for name, world in worlds.items()}})
+    raise Dropped("no operation fits its fields")
+
+
+def _frames(library: Library, places: Sequence[tuple[str, int]]) -> list[Frame]:
+    return [frame for place in places if isinstance(frame := _frame(library, *place), Frame)]
+
+
+def _partners(library: Library, frame: Frame) -> list[tuple[str, int]]:
+    """Other tables with at least three of its rows: of any document where names tell them, of its own where periods."""
+    return [(document.id, place) for document in library.documents.values()
+            if frame.key or document.id == frame.document for place, other in enumerate(frames_of(document))
+            if isinstance(other, Frame) and other != frame and bool(other.key) == bool(frame.key)
+            and other.end - other.start <= library.options.largest and len(shared([frame, other])) >= _SHARED]
+
+
+def _evidence(drawn: Plan, frames: Sequence[Frame]) -> tuple[Evidence, ...]:
+    found = [(frames[number].document, frames[number].at(name, one)) for number, name, one in rests_on(drawn, frames)]
+    return tuple(Evidence(document, "plain", value.start, value.end, value.text) for document, value in found)
+
+
+def language(frames: Sequence[Frame], drawn: Plan) -> str:
+    """Return the language that the question is worded in: Korean where the names that it quotes are."""
+    return "ko" if any(map(is_korean, (frames[0].title, *drawn.fields, *drawn.entities))) else "en"
+
+
+@cache
+def _wordings() -> dict[str, dict[str, Any]]:
+    text = resources.files("experiments.data").joinpath("computed/wordings.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def _by_template(item: Item, library: Library) -> str:
+    drawn, frames = _drawn(item, library)
+    words, frame = _wordings()[item.tags["language"]], frames[0]
+    shape = "sentence" if frame.key == SENTENCE else "" if frame.key else "period"
+    phrasings = words.get(f"{drawn.operation} {shape}") or words[drawn.operation]
+    named = [words["one" if frame.key else "period"].format(key=frame.key, entity=one) for one in drawn.entities]
+    field, other = (*drawn.fields, "")[:2]
+    text, above = (*drawn.where, "", "")[:2]
+    sentence, other_sentence = (*drawn.entities, "", "")[:2]
+    first, second = (*named, "", "")[:2]
+    return str(library.rng("wording", item.id).choice(phrasings)).format(
+        title=frame.title, second_title=frames[-1].title, key=frame.key, field=field, other=other, text=text,
+        above=above, one=first, first=first, second=second, all=words["and"].join(named), sentence=sentence,
+        other_sentence=other_sentence)
+
+
+def _drawn(item: Item, library: Library) -> tuple[Plan, list[Frame]]:
+    stored = item.made["plan"]
+    return Plan(stored["operation"], *(tuple(stored[name]) for name in ("fields", "entities", "where"))), _frames(
+        library, item.made["frames"])
+
+
+def wording(item: Item, library: Library) -> Playing:
+    """Word the question by a template; anew by the writer where there is one, and lose what is read back otherwise."""
+    question = _by_template(item, library)
+    if not library.writes:
+        return replace(item, question=question)
+    worded, _ = yield from structured(WRITER, "phrase", Worded, "computed_phrase", {"question": question})
+    drawn, frames = _drawn(item, library)
+    fields = sorted({name for frame in frames for name in frame.fields})
+    names = sorted({*frames[0].entities, *drawn.entities})
+    read, _ = yield from structured(WRITER, "read back", ReadBack, "computed_read", {
+        "question": worded.question, "fields": "\n".join(fields), "names": "\n".join(names)})
+    ordered = drawn.operation in ("difference", "ratio")
+    for told, asked, keep in ((read.fields, drawn.fields, drawn.operation == "join"),
+                              (read.names, drawn.entities, ordered)):
+        if (list if keep else sorted)(told) != (list if keep else sorted)(asked):
+            raise Dropped("its words are read back with other fields or names")
+    if read.operation != drawn.operation:
+        raise Dropped(f"its words are read back as {read.operation[:20]}, not as {drawn.operation}")
+    return replace(item, question=worded.question)
+
+
+def company(item: Item, library: Library) -> Item:
+    """Put the tables among other chunks, half of them of the same documents, that say nothing of what is asked."""
+    drawn, frames = _drawn(item, library)
+    rng, own = library.rng("company", item.id), {frame.document for frame in frames}
+    tables = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n")
+              for one in frames]
+    said = [text.casefold() for text in (*drawn.fields, *(drawn.entities if frames[0].key == SENTENCE else ()))]
+    free = [chunk for chunk in library.chunks if chunk.format == "plain" and not any(
+        text in chunk.content.casefold() for text in said) and not any(
+            chunk.document == one.document and chunk.start < one.end and one.start < chunk.end for one in frames)]
+    near, far = ([chunk for chunk in free if (chunk.document in own) == inside] for inside in (True, False))
+    half = library.options.others // 2
+    others = rng.sample(near, min(half, len(near)))
+    others += rng.sample(far, min(library.options.others - len(others), len(far)))
+    every = list({chunk.id: chunk for chunk in (*tables, *others)}.values())
+    rng.shuffle(every)
+    return replace(item, chunks=tuple(every))
+
+
+def worlds(item: Item) -> dict[str, World]:
+    """Return the worlds of an item, by name."""
+    return {name: World(tuple(one["answers"]), tuple(Edit(**edit) for edit in one["edits"]))
+            for name, one in item.made["worlds"].items()}
+
+
+def agree(item: Item, library: Library) -> str | None:
+    """Check that every world, its edits applied and its tables read anew, gives the answer that it should."""
+    drawn, frames = _drawn(item, library)
+    for name, world in worlds(item).items():
+        try:
+            answers = computed(drawn, [reread(frame, world.edits) for frame in frames])
+        except Dropped:
+            answers = ()
+        if answers != world.answers:
+            return f"its {name} world gives another answer"
+    return None
+
+
+def write(items: Sequence[Item], library: Library, folder: Path) -> None:
+    """Write one record an item, with its chunks, and the contents of those that another world changes."""
+    lines = [json.dumps(_row(item, library), ensure_ascii=False) for item in items]
+    (folder / "computed.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _row(item: Item, library: Library) -> dict[str, Any]:
+    drawn, frames = _drawn(item, library)
+    spans = [(chunk.document, chunk.start, chunk.end) for chunk in item.chunks]
+    tables = [spans.index((frame.document, frame.start, frame.end)) for frame in frames]
+    documents = [{"source": library.documents[chunk.document].source, "content": chunk.content}
+                 for chunk in item.chunks]
+    found = {}
+    for name, world in worlds(item).items():
+        contents = {str(place): changed for place, chunk in enumerate(item.chunks) if (changed := chunk.prefix + edited(
+            chunk.document, chunk.content.removeprefix(chunk.prefix), chunk.start, world.edits)) != chunk.content}
+        found[name] = {"answers": list(world.answers), "contents": contents}
+    return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn), "key": frames[0].key,
+            "tables": tables, "documents": documents, "worlds": found}
+
+
+COMPUTED = Kind("computed", "no paper: a program works out the answers", instances,
+                (Stage("plan", plan), Stage("wording", wording, calls=4), Stage("company", company)),
+                (Stage("spans", gates.spans), Stage("self-contained", gates.self_contained), Stage("worlds", agree)),
+                write, options=ComputedOptions, written=False, solved=False)

@@ -1,0 +1,210 @@
+"""Operations over frames: which can be asked, what each rests on, and what it comes to, by exact arithmetic.
+
+Numbers are those written, brackets a minus and units as they stand; a tie and an empty cell end an item with that
+reason.
+"""
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+
+from experiments.construct.frames import SENTENCE, VALUE, Field, Frame, Value
+from experiments.construct.item import Dropped
+
+_SCALES = re.compile(r"thousand|million|billion|trillion|[십백천만억조]", re.IGNORECASE)
+Place = tuple[int, str, str]
+"""A value that an operation rests on: number of the frame, field, entity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A question before it is worded.
+
+    Attributes:
+        fields: of a join, one of the first frame and one of the second; of a count, those of the two constraints.
+        entities: that it names, in order; none where it is over all.
+        where: of a count, what the first field equals and what the second is above, as written.
+    """
+
+    operation: str
+    fields: tuple[str, ...]
+    entities: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+
+
+def computed(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+    """Return the accepted answers, the key first. Raises Dropped where there is none: a tie, an empty cell."""
+    return _OPERATIONS[plan.operation](plan, frames)
+
+
+def rests_on(plan: Plan, frames: Sequence[Frame]) -> list[Place]:
+    """Return the values that an answer rests on: change none of them, and it stays."""
+    if plan.operation == "join":
+        return [(place, plan.fields[place], one) for place in (0, 1)
+                for one in (frames[0].entities if place == 0 else shared(frames))]
+    return [(0, name, one) for name in plan.fields for one in plan.entities or frames[0].entities]
+
+
+def shared(frames: Sequence[Frame]) -> list[str]:
+    """Return the entities that two frames have in common."""
+    return [one for one in frames[0].entities if one in frames[1].entities]
+
+
+def _look_up(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+    value = frames[0].at(plan.fields[0], plan.entities[0])
+    return said(value.text, value.number, frames[0].fields[plan.fields[0]], frames[0].scale)
+
+
+def said(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[str, ...]:
+    """Return a value as written, and of a number its other forms: without its unit, with a minus for brackets, with
+    the scale that the header says."""
+    if number is None:
+        return (text,)
+    bare = f"{number:,}" if "," in text else f"{number}"
+    own = () if _SCALES.search(text) else (bare,)
+    forms = (text, *own, *([f"{bare} {scale}"] if scale and field.adds_up and not field.unit[1] else []))
+    return tuple(dict.fromkeys(forms))
+
+
+def written(number: Decimal, field: Field) -> str:
+    """Return a number in the manner of a field: its unit, its thousands, as many decimals as any value has."""
+    texts = [value.text for value in field.values]
+    places = max((-int(value.number.as_tuple().exponent) for value in field.values if value.number is not None),
+                 default=0)
+    comma = any("," in text for text in texts)
+    digits = f"{abs(number):{',' if comma else ''}.{max(places, 0)}f}"
+    before, after = field.unit
+    return f"{'-' if number < 0 else ''}{before}{digits}{after if after in ('', '%') else f' {after}'}"
+
+
+def _number(frame: Frame, name: str, entity: str) -> Decimal:
+    number = frame.at(name, entity).number
+    if number is None:
+        raise Dropped("a cell that is no number")
+    return number
+
+
+def _extreme(frame: Frame, name: str, highest: bool) -> str:
+    numbers = {entity: _number(frame, name, entity) for entity in frame.entities}
+    best = (max if highest else min)(numbers.values())
+    found = [entity for entity, number in numbers.items() if number == best]
+    if len(found) > 1:
+        raise Dropped("a tie")
+    return found[0]
+
+
+def _arithmetic(combine: Callable[[list[Decimal]], Decimal]) -> Callable[[Plan, Sequence[Frame]], tuple[str, ...]]:
+    def compute(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+        frame, name = frames[0], plan.fields[0]
+        number = combine([_number(frame, name, entity) for entity in plan.entities])
+        return said(written(number, frame.fields[name]), number, frame.fields[name], frame.scale)
+    return compute
+
+
+def _ratio(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+    above, below = (_number(frames[0], plan.fields[0], entity) for entity in plan.entities)
+    if below <= 0 or above <= 0:
+        raise Dropped("a ratio with nothing, or with less")
+    return (f"{(above / below).quantize(Decimal('0.01'), ROUND_HALF_UP)}",)
+
+
+def _first(plan: Plan, frames: Sequence[Frame], latest: bool) -> tuple[str, ...]:
+    frame, name = frames[0], plan.fields[0]
+    found = {entity: frame.at(name, entity) for entity in plan.entities}
+    dates = [value.date for value in found.values()]
+    if None in dates or len({tuple(map(bool, date)) for date in dates if date}) > 1:
+        raise Dropped("dates that are not equally exact")
+    ordered = sorted(found, key=lambda entity: found[entity].date or (0, 0, 0), reverse=latest)
+    if len(set(dates)) < len(dates):
+        raise Dropped("a tie")
+    return (found[ordered[0]].text if frame.key == SENTENCE else ordered[0],)
+
+
+def _count(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+    frame, (name, measure), (text, above) = frames[0], plan.fields, plan.where
+    least = Decimal(above)
+    met = [entity for entity in frame.entities
+           if (frame.at(name, entity).text == text) & (_number(frame, measure, entity) > least)]
+    if not met:
+        raise Dropped("no row meets both")
+    return (str(len(met)),)
+
+
+def _join(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+    entity = _extreme(frames[0], plan.fields[0], highest=True)
+    if entity not in frames[1].entities:
+        raise Dropped("the other table lacks the row")
+    value = frames[1].at(plan.fields[1], entity)
+    return said(value.text, value.number, frames[1].fields[plan.fields[1]], frames[1].scale)
+
+
+_OPERATIONS: Mapping[str, Callable[[Plan, Sequence[Frame]], tuple[str, ...]]] = {
+    "look-up": _look_up,
+    "arg-max": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=True),),
+    "arg-min": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=False),),
+    "sum": _arithmetic(lambda numbers: sum(numbers, Decimal(0))),
+    "difference": _arithmetic(lambda numbers: numbers[0] - numbers[1]),
+    "ratio": _ratio,
+    "before": lambda plan, frames: _first(plan, frames, latest=False),
+    "after": lambda plan, frames: _first(plan, frames, latest=True),
+    "count": _count,
+    "join": _join,
+}
+OPERATIONS = tuple(_OPERATIONS)
+
+
+def planned(operation: str, frames: Sequence[Frame], rng: random.Random) -> Plan | None:
+    """Draw a question of an operation over a frame, or for a join over two; None where no field allows it."""
+    frame = frames[0]
+    if operation == "join":
+        return _joined(frames, rng) if len(frames) > 1 else None
+    if frame.key == SENTENCE:
+        return _of_sentences(operation, frame, rng)
+    if operation == "count":
+        names = [one for one in frame.having(lambda one: one.kind == "text") if _groups(one)]
+        measures = frame.having(lambda one: one.measures)
+        if not names or not measures:
+            return None
+        group, measure = rng.choice(names), rng.choice(measures)
+        return Plan(operation, (group.name, measure.name), (), (rng.choice(_groups(group)), _middle(measure.values)))
+    suits: Callable[[Field], bool] = {
+        "look-up": lambda one: all(len(value.text) <= 60 for value in one.values),
+        "sum": lambda one: one.adds_up, "ratio": lambda one: one.adds_up,
+        "before": lambda one: one.kind == "date", "after": lambda one: one.kind == "date"}.get(
+            operation, lambda one: one.measures)
+    fields = frame.having(suits)
+    if not fields:
+        return None
+    name = rng.choice(fields).name
+    size = {"look-up": 1, "arg-max": 0, "arg-min": 0, "sum": min(3, len(frame.entities))}.get(operation, 2)
+    return Plan(operation, (name,), tuple(rng.sample(frame.entities, size)))
+
+
+def _of_sentences(operation: str, frame: Frame, rng: random.Random) -> Plan | None:
+    dated = [entity for entity in frame.entities if frame.at(VALUE, entity).date]
+    if operation == "look-up" and frame.entities:
+        return Plan(operation, (VALUE,), (rng.choice(frame.entities),))
+    return Plan(operation, (VALUE,), tuple(rng.sample(dated, 2))) if operation in ("before", "after") and len(
+        dated) > 1 else None
+
+
+def _groups(one: Field) -> list[str]:
+    """The texts that stand in several rows."""
+    texts = [value.text for value in one.values if not value.empty]
+    return sorted({text for text in texts if texts.count(text) > 1 and len(text) <= 40})
+
+
+def _middle(found: Sequence[Value]) -> str:
+    numbers = sorted(value.number for value in found if value.number is not None)
+    return str(numbers[(len(numbers) - 1) // 2])
+
+
+def _joined(frames: Sequence[Frame], rng: random.Random) -> Plan | None:
+    """The entity that is highest by a field of the first, and its value of a field of the second."""
+    first = frames[0].having(lambda one: one.measures)
+    names = set(frames[0].fields)
+    second = [one for one in frames[1].fields.values() if one.name not in names]
+    return Plan("join", (rng.choice(first).name, rng.choice(second).name)) if first and second else None

@@ -1,0 +1,165 @@
+"""What is reviewed: a constructed set, a file of one's own questions, or a benchmark by its kind and path."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from documents.errors import SettingsError
+from documents.places import local
+from documents.rows import Row, read_rows
+from documents.sources import find_sources
+from documents.types import Chunk, Document, digest
+from documents.workers import read_documents
+from experiments.benchmarks import BENCHMARKS
+from experiments.construct.item import DOCUMENTS, ITEMS, Evidence, Item
+from experiments.question import Gold, Question
+from experiments.settings.file import explain
+
+if TYPE_CHECKING:
+    from retrieval.index import Index
+
+_ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
+FILE = "review.sqlite"
+
+
+@dataclass(frozen=True)
+class ReviewSet:
+    """What reviewers look at.
+
+    Attributes:
+        items: by id, in the order in which they are shown, which the seed decides: whoever stops has seen a random
+            sample, and every reviewer the same.
+        documents: by id and by source.
+        file: where reviews are kept.
+        folder: of a constructed set; None of other questions.
+    """
+
+    name: str
+    items: Mapping[str, Item]
+    documents: Mapping[str, Document]
+    file: Path
+    folder: Path | None = None
+
+
+def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet:
+    """Read a set's folder, a JSON Lines file of questions, or `KIND:PATH`.
+
+    Args:
+        index: whose documents and chunks the questions name as their gold.
+
+    Raises:
+        UserError: it is neither, cannot be read, or has no items.
+    """
+    kind, colon, path = target.partition(":")
+    folder = local(target)
+    opened = None
+    if index is not None:
+        from retrieval.index import Index
+
+        opened = Index.open(index)
+    documents = named(opened.documents() if opened else ())
+    if (folder / ITEMS).is_file():
+        items, file = _kept(folder), folder / FILE
+        documents |= named(_parsed(_DOCUMENT, row) for row in read_rows(folder / DOCUMENTS))
+    elif folder.is_file():
+        items, file = _asked({"kind": "jsonl", "path": target}, documents, opened), _beside(folder)
+    elif kind in BENCHMARKS:
+        items = _asked({"kind": kind, **({"path": path} if colon else {})}, documents, opened)
+        file = _beside(local(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
+    else:
+        raise SettingsError(f"{target}: expected the folder of a set that `ragbed construct` wrote, a file of "
+                            "questions in JSON Lines, or KIND:PATH with a kind of `ragbed list benchmarks`")
+    ordered = sorted(items, key=lambda item: digest(str(seed), item.id))
+    if not ordered:
+        raise SettingsError(f"{target}: no item in it to review")
+    return ReviewSet(folder.name if folder.exists() else target, {item.id: item for item in ordered}, documents, file,
+                     folder if folder.is_dir() else None)
+
+
+def named(documents: Iterable[Document]) -> dict[str, Document]:
+    """Return documents by id and by source."""
+    found = list(documents)
+    return {one.source: one for one in found} | {one.id: one for one in found}
+
+
+def _kept(folder: Path) -> list[Item]:
+    return [_parsed(_ITEM, row.part("item", row.fields.get("item"))) for row in read_rows(folder / ITEMS)
+            if not row.fields.get("lost")]
+
+
+def _parsed(adapter: TypeAdapter[Any], row: Row) -> Any:
+    try:
+        return adapter.validate_python(dict(row.fields))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        row.fail(".".join(map(str, first["loc"])), first["msg"], first["input"])
+
+
+def _beside(path: Path) -> Path:
+    return path / FILE if path.is_dir() else path.with_name(f"{path.stem}.{FILE}")
+
+
+def _asked(given: Mapping[str, Any], documents: dict[str, Document], index: Index | None) -> list[Item]:
+    """The questions of a benchmark as items; its documents, or those of its corpus, come to the others."""
+    kind = BENCHMARKS[given["kind"]]
+    try:
+        benchmark = kind.model_validate(given).load()
+    except ValidationError as error:
+        raise SettingsError(f"{given['kind']}: {explain(error, kind)}") from error
+    documents |= named(benchmark.documents.values())
+    if benchmark.corpus is not None:
+        documents |= named(one for one in read_documents(find_sources([benchmark.corpus]))
+                           if isinstance(one, Document))
+    return [_item(question, documents, index) for question in benchmark.questions]
+
+
+def _item(question: Question, documents: Mapping[str, Document], index: Index | None) -> Item:
+    options = dict(question.options)
+    answers = question.answers
+    if options:  # the first answer is a label, and the others are words for it
+        answers = tuple(options[label] for label in answers[:1])
+    chunks = {chunk.id: chunk for chunk in question.chunks}
+    gold = question.gold
+    line: dict[str, Any] = {
+        "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
+        "steps": [step.text for step in question.steps],
+        "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document],
+        "gold_documents": [_named(one, documents) for one in gold if one.document]}
+    evidence = tuple(_evidence(one, chunks, documents, index) for one in gold)
+    tags = {name: list(values) for name, values in question.tags.items()}
+    return Item(question.id, question.text, answers, question.answerable, evidence, question.given,
+                options=tuple(options.values()), made={"line": {**line, "tags": tags}},
+                tags={name: ", ".join(values) for name, values in tags.items()})
+
+
+def _named(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
+    """A gold item as a line of questions has it."""
+    source = documents[gold.document].source if gold.document in documents else gold.document
+    fields = {"page": gold.page, "format": gold.format, "start": gold.start, "end": gold.end}
+    return {"document": source, **{name: value for name, value in fields.items() if value is not None}}
+
+
+def _evidence(gold: Gold, chunks: Mapping[str, Chunk], documents: Mapping[str, Document],
+              index: Index | None) -> Evidence:
+    """The span of a gold item; from 0 to 0 where the whole document is meant, or nothing is known of its place."""
+    chunk = chunks.get(gold.chunk or "")
+    if chunk is None and gold.chunk and index is not None:
+        with suppress(KeyError):
+            chunk = index.chunk(gold.chunk)
+    if chunk is not None:
+        return Evidence(chunk.document, chunk.format, chunk.start, chunk.end, chunk.content[len(chunk.prefix):])
+    document = documents.get(gold.document)
+    name = gold.document or gold.chunk or ""
+    if document is None:
+        return Evidence(name, "plain", 0, 0, "")
+    format, start, end = gold.format or ("plain" if document.plain else "html"), gold.start or 0, gold.end or 0
+    if gold.page is not None:
+        starts = {page.number: page.plain for page in document.pages}
+        start = starts.get(gold.page, 0)
+        end = starts.get(gold.page + 1, len(document.plain)) if gold.page in starts else 0
+    return Evidence(document.id, format, start, end, document.text(format)[start:end])
