@@ -64,7 +64,7 @@ def said(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[s
     if number is None:
         return (text,)
     bare = f"{number:,}" if "," in text else f"{number}"
-    own = () if _SCALES.search(text) else (bare,)
+    own = (text.removesuffix("원"),) if _SCALES.search(text) else (bare,)
     forms = (text, *own, *([f"{bare} {scale}"] if scale and field.adds_up and not field.unit[1] else []))
     return tuple(dict.fromkeys(forms))
 
@@ -160,9 +160,11 @@ def planned(operation: str, frames: Sequence[Frame], rng: random.Random) -> Plan
     """Draw a question of an operation over a frame, or for a join over two; None where no field allows it."""
     frame = frames[0]
     if operation == "join":
-        return _joined(frames, rng) if len(frames) > 1 else None
+        return _joined(frames, rng) if len(frames) > 1 and frame.alike else None
     if frame.key == SENTENCE:
         return _of_sentences(operation, frame, rng)
+    if operation != "look-up" and not frame.alike:
+        return None
     if operation == "count":
         names = [one for one in frame.having(lambda one: one.kind == "text") if _groups(one)]
         measures = frame.having(lambda one: one.measures)
