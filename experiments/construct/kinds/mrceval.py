@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 ASKS: Mapping[str, str] = {
     "entity": "asks for a person, a place or a thing that the text names",
-    "relation": "asks how two people, places or things of the text are related",
-    "event": "asks who took part in an event of the text, or where it took place",
-    "commonsense": "asks what common sense adds to what the text tells, such as a reason or a consequence",
+    "relation": "asks how one person, place or thing of the text is related to another",
+    "event": "asks who took part in an event of the text",
+    "commonsense": "asks for the likely reason of something in the text, which common sense tells",
     "logical": "asks what follows from two statements of the text",
     "arithmetic": "asks for a number that is calculated from numbers of the text",
     "multi-hop": "takes two facts of the text, the second about what the first names",
-    "temporal": "asks which of two events came first, or how much time lies between them"}
+    "temporal": "asks which of two events of the text came first"}
 """What a writer is told of each sub-task that can be asked over any passage."""
 NONE = "None of the above"
 SELECTING, LOOKING = 3, 6
