@@ -33,6 +33,8 @@ from strategies.normalising import normalize_answer, with_values
 if TYPE_CHECKING:
     from experiments.construct.play import Played
 
+Subtask = Literal["entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense",
+                  "world", "domain", "logical", "arithmetic", "multi-hop", "temporal"]
 ASKS: Mapping[str, str] = {
     "entity": "asks for a person, a place or a thing that the text names",
     "relation": "asks how one person, place or thing of the text is related to another",
@@ -55,7 +57,8 @@ class MrcevalOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    subtasks: tuple[str, ...] = tuple(ASKS)
+    subtasks: tuple[Subtask, ...] = ("entity", "relation", "event", "commonsense", "logical", "arithmetic", "multi-hop",
+                                     "temporal")
     """What is asked over documents; of a benchmark whose questions name no sub-task, the first is theirs."""
     distractors: Literal["model", "rule"] = "model"
     select: Literal["hard", "all"] = "hard"
@@ -112,8 +115,11 @@ def ask(item: Item, library: Library) -> Playing:
     """Have a question of the sub-task written over the passage, where there is none yet."""
     if item.question:
         return item
+    subtask = item.tags["subtask"]
+    if subtask not in ASKS:
+        raise Dropped(f"{subtask} is not asked over documents")
     said, _ = yield from structured(WRITER, "question", Asked, "mrceval_question", {
-        "passage": item.chunks[0].content, "asks": ASKS[item.tags["subtask"]]})
+        "passage": item.chunks[0].content, "asks": ASKS[subtask]})
     return replace(item, question=said.question, answers=(said.answer,))
 
 
