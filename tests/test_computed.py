@@ -199,17 +199,17 @@ def test_a_second_program_agrees_with_every_world(built):
     assert f"worlds that agree: {4 * len(rows)} " in found.stdout
 
 
-def reader(rows, memory):
-    """A scripted model that knows every world by its table, or remembers the original's answer whatever it is shown."""
+def reader(rows):
+    """Two scripted models: one follows what it is shown, the other gives the original's answer whatever it is shown."""
     def reply(body):
         prompt = body["messages"][-1]["content"]
         row = next(row for row in rows if row["question"] in prompt)
+        memory = body["model"] == "memoriser"
         for world in ("original",) if memory else ("edited", "removed", "unrelated", "original"):
             made = row["worlds"][world]
             if memory or all(made["contents"].get(str(place), one["content"]).strip() in prompt
                              for place, one in enumerate(row["documents"])):
-                return f"<Answer>{made['answers'][0]} [1]</Answer>" if made["answers"] else (
-                    f"<Answer>{REFUSAL}</Answer>")
+                return f"<Answer>{made['answers'][0] if made['answers'] else REFUSAL} [1]</Answer>"
         raise AssertionError(prompt)
     return reply
 
@@ -261,19 +261,27 @@ def test_answers_are_compared_by_value(text, answer, given):
     assert gives(text, [answer]) is given
 
 
-FIGURES = ("original_right", "follow_rate", "stick_rate", "refusal_on_removal", "unrelated_right")
+FIGURES = ("original right", "follow rate", "stick rate", "follow rate where right", "stick rate where right",
+           "refusal on removal", "unrelated right", "invariance")
 
 
-@pytest.mark.parametrize(("memory", "expected"), [(False, [1, 1, 0, 1, 1]), (True, [1, 0, 1, 0, 1])])
-def test_a_reader_follows_its_documents_and_a_memoriser_sticks(memory, expected, built, serve, town, ragbed):
-    server = serve(reader(records(built), memory))
-    config = town.config(server.url, benchmark={"kind": "computed", "path": str(built)})
+def test_a_reader_follows_its_documents_a_memoriser_sticks_and_the_two_are_tested(built, serve, town, ragbed):
+    rows = records(built)
+    url = serve(reader(rows)).url
+    config = town.config(url, models=[f"{url}#reader", f"{url}#memoriser"],
+                         benchmark={"kind": "computed", "path": str(built)})
     status, out, err = ragbed("run", config, "--json")
     assert status == 0, err
     made = json.loads(out)
-    assert [made["cells"][0]["metrics"][name]["mean"] for name in FIGURES] == expected
-    view = next(view for view in made["views"] if view["name"] == "worlds")
-    row = dict(zip(view["header"], next(row for row in view["rows"] if row[0] == "all"), strict=True))
-    assert row["n"] == len(records(built))
-    assert [row[name]["mean"] for name in ("follow rate where right", "stick rate where right", "invariance")] == [
-        expected[1], expected[2], 1]
+    views = {view["name"]: view for view in made["views"]}
+    found = {row[1]: dict(zip(views["worlds"]["header"], row, strict=True)) for row in views["worlds"]["rows"]
+             if row[0] == "all"}
+    assert {label: [row[name]["mean"] for name in FIGURES] for label, row in found.items()} == {
+        "reader": [1, 1, 0, 1, 0, 1, 1, 1], "memoriser": [1, 0, 1, 0, 1, 0, 1, 1]}
+    assert {row["n"] for row in found.values()} == {len(rows)}
+    assert found["reader"]["follow rate"]["high"] == 1 > found["reader"]["follow rate"]["low"]
+    header = views["worlds:compared"]["header"]
+    tested = {row[0]: dict(zip(header, row, strict=True)) for row in views["worlds:compared"]["rows"]}
+    assert {name: tested[name]["difference"]["mean"] for name in FIGURES} == dict(
+        zip(FIGURES, (0, -1, 1, -1, 1, -1, 0, 0), strict=True))
+    assert [made["cells"][0]["metrics"][name]["mean"] for name in ("follow_rate", "stick_rate")] == [1, 0]

@@ -256,11 +256,17 @@ _POINTS = re.compile(r"(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her
 _SHORTEST_SENTENCE, _LONGEST_SENTENCE = 40, 260
 
 
+@lru_cache(maxsize=1)
+def _on_one_line(document: Document) -> str:
+    return document.plain.replace("\n", " ")
+
+
+@lru_cache(maxsize=4096)
 def sentences_of(document: Document, start: int, end: int) -> Frame:
     """Return the sentences of a passage that hold a date, or a number of several digits, and stand once in the
     document: each is called by its text with the first of these left blank."""
     kept: dict[str, tuple[Value, tuple[int, int]]] = {}
-    whole = document.plain.replace("\n", " ")
+    whole = _on_one_line(document)
     for at, text in _sentences(document.plain, start, end):
         if normalize("NFKC", text) != text or _POINTS.match(text):
             continue

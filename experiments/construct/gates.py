@@ -169,14 +169,17 @@ def certificate(item: Item, library: Library) -> str | None:
 
 def _others(item: Item, library: Library) -> Iterator[Rejected]:
     """Passages that may answer the question beside its evidence: of the index, and of what it comes with. What reads
-    like the evidence is one too, unless that is of a document of the item's own, such as an edited one."""
+    like the evidence is one too, unless that is of a document of the item's own, such as an edited one, or it is a
+    small part of it, such as a table's header."""
     formats = {(one.document, one.format) for one in item.evidence}
     documents = {document for document, _ in formats}
     gold = [chunk for chunk in evidence_chunks(item, library) if chunk.document in library.documents]
+    sizes = {chunk.id: len(chunk.content) for chunk in gold}
     for one in library.guarded.rejected(_asked(item), gold, item.chunks):
         chunk = one.chunk
         rendered_twice = chunk.document in documents and (chunk.document, chunk.format) not in formats
-        if not rendered_twice and not any(_overlap(chunk, each) for each in item.evidence):
+        small = one.reason == "near_duplicate" and len(chunk.content) * 2 < sizes[str(one.figures["gold"])]
+        if not (rendered_twice or small or any(_overlap(chunk, each) for each in item.evidence)):
             yield one
 
 

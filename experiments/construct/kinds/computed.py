@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
-from experiments.construct.frames import SENTENCE, Frame, frames_of, sentences_of
+from experiments.construct.frames import BLANK, SENTENCE, Frame, frames_of, sentences_of
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.operations import OPERATIONS, Plan, planned, rests_on, shared
+from experiments.construct.operations import OPERATIONS, Operation, Plan, planned, rests_on, shared
 from experiments.construct.worlds import Edit, World, answers_in, edited, worlds_of
 from experiments.metrics.matching import is_korean
 
@@ -42,7 +42,7 @@ class ComputedOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    operations: tuple[str, ...] = OPERATIONS
+    operations: tuple[Operation, ...] = OPERATIONS
     others: int = Field(default=4, ge=0)
     largest: int = Field(default=6_000, ge=100)
 
@@ -189,7 +189,8 @@ def company(item: Item, library: Library) -> Item:
     rng, own = library.rng("company", item.id), {frame.document for frame in frames}
     tables = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n")
               for one in frames]
-    said = [text.casefold() for text in (*drawn.fields, *(drawn.entities if frames[0].key == SENTENCE else ()))]
+    names = drawn.fields if frames[0].key != SENTENCE else [max(one.split(BLANK), key=len) for one in drawn.entities]
+    said = [name.casefold() for name in names]
     free = [chunk for chunk in library.chunks if chunk.format == "plain" and not any(
         text in chunk.content.casefold() for text in said) and not any(
             chunk.document == one.document and chunk.start < one.end and one.start < chunk.end for one in frames)]
