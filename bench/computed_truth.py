@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-EMPTY = re.compile(r"[-—–−.…]*|n/?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
+EMPTY = re.compile(r"[-—–−.…]*|n\s?/?\s?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
 
 
 def amount(text: str) -> int | None:
@@ -76,10 +76,10 @@ def plain(period: str) -> str:
     return bare or period
 
 
-def of_table(plan: dict[str, Any], contents: list[str], key: str) -> Any:
+def of_table(plan: dict[str, Any], contents: list[str], keys: list[str]) -> Any:
     """What the query of a plan gives over the tables of a world; None where it gives nothing."""
     db = sqlite3.connect(":memory:")
-    for number, content in enumerate(contents):
+    for number, (content, key) in enumerate(zip(contents, keys, strict=True)):
         loaded(db, number, content, key)
     operation, fields, entities = plan["operation"], plan["fields"], plan["entities"]
 
@@ -117,10 +117,12 @@ def of_table(plan: dict[str, Any], contents: list[str], key: str) -> Any:
 
 def of_sentences(plan: dict[str, Any], text: str) -> str | None:
     """What stands in the blanks: the one, or the earlier or later date."""
-    filled = []
+    filled, text = [], re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     for sentence in plan["entities"]:
         left, _, right = sentence.partition("____")
-        found = re.search(re.escape(left) + r"(.{1,40}?)" + re.escape(right), text)
+        end = r"(?=\s*(?:[A-Z가-힣“]|$))" if len(right) < 3 else ""  # `2011. 1. 1.` has three full stops
+        begin = "" if left else r"(?:^|[.!?] )"
+        found = re.search(begin + re.escape(left) + r"(.{1,40}?)" + re.escape(right) + end, text, re.MULTILINE)
         if found is None:
             return None
         filled.append(found[1])
@@ -151,7 +153,7 @@ def main(path: str) -> int:
             if row["source"] == "sentences":
                 found = of_sentences(row["plan"], "\n".join(tables))
             else:
-                found = of_table(row["plan"], tables, row["key"])
+                found = of_table(row["plan"], tables, row["keys"])
             if same(row["plan"], found, world["answers"]):
                 right[row["operation"]] += 1
             else:

@@ -12,6 +12,7 @@ from experiments.construct.frames import frames_of, sentences_of
 from experiments.construct.item import Dropped
 from experiments.construct.operations import OPERATIONS, Plan, computed, planned
 from experiments.construct.worlds import edited, reread, worlds_of
+from experiments.metrics.matching import gives
 from strategies import REFUSAL
 
 DEPOTS = """depot,opened,county,parcels,cost
@@ -114,6 +115,12 @@ def test_tables_of_which_nothing_can_be_asked_say_why(text, why):
     assert why in frames_of(document(text, "t.csv" if "," in text else "t.md"))[0]
 
 
+def test_periods_of_several_lengths_are_looked_up_and_not_compared():
+    mixed = frame(REPORT.replace("| 2022 | 2021 | 2020 |", "| Six Months 2022 | Six Months 2021 | Year 2020 |"), "a.md")
+    assert planned("look-up", [mixed], random.Random(0)) is not None
+    assert planned("arg-max", [mixed], random.Random(0)) is None
+
+
 def test_ranks_and_averages_are_not_added_up():
     scores = frame("player,rank,average,points\nAda Hoop,1,3.5,20\nBo Lind,2,2.5,30\nCy Moss,3,1.0,10\n", "s.csv")
     assert [one.name for one in scores.having(lambda one: one.adds_up)] == ["points"]
@@ -192,34 +199,89 @@ def test_a_second_program_agrees_with_every_world(built):
     assert f"worlds that agree: {4 * len(rows)} " in found.stdout
 
 
-def reader(rows, memory):
-    """A scripted model that knows every world by its table, or remembers the original's answer whatever it is shown."""
+def reader(rows):
+    """Two scripted models: one follows what it is shown, the other gives the original's answer whatever it is shown."""
     def reply(body):
         prompt = body["messages"][-1]["content"]
         row = next(row for row in rows if row["question"] in prompt)
+        memory = body["model"] == "memoriser"
         for world in ("original",) if memory else ("edited", "removed", "unrelated", "original"):
             made = row["worlds"][world]
             if memory or all(made["contents"].get(str(place), one["content"]).strip() in prompt
                              for place, one in enumerate(row["documents"])):
-                return f"<Answer>{made['answers'][0]} [1]</Answer>" if made["answers"] else (
-                    f"<Answer>{REFUSAL}</Answer>")
+                return f"<Answer>{made['answers'][0] if made['answers'] else REFUSAL} [1]</Answer>"
         raise AssertionError(prompt)
     return reply
 
 
-FIGURES = ("original_right", "follow_rate", "stick_rate", "refusal_on_removal", "unrelated_right")
+def writer(misread=()):
+    """A scripted writer: words the question anew by a prefix, and reads its own words back, or wrongly where told."""
+    plans = {}
+
+    def reply(body):
+        prompt = body["messages"][-1]["content"]
+        question = prompt.partition("<question>\n")[2].partition("\n</question>")[0]
+        if "<fields>" not in prompt:
+            return json.dumps({"question": f"Please: {question}"})
+        plan = plans[question.removeprefix("Please: ")]
+        read = {"operation": plan["operation"], "fields": plan["fields"], "names": plan["entities"]}
+        return json.dumps(read | dict(misread))
+
+    reply.plans = plans
+    return reply
 
 
-@pytest.mark.parametrize(("memory", "expected"), [(False, [1, 1, 0, 1, 1]), (True, [1, 0, 1, 0, 1])])
-def test_a_reader_follows_its_documents_and_a_memoriser_sticks(memory, expected, built, serve, town, ragbed):
-    server = serve(reader(records(built), memory))
-    config = town.config(server.url, benchmark={"kind": "computed", "path": str(built)})
+@pytest.mark.parametrize(("misread", "why"), [
+    ((), ""), ((("operation", "ratio"),), "are read back as ratio, not as difference"),
+    ((("names", ["Aster"]),), "read back with other fields or names"),
+    ((("fields", ["county"]),), "read back with other fields or names")])
+def test_a_writer_words_it_and_what_is_read_back_otherwise_is_lost(misread, why, serve, ragbed, tmp_path):
+    (tmp_path / "depots.csv").write_text(DEPOTS)
+    arguments = ("construct", "computed", tmp_path / "depots.csv", "--n", 4, "--set", "options.operations=[difference]")
+    assert ragbed(*arguments, "--out", tmp_path / "plain")[0] == 0
+    script = writer(misread)
+    script.plans.update((row["question"], row["plan"]) for row in records(tmp_path / "plain"))
+    server = serve(script)
+    assert ragbed(*arguments, "--tries", 4, "--writer", f"{server.url}#m", "--out", tmp_path / "set")[0] == 0
+    played = list(map(json.loads, (tmp_path / "set/items.jsonl").read_text("utf-8").splitlines()))
+    if not why:
+        assert [row["question"] for row in records(tmp_path / "set")] == [
+            f"Please: {row['question']}" for row in records(tmp_path / "plain")]
+    else:
+        assert {one["lost"] for one in played} == {"wording"}
+        assert all(why in one["why"] for one in played)
+
+
+@pytest.mark.parametrize(("text", "answer", "given"), [
+    ("The answer is $1,577 [1].", "1,577", True), ("1577 parcels", "1,577", True), ("It was 15,770.", "1,577", False),
+    ("5", "-5", False), ("0.9777", "0.98", True), ("0.97", "0.98", False), ("1,250억 원", "1250억원", True),
+    ("3 May 1998", "May 3, 1998", True), ("Aster and then, as the other documents say at some length, so many more of "
+                                          "the depots in the North", "Aster", False)])
+def test_answers_are_compared_by_value(text, answer, given):
+    assert gives(text, [answer]) is given
+
+
+FIGURES = ("original right", "follow rate", "stick rate", "follow rate where right", "stick rate where right",
+           "refusal on removal", "unrelated right", "invariance")
+
+
+def test_a_reader_follows_its_documents_a_memoriser_sticks_and_the_two_are_tested(built, serve, town, ragbed):
+    rows = records(built)
+    url = serve(reader(rows)).url
+    config = town.config(url, models=[f"{url}#reader", f"{url}#memoriser"],
+                         benchmark={"kind": "computed", "path": str(built)})
     status, out, err = ragbed("run", config, "--json")
     assert status == 0, err
     made = json.loads(out)
-    assert [made["cells"][0]["metrics"][name]["mean"] for name in FIGURES] == expected
-    view = next(view for view in made["views"] if view["name"] == "worlds")
-    row = dict(zip(view["header"], next(row for row in view["rows"] if row[0] == "all"), strict=True))
-    assert row["n"] == len(records(built))
-    assert [row[name]["mean"] for name in ("follow rate where right", "stick rate where right", "invariance")] == [
-        expected[1], expected[2], 1]
+    views = {view["name"]: view for view in made["views"]}
+    found = {row[1]: dict(zip(views["worlds"]["header"], row, strict=True)) for row in views["worlds"]["rows"]
+             if row[0] == "all"}
+    assert {label: [row[name]["mean"] for name in FIGURES] for label, row in found.items()} == {
+        "reader": [1, 1, 0, 1, 0, 1, 1, 1], "memoriser": [1, 0, 1, 0, 1, 0, 1, 1]}
+    assert {row["n"] for row in found.values()} == {len(rows)}
+    assert found["reader"]["follow rate"]["high"] == 1 > found["reader"]["follow rate"]["low"]
+    header = views["worlds:compared"]["header"]
+    tested = {row[0]: dict(zip(header, row, strict=True)) for row in views["worlds:compared"]["rows"]}
+    assert {name: tested[name]["difference"]["mean"] for name in FIGURES} == dict(
+        zip(FIGURES, (0, -1, 1, -1, 1, -1, 0, 0), strict=True))
+    assert [made["cells"][0]["metrics"][name]["mean"] for name in ("follow_rate", "stick_rate")] == [1, 0]

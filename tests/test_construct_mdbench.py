@@ -14,10 +14,10 @@ NAMES = ("Aster Point", "Boral Rock", "Cedar Head", "Dunlin Bar", "Esk Mouth")
 DROP = {"action": "drop", "skill": "temporal", "column": "rank"}
 LATER = {"action": "relate", "skill": "multi-hop", "column": "lit", "row": 5, "other": 2}
 FLAWS = {  # what is wrong with the item of each coast, and where it is lost
-    "Arno": "", "Bute": "", "Coll": "", "edited where nothing is": "question and plan", "edited in vain":
-    "question and plan", "invalid": "review", "unanswerable": "review", "ambiguous": "review", "lacking": "documents",
-    "telling": "documents", "pointing": "self-contained", "disagreeing": "oracles", "wrongly keyed": "oracles",
-    "known": "not known", "again": "twin"}
+    "Arno": "", "Bute": "", "Coll": "", "edited where nothing is": "question and plan",
+    "edited in vain": "question and plan", "invalid": "review", "unanswerable": "review", "ambiguous": "review",
+    "doubted": "review", "lacking": "documents", "telling": "documents", "pointing": "self-contained",
+    "disagreeing": "oracles", "wrongly keyed": "oracles", "known": "not known", "again": "twin"}
 
 
 def place(coast):
@@ -41,11 +41,12 @@ def plan(coast):
     edits = {"edited where nothing is": [{**DROP, "column": "keeper"}], "again": [DROP],
              "edited in vain": [{"action": "round", "skill": "numeric", "column": "lit", "digits": 0}]}
     return {"edits": edits.get(coast, [DROP, LATER]), "question": asked(coast),
-            "answer": "Dunlin Bar" if coast == "wrongly keyed" else f"Esk Mouth of {place(coast)}"}
+            "answer": "Dunlin Bar" if coast in ("wrongly keyed", "doubted") else f"Esk Mouth of {place(coast)}"}
 
 
 def review(coast):
-    return {"answerable": coast != "unanswerable", "answers": [f"the light at Esk Mouth of {place(coast)}"],
+    accepted = "Esk Mouth" if coast == "doubted" else f"the {plan(coast)['answer']}"
+    return {"answerable": coast != "unanswerable", "answers": [accepted],
             "multi_hop": 3, "temporal": 4, "numeric": 2, "information_aggregation": 3, "soft_reasoning": 1,
             "ambiguity": 4 if coast == "ambiguous" else 1, "validity": 2 if coast == "invalid" else 4}
 
@@ -74,7 +75,8 @@ def reply(body):
         return json.dumps(document(coast, body))
     if "<table>" not in shown:
         return solve(coast, shown)
-    first = {"summary": "Five lights and when they were lit.", "question": "Which light is the last?", "answer": "Esk"}
+    first = {"summary": "Five lights and when they were lit.", "rows": [1, 5], "question": "Which light is the last?",
+             "answer": "Esk"}
     return json.dumps(review(coast) if "<answer>" in shown else first)
 
 
@@ -104,7 +106,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
     assert {name: reasons for name, reasons in counts["yield"]["lost"].items() if reasons} == {
         "question and plan": {"an edit of a column that is not there": 1, "its edits change nothing": 1},
         "review": {"the reviewer finds more than one answer": 1, "the reviewer's validity is below 4": 1,
-                   "the reviewer finds no answer in the edited table": 1},
+                   "the reviewer finds no answer in the edited table": 1, "the reviewer accepts another answer": 1},
         "documents": {"a row's document lacks one of its values": 1,
                       "a row's document tells what the plan hides": 1},
         "self-contained": {"it points to 'the table'": 1},
@@ -147,15 +149,15 @@ def edit(action, column, **fields):
 
 def test_edits_are_applied_by_program_in_the_order_that_keeps_them_true():
     edits = [edit("reword", "gymnast", row=1, text="<a gymnast of China>"), edit("relate", "b", row=3, other=1),
-             edit("relate", "year", row=2, other=3), edit("round", "b", digits=1), edit("drop", "total")]
+             edit("relate", "year", row=2, other=3), edit("round", "b", digits=1), edit("drop", "total", row=9)]
     edited = applied(grid(), edits)
     assert edited.pipes() == ("|index|gymnast|a|b|year|\n|1|<a gymnast of China>|6.6|9.2|2003|\n"
                               "|2|Shawn / Johnson|6.3|9.1|7 years later than that of Anna Pavlova|\n"
                               "|3|Anna Pavlova|5.9|the same as that of Cheng Fei|2001|")
-    assert plan_in_words(edits, edited).splitlines()[1:4] == [
+    assert plan_in_words(edits, edited).splitlines()[1:] == [
         "2. In row 3, b is written as: the same as that of Cheng Fei",
         "3. In row 2, year is written as: 7 years later than that of Anna Pavlova",
-        "4. The numbers of b are rounded to 1 digits behind the point."]
+        "4. The numbers of b are rounded to 1 digits behind the point.", "5. The column total is left out."]
     assert lacking(edited, 1, "Shawn / Johnson had 6.3 and 9.1, seven years after Anna.") == ["7", "Anna Pavlova"]
     assert lacking(edited, 0, "In 2003, 6.60 and 9.2 of ten.") == []
     assert tells(edited, 0, "Cheng Fei had 6.6.")

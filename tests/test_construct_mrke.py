@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 from experiments.benchmarks import HotpotQa, Mrke
-from experiments.construct.editing import amiss, edited, inverted, sentences, stands, with_parts
+from experiments.construct.editing import amiss, edited, inverted, names, sentences, stands, with_parts
+from experiments.construct.item import Library
 from strategies import REFUSAL
 
 FACTS = ("The {0} family founded the {1} hotels.", "{1} has its head office in {2}.", "{2} lies on the lake {3}.",
-         "{3} was dammed by {4}.")
+         "{3} was drained by {4}.")
 ASKED = ("Which hotels did the {0} family found?", "In which town is the head office of {1}?",
-         "On which lake lies {2}?", "Who dammed {3}?")
+         "On which lake lies {2}?", "Who drained {3}?")
 WHOLE = {2: "In which town is the head office of the hotels that the {0} family founded?",
          3: "On which lake lies the town of the hotels that the {0} family founded?",
-         4: "Who dammed the lake by the town of the hotels that the {0} family founded?"}
+         4: "Who drained the lake by the town of the hotels that the {0} family founded?"}
 ENDINGS = {"sound": "er", "copy": "er", "survivor": "ov", "standing": "ak", "unneeded": "in", "unedited": "ull",
            "known": "ot", "collision": "ent", "chain": "yd", "given away": "ith", "wrong": "im"}
 OLD = {flaw: [f"{stem}{end}" for stem in ("Ast", "Bor", "Selk", "Mirn", "Quill")] for flaw, end in ENDINGS.items()}
@@ -35,14 +36,19 @@ def flaw_of(text):
 
 def page(flaw):
     again = f" The {OLD[flaw][0]} family owns all the beach of the lake {OLD[flaw][3]}." if flaw == "unneeded" else ""
-    return " ".join(FACTS).format(*OLD[flaw]) + again
+    return " ".join(FACTS).format(*OLD[flaw]).replace("drained", "dammed") + again
+
+
+def kinds(table):
+    return {old: {"kind": "name", "new": new} for old, new in table.items()}
 
 
 def table(flaw):
-    pairs = [(old, new) for old, new in zip(OLD[flaw], NEW[flaw], strict=True) if old != new]
+    found = {old: new for old, new in zip(OLD[flaw], NEW[flaw], strict=True) if old != "long water"}
     if flaw == "collision":
-        pairs[0] = (OLD[flaw][0], OLD[flaw][4])
-    return {"replacements": [{"old": old, "new": new} for old, new in pairs]}
+        found[OLD[flaw][0]] = OLD[flaw][4]
+    others = [{"old": "dammed", "new": "drained"}, {"old": "not there", "new": "there"}]
+    return {"names": kinds(found), "others": others}
 
 
 def chain(flaw, hops):
@@ -125,6 +131,7 @@ def test_the_set_loads_as_mrke_and_each_question_with_its_original(built):
     ("Red doors, a red roof.", {"red": "blue"}, "Blue doors, a blue roof."),
     ("1,577 of 577 in 1987.", {"577": "612", "1987": "1991"}, "1,577 of 612 in 1991."),
     ("A to B.", {"A": "B", "B": "A"}, "B to A."),
+    ("Ada\nQuill’s mill.", {"Ada Quill": "Una Roe"}, "Una Roe’s mill."),
     ("서울은 크다.", {"서울": "가람"}, "가람은 크다.")])
 def test_a_table_edits_whole_words_the_longest_first_and_keeps_their_case(text, table, made):
     assert edited(text, table) == made
@@ -134,6 +141,8 @@ def test_a_table_is_taken_back_and_refused_where_it_is_not_consistent():
     table = {"Clemens Meyer": "Otto Brandt", "Halle": "Marn"}
     whole = with_parts(table, ["Meyer", "Halle"])
     assert whole == {**table, "Meyer": "Brandt"}
+    assert with_parts({"Ada M. Quill": "Una Zed Roe", "Ulm Old Hall": "Marn"}, ["Ada Quill", "M.", "Old Hall"]) == {
+        "Ada M. Quill": "Una Zed Roe", "Ulm Old Hall": "Marn", "Ada Quill": "Una Roe", "M.": "Zed", "Old Hall": "Marn"}
     assert edited(edited("Clemens Meyer left Halle.", whole), inverted(whole)) == "Clemens Meyer left Halle."
     assert [amiss(one, "Halle and Marn") for one in ({}, {"Halle": "marn"}, {"Halle": "Ulm", "Marn": "Ulm"},
                                                      {"Halle": "Ulm"})] == [
@@ -161,8 +170,9 @@ def invented(name):
 class Twins:
     """Writes the table of each twin, and answers it where the passages that it is asked over say the answer."""
 
-    def __init__(self, questions):
-        self.answers = {question.text: question.answers[0] for question in questions}
+    def __init__(self, benchmark):
+        self.library = Library(benchmark.documents, benchmark.every_chunk, 1, 0, 0, None, lambda: None)
+        self.answers = {question.text: question.answers[0] for question in benchmark.questions}
         self.edited = {}
 
     def __call__(self, body):
@@ -171,12 +181,12 @@ class Twins:
             text, listed = (re.search(rf"<{mark}>\n(.*?)\n</{mark}>", shown, re.DOTALL)[1]
                             for mark in ("passage", "names"))
             question = text.rpartition("\n\n")[2]
-            table = {name: invented(name) for name in listed.splitlines() if "Maughan" not in name}
+            table = {name: name if "Maughan" in name else invented(name) for name in listed.splitlines()}
             if "Velvetpark" in question:
                 table["Velvetpark"] = "Shape"
-            whole = with_parts(table, listed.splitlines())
+            whole = with_parts(table, [*names(text, self.library), self.answers[question]])
             self.edited[edited(question, whole)] = edited(self.answers[question], whole)
-            return json.dumps({"replacements": [{"old": old, "new": new} for old, new in table.items()]})
+            return json.dumps({"names": kinds(table), "others": []})
         question = next(one for one in self.edited if one in shown)
         answer = self.edited[question]
         return f"<Answer>{answer}</Answer>" if stands(answer, shown.replace(question, "")) else REFUSAL
@@ -188,7 +198,7 @@ def test_twins_tell_a_memoriser_from_a_reader(serve, ragbed, tmp_path):
     yes_or_no = lines[58]
     (tmp_path / "some.jsonl").write_text("".join([*lines[:14], yes_or_no]), encoding="utf-8")
     some = HotpotQa(path=str(tmp_path / "some.jsonl"))
-    counts = build(ragbed, serve(Twins(some.load().questions)).url, "--from", f"hotpotqa:{some.path}", "--out", folder,
+    counts = build(ragbed, serve(Twins(some.load())).url, "--from", f"hotpotqa:{some.path}", "--out", folder,
                    "--n", "20")
     assert {gate: why for gate, why in counts["yield"]["lost"].items() if why} == {
         "edit": {"a replacement stands in the original text": 1,

@@ -11,6 +11,10 @@ import pytest
 
 from agents import Scripted
 from documents import Chunk, Document
+from experiments.benchmarks.clapnq import ClapNq
+from experiments.benchmarks.financebench import FinanceBench
+from experiments.benchmarks.hotpotqa import HotpotQa
+from experiments.benchmarks.korean_rag import KoreanRag
 from experiments.construct import gates
 from experiments.construct.item import Evidence, Item, Library
 from experiments.negatives.guard import Guard, GuardedIndex
@@ -33,12 +37,13 @@ BY_HEART = {"In which province does the town of Lund lie?": "Scania", "군산의
 
 
 class Still:
-    """An embedder in whose eyes every question is another one, except those that differ by a last mark only."""
+    """An embedder in whose eyes every question is another one, except two that ask the same in other words."""
 
     name, identity, dimension, window = "still", "still-1", 64, 100
 
     def embed_queries(self, texts):
-        return np.stack([np.eye(64, dtype=np.float32)[sum(map(ord, text.strip(" ?!."))) % 64] for text in texts])
+        same = {"What can the Esk crane carry?": LOAD.question}
+        return np.stack([np.eye(64, dtype=np.float32)[sum(map(ord, same.get(text, text))) % 64] for text in texts])
 
 
 def library_of(pages=PAGES, solvers=2):
@@ -143,6 +148,14 @@ def test_a_question_that_names_what_it_asks_about_is_self_contained(question):
     assert gates.self_contained(Item("i", question), LIBRARY) is None
 
 
+def test_of_a_hundred_real_questions_no_more_than_one_is_taken_for_one_that_points_outside_itself(data):
+    asked = [benchmark.text for path, kind in (("hotpotqa/hotpotqa_100.json", HotpotQa), ("clapnq", ClapNq),
+                                               ("financebench", FinanceBench), ("korean_rag", KoreanRag))
+             for benchmark in kind(path=str(data / path)).load().questions]
+    alarms = [text for text in asked if gates.self_contained(Item("i", text), LIBRARY)]
+    assert len(alarms) <= len(asked) / 100
+
+
 def test_options_make_a_question_about_the_following_whole():
     one = Item("i", "Which of the following did Rosk grind?", options=("wheat", "barley"))
     assert gates.self_contained(one, LIBRARY) is None
@@ -152,6 +165,27 @@ def test_an_item_that_is_answered_from_what_is_left_does_not_need_its_evidence()
     again = LIBRARY.chunks[0]
     twice = replace(LOAD, chunks=(*LOAD.chunks, replace(again, id="copy", document="copy")))
     assert passed(gates.needs_evidence, twice) == "solvers reach its answer with its evidence removed"
+
+
+def test_the_other_rendering_of_the_evidence_is_removed_with_it_and_is_no_second_passage():
+    html = f"<p>{PAGES['esk']}</p>"
+    page = Document("esk", "esk.html", "esk", html, PAGES["esk"])
+    both = Library({**LIBRARY.documents, "esk": page}, [*LIBRARY.chunks, Chunk.of(page, "html", 0, len(html))], 2, 0, 0,
+                   None, Still)
+    shown = replace(LOAD, chunks=(*LOAD.chunks, both.chunks[-1]))
+    assert passed(gates.needs_evidence, shown, both).measured["without_evidence"] == 0.0
+    assert passed(gates.unique, shown, both) is None
+
+
+def test_a_long_text_that_reads_like_the_evidence_is_a_second_passage_and_a_header_of_it_is_none():
+    row = "Freight handled at Esk in 1911, in tonnes a month, as the harbour office of Lund counted it: "
+    pages = {"a": f"{row}10, 11, 12 and so on.", "b": f"{row}10, 11, 12 and so on. Nobody doubted these figures.",
+             "c": "Freight handled at Esk in 1911, in tonnes"}
+    library = library_of(pages)
+    one = Item("i", "Did freight at Esk rise in 1911?", ("yes",),
+               evidence=(Evidence("a", "plain", 0, len(pages["a"]), pages["a"]),))
+    assert "a second passage may answer it" in passed(gates.unique, one, library)
+    assert passed(gates.unique, one, library_of({name: pages[name] for name in "ac"})) is None
 
 
 def test_what_solvers_measured_stands_in_the_item():
@@ -189,6 +223,23 @@ def test_evidence_that_was_taken_out_is_no_answer_but_may_not_stand_in_what_is_l
     taken = replace(LOAD, answerable=False, chunks=(LIBRARY.chunks[2],))
     assert passed(gates.certificate, taken) is None
     assert passed(gates.certificate, replace(taken, chunks=LIBRARY.chunks[:1])) == "what it comes with may answer it"
+
+
+@pytest.mark.parametrize(("question", "answer", "why"), [
+    ("How many tonnes does the crane of the Esk depot lift, then?", "12.5 tonnes", "it asks what another item asks"),
+    ("how many tonnes does a crane of the Esk depot lift", "14 tonnes", "it asks what another item asks, and answers "
+                                                                        "otherwise"),
+    ("에스크 은행의 최저자본금은 얼마인가요", "300억원", "it asks what another item asks, and answers otherwise"),
+    ("What can the Esk crane carry?", "12.5 tonnes", "it asks what another item asks"),  # by its vector
+    ("How many tonnes does the crane of the Rosk depot lift?", "9 tonnes", None),
+    ("How heavy was the wheel?", "12.5 tonnes", None), ("Who runs the Esk depot?", "Ada", None)])
+def test_a_twin_is_known_by_its_words_or_its_vector_and_by_its_answer(question, answer, why):
+    assert gates.twin(LIBRARY)(Item("new", question, (answer,)), SOUND) == why
+
+
+def test_the_same_question_about_a_document_of_its_own_may_have_another_answer():
+    own = replace(LOAD, id="new", answers=("31 tonnes",), documents=(Document("e", "e.txt", "", "", ""),))
+    assert gates.twin(LIBRARY)(own, SOUND) is None
 
 
 @pytest.mark.parametrize("answer", ["12.5 tonnes", "Ada Lindqvist", "a fire that nobody explained at all", "250억원"])

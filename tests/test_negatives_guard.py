@@ -5,8 +5,9 @@ import pytest
 
 from documents import Chunk
 from experiments import Question
+from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.negatives.choosing import Scores, choose, mined
-from experiments.negatives.guard import Guard, Rarity
+from experiments.negatives.guard import Guard, GuardedIndex, Rarity
 from experiments.negatives.mining import counted
 from experiments.negatives.types import Thresholds, Wanted
 from retrieval import Hit
@@ -148,3 +149,13 @@ def test_hardness_is_the_cosine_and_buckets_are_thirds_of_the_question(cosines, 
     how = mined(made, cosines)
     assert [how[id].bucket for id in ids(made.chunks)] == buckets
     assert [how[id].hardness for id in ids(made.chunks)] == [max(0.0, cosine) for cosine in cosines]
+
+
+def test_a_whole_index_is_guarded_as_each_of_its_chunks_by_itself(data):
+    benchmark = HotpotQa(path=str(data / "hotpotqa" / "hotpotqa_100.json"), limit=8).load()
+    index = GuardedIndex(benchmark.every_chunk)
+    for question in benchmark.questions:
+        gold = [chunk for chunk in question.given if chunk.id in {one.chunk for one in question.gold}]
+        guard = Guard(question, gold, Thresholds(), index)
+        alone = [found for chunk in index.chunks if (found := guard.check(chunk)) is not None]
+        assert list(index.rejected(question, gold)) == alone

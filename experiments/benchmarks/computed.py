@@ -2,11 +2,11 @@
 
 One record is an item with its chunks, and of each world the accepted answers and the contents that differ from the
 original's, by the place of the chunk. Without answers the right reply is a refusal. `tables` are the places of the
-chunks that the question is of; `plan` says what the program worked out: the operation, fields, entities and
-constraints, for whoever wants to check it.
+chunks that the question is of, and `keys` the columns that name their rows; `plan` says what the program worked out,
+for whoever wants to check it.
 
     {"id": "computed-00004", "question": "In “Depots”, what is the “parcels” of the “depot” “Aster”?",
-     "operation": "look-up", "language": "en", "source": "table", "key": "depot",
+     "operation": "look-up", "language": "en", "source": "table", "keys": ["depot"],
      "plan": {"operation": "look-up", "fields": ["parcels"], "entities": ["Aster"], "where": []},
      "tables": [0],
      "documents": [{"source": "depots.csv",

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from documents.types import digest
 from experiments.analysis.view import View
 from experiments.benchmarks.hub import CARD
+from experiments.construct.recall import guard_recall
 from experiments.construct.review.figures import review_lines
 from experiments.runs.store import write_text
-from experiments.words import plural, visible
+from experiments.words import figure, plural, visible
 
 if TYPE_CHECKING:
     from experiments.construct.build import Built
@@ -44,8 +45,17 @@ def card_of(built: Built) -> dict[str, Any]:
         "measured": {name: {"mean": round(fmean(values), 6), "n": len(values)} for name in names
                      if (values := [item.measured[name] for item in kept if name in item.measured])},
         "notes": list(settings.what.notes(construction.played, built.library)),
-        "unanswerable": sum(not item.answerable for item in kept),
+        "unanswerable": sum(not item.answerable for item in kept), "guard": _guard(built),
         "tags": {name: values for name, values in tags.items() if len(values) <= 20}}
+
+
+def _guard(built: Built) -> dict[str, Any] | None:
+    """What the certificates of unanswerable items rest on; None without any."""
+    kept = built.construction.kept
+    if all(item.answerable for item in kept):
+        return None
+    recall = guard_recall(kept, built.library)
+    return {"recall": recall.share, "ways": {way: list(counts) for way, counts in recall.ways.items()}}
 
 
 def family(name: str) -> str:
@@ -123,6 +133,14 @@ def markdown(card: Mapping[str, Any]) -> str:
     if measured:
         lines += ["", "## Measured by solvers", "", *_table(("figure", "mean", "n"), [
             (name, f"{one['mean']:.2f}", one["n"]) for name, one in measured.items()])]
+    if card.get("guard"):
+        share = card["guard"]["recall"]
+        lines += ["", "## Certificates", "",
+                  "No chunk of the index holds an answer of an unanswerable item, as far as the guard sees: of "
+                  f"{share['n']} answers planted in its chunks it found the share "
+                  f"{figure(share['mean'], share['low'], share['high'])}.", "",
+                  *_table(("written", "found", "planted"), [(way, *counts) for way, counts
+                                                            in card["guard"]["ways"].items()])]
     for name, values in card["tags"].items():
         lines += ["", f"## By {name}", "", *_table((name, "items"), list(values.items()))]
     if card.get("review"):

@@ -19,10 +19,10 @@ def edited(text: str, table: Table) -> str:
     in any case, and a capital at their beginning is kept."""
     if not table:
         return text
-    known = {old.lower(): (old, new) for old, new in table.items()}
+    known = {" ".join(old.lower().split()): (old, new) for old, new in table.items()}
 
     def put(found: re.Match[str]) -> str:
-        old, new = known.get(found[0].lower(), (found[0], found[0]))
+        old, new = known.get(" ".join(found[0].lower().split()), (found[0], found[0]))
         if old[0].isupper() and found[0][0].islower():
             return found[0]
         if len(found[0]) > 1 and found[0].isupper() and not old.isupper():
@@ -39,9 +39,9 @@ def stands(words: str, text: str) -> bool:
 
 
 def _whole(words: str) -> str:
-    """A pattern of the words as whole ones; Korean particles may follow."""
+    """A pattern of the words as whole ones, with any space between them; Korean particles may follow."""
     after = "" if is_korean(words) else r"(?!\w)(?![.,]\d)"
-    return rf"(?<!\w)(?<!\d[.,]){re.escape(words)}{after}"
+    return r"(?<!\w)(?<!\d[.,])" + r"\s+".join(map(re.escape, words.split())) + after
 
 
 def inverted(table: Table) -> dict[str, str]:
@@ -62,25 +62,35 @@ def amiss(table: Table, text: str) -> str | None:
 
 
 def with_parts(table: Table, names: Iterable[str]) -> dict[str, str]:
-    """Return the table with the names that are the first or the last word of a longer one in it, as `Meyer` is of
-    `Clemens Meyer`: they become the same word of its replacement."""
+    """Return the table with the names that are a part of a longer one in it, as `Meyer` and `Clemens Meyer` are of
+    `Clemens Otto Meyer`: they become the words of its replacement that stand in the same places."""
     made = dict(table)
     for name in names:
         for old, new in table.items():
-            words = old.split()
-            if len(words) > 1 and name in (words[0], words[-1]):
-                made.setdefault(name, new.split()[0 if name == words[0] else -1])
+            if is_part(name, old):
+                words, others = old.split(), new.split()
+                places = [words.index(word) for word in name.split()]
+                made.setdefault(name, " ".join(dict.fromkeys(
+                    others[max(place - len(words), -len(others)) if place else 0] for place in places)))
     return made
 
 
+def is_part(name: str, other: str) -> bool:
+    """Tell whether a name is some of the words of a longer one, in their order."""
+    words = iter(other.split())
+    return name != other and all(word in words for word in name.split())
+
+
 def names(text: str, library: Library) -> list[str]:
-    """Return the names in a text as it writes them, in order: capitalised words, of which one at least is nowhere in
-    the library written small. Scripts without capitals have none that a program finds."""
+    """Return the names in a text as it writes them, in order: capitalised words; one by itself only where no text of
+    the library writes it small. Scripts without capitals have none that a program finds."""
     places: dict[str, int] = {}
     for name in sorted(names_of(text)):
-        found = next((one for one in re.finditer(_whole(name), text, re.IGNORECASE) if one[0][0].isupper()), None)
-        if found and not is_korean(name) and not all(word in library.common for word in name.split()):
-            places.setdefault(found[0], found.start())
+        spelt = r"(?:['’]s)?\s+".join(map(re.escape, name.split()))
+        found = next((one for one in re.finditer(rf"(?<!\w){spelt}(?!\w)", text, re.IGNORECASE) if one[0][0].isupper()),
+                     None)
+        if found and not is_korean(name) and name not in library.common:
+            places.setdefault(" ".join(found[0].split()), found.start())
     return sorted(places, key=lambda name: (places[name], name))
 
 

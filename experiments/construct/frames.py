@@ -23,13 +23,14 @@ Kind = Literal["number", "date", "text"]
 Date = tuple[int, int, int]
 SENTENCE, VALUE = "sentence", "value"
 BLANK = "____"
-_EMPTY = re.compile(r"|[-—–−.…]+|n/?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
+_EMPTY = re.compile(r"|[-—–−.…]+|n\s?/?\s?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
 NUMBER = re.compile(r"(?P<before>[(\s]*(?:US\$|[$€£¥₩])?\s*[(\s]*[-−–]?\s*(?:US\$|[$€£¥₩])?\s*)"
                     r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
                     r"(?P<after>\s*\)?\s*%?\s*(?:[^\W\d_]{1,12})?\s*\)?)")
-_NO_UNITS = frozenset({"st", "nd", "rd", "th", "월", "일", "년", "시", "위", "호", "조", "차", "am", "pm"})
+_NO_UNITS = frozenset({"st", "nd", "rd", "th", "월", "일", "년", "시", "위", "호", "차", "am", "pm"})
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _PERIOD = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_WHEN = re.compile(r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b|[\d,\s년월일]", re.IGNORECASE)
 _SCALE = re.compile(r"\(?\b(?:in )?(?:thousands?|millions?|billions?)\b[^)]*\)?|\([^()]*\)$", re.IGNORECASE)
 _TOTALS = re.compile(r"(?:sub|grand )?totals?\b|sum\b|(?:합\s*계|총\s*계|소\s*계|총\s*합|계)$|평균$|average$",
                      re.IGNORECASE)
@@ -109,6 +110,11 @@ class Frame:
         if value.empty:
             raise Dropped("an empty cell")
         return value
+
+    @property
+    def alike(self) -> bool:
+        """Tell whether its entities can be compared: it is no table of periods of several lengths or kinds."""
+        return bool(self.key) or len({_WHEN.sub("", one).casefold() for one in self.entities}) == 1
 
     def having(self, test: Callable[[Field], bool]) -> list[Field]:
         """List the fields that pass a test, in order."""
@@ -197,11 +203,16 @@ def _statement(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value
         return "a column is worked out from others"
     if any(not row[0].text and any(row[place].text for place in periods) for row in rows):
         return "a row without a name"
-    labels = Counter(row[0].text for row in rows)
+    labels = Counter(_label(row[0].text) for row in rows)
     fields = [_typed("", row[0].text, [row[place] for place in periods]) for row in rows
-              if labels[row[0].text] == 1 and not _TOTALS.match(row[0].text)]
+              if labels[_label(row[0].text)] == 1 and not _TOTALS.match(row[0].text)]
     kept = {one.name: one for one in fields if one.kind == "number" and 2 < len(one.name) <= _LONGEST}
     return replace(made, entities=names, fields=kept) if len(kept) > 1 else "too few lines of numbers"
+
+
+def _label(text: str) -> str:
+    """A line's name without what stands in brackets: `Income` and `Income (loss)` are one line of two sections."""
+    return re.sub(r"\([^()]*\)", "", text).strip().casefold()
 
 
 def _records(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]]) -> Frame | str:
@@ -229,32 +240,44 @@ def _names(one: Field) -> bool:
 def title_of(document: Document, caption: str) -> str:
     """Return what questions call a table: the document's title, or the name of its source where that says nothing, and
     the caption."""
-    title = document.title if re.search(r"[^\W\d_]{3}", document.title) else document.source.rpartition("/")[2]
+    own = not document.pages and re.search(r"[^\W\d_]{3}", document.title)  # filings share theirs
+    title = document.title if own else document.source.rpartition("/")[2]
     title = re.sub(r"\.\w{2,5}$", "", title)
     says = caption and caption[0] not in "(*" and caption.casefold() not in title.casefold()
     joined = f"{title}, {caption.rstrip(':')}" if says else title
     return joined if len(joined) <= _LONGEST_TITLE else title[:_LONGEST_TITLE]
 
 
-_SENTENCE = re.compile(r"(?<=[a-z0-9%)”][.!?])\s+(?=[A-Z“])|(?<=다\.)\s+|\n\n+")
+_SENTENCE = re.compile(r"(?<=[a-z0-9%)”][.!?])(?<!Ms\.|Mr\.|Dr\.|Co\.|No\.)(?<!Inc\.|Mrs\.|Ltd\.)\s+(?=[A-Z“])|"
+                       r"(?<=다\.)\s+|\n\n+")
+_PART = re.compile(r"[\d.,'’(/-]____|____(?:[.,]?\d|\))")
 _POINTS = re.compile(r"(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|However|In addition|Also|"
                      r"The (?:increase|decrease|company)|이|그|또한|따라서|특히|하지만)\b")
 _SHORTEST_SENTENCE, _LONGEST_SENTENCE = 40, 260
 
 
+@lru_cache(maxsize=1)
+def _on_one_line(document: Document) -> str:
+    return document.plain.replace("\n", " ")
+
+
+@lru_cache(maxsize=4096)
 def sentences_of(document: Document, start: int, end: int) -> Frame:
-    """Return the sentences of a passage that hold a date, or a number of several digits: each is called by its text
-    with the first of these left blank."""
+    """Return the sentences of a passage that hold a date, or a number of several digits, and stand once in the
+    document: each is called by its text with the first of these left blank."""
     kept: dict[str, tuple[Value, tuple[int, int]]] = {}
+    whole = _on_one_line(document)
     for at, text in _sentences(document.plain, start, end):
         if normalize("NFKC", text) != text or _POINTS.match(text):
             continue
         found = {text[one.start:one.end]: one for one in values(text)}
         said = next((said for said, one in found.items() if text.count(said) == 1 and (
-            one.date[1] and one.date[0] if one.date else distinctive(said))), None)
-        if said is not None:
+            _date_of(said) if one.date else distinctive(said) and number_of(said))), None)
+        if said is None or _PART.search(masked := text.replace(said, BLANK)):
+            continue
+        if whole.count(max(masked.split(BLANK), key=len)) == 1:
             start_of = at + found[said].start
-            kept[text.replace(said, BLANK)] = Value(said, start_of, start_of + len(said)), (at, at + len(text))
+            kept[masked] = Value(said, start_of, start_of + len(said)), (at, at + len(text))
     fields = {VALUE: _typed(SENTENCE, VALUE, [value for value, _ in kept.values()])}
     return Frame(document.id, title_of(document, ""), start, end, SENTENCE, tuple(kept), fields,
                  tuple(span for _, span in kept.values()))

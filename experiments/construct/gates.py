@@ -18,7 +18,9 @@ from experiments.negatives.guard import likeness, readable, shingles
 from experiments.negatives.types import REASONS, Rejected
 from experiments.question import Question
 from experiments.running.gold import telling
+from retrieval.mining.same_name import numbers_of
 from strategies.normalising import normalize_answer
+from strategies.support.lexical import content_words
 from strategies.types import Draft
 
 _THING = (r"(?:documents?|passages?|texts?|contexts?|tables?|excerpts?|snippets?|articles?|paragraphs?|sections?"
@@ -48,6 +50,7 @@ _NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z0-9]\w*[A-Za-z]|(?<=\s)[\"“'‘]\w
 _WHICH = re.compile(r"\b(?:which|what) of the following\b", re.IGNORECASE)
 _SAME = 0.7  # of the words' runs of two questions (Jaccard): from here on one is the other's twin
 _NEAR = 0.95  # cosine of two questions
+_EQUAL = 0.9  # as _SAME: from here on questions of the same words and figures are one
 
 
 def spans(item: Item, library: Library) -> str | None:
@@ -166,14 +169,17 @@ def certificate(item: Item, library: Library) -> str | None:
 
 def _others(item: Item, library: Library) -> Iterator[Rejected]:
     """Passages that may answer the question beside its evidence: of the index, and of what it comes with. What reads
-    like the evidence is one too, unless that is of a document of the item's own, such as an edited one."""
+    like the evidence is one too, unless that is of a document of the item's own, such as an edited one, or it is a
+    small part of it, such as a table's header."""
     formats = {(one.document, one.format) for one in item.evidence}
     documents = {document for document, _ in formats}
     gold = [chunk for chunk in evidence_chunks(item, library) if chunk.document in library.documents]
+    sizes = {chunk.id: len(chunk.content) for chunk in gold}
     for one in library.guarded.rejected(_asked(item), gold, item.chunks):
         chunk = one.chunk
         rendered_twice = chunk.document in documents and (chunk.document, chunk.format) not in formats
-        if not rendered_twice and not any(_overlap(chunk, each) for each in item.evidence):
+        small = one.reason == "near_duplicate" and len(chunk.content) * 2 < sizes[str(one.figures["gold"])]
+        if not (rendered_twice or small or any(_overlap(chunk, each) for each in item.evidence)):
             yield one
 
 
@@ -196,19 +202,34 @@ def _chunk_of(item: Item, one: Evidence, library: Library) -> Chunk | None:
 
 
 def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
-    """Return what says whether an item is too like one of those kept before it, by its words and by embedding."""
+    """Return what says whether an item asks what one of those kept before it asks.
+
+    It does where they share an answer and their questions are alike, by five-character runs (Jaccard's index 0.7, or as
+    much of the shorter one) or by the cosine of their vectors (0.95). The same question with another answer is lost
+    too, unless the item answers it from a document of its own.
+    """
     vectors: dict[str, Any] = {}
 
     def check(item: Item, kept: Sequence[Item]) -> str | None:
-        if not kept:
-            return None
+        own = {normalize_answer(answer) for answer in item.answers}
         alike = [other for other in kept if max(likeness(shingles(item.question), shingles(other.question))) >= _SAME]
-        if alike and set(alike[0].answers) & set(item.answers):
+        sharing = [other for other in kept if own & {normalize_answer(answer) for answer in other.answers}]
+        if any(other in sharing for other in alike):
             return "it asks what another item asks"
-        new = [one for one in (item, *kept) if one.id not in vectors]
-        vectors.update(zip((one.id for one in new), library.embedder().embed_queries([one.question for one in new]),
-                           strict=True))
-        near = [other for other in kept if float(vectors[item.id] @ vectors[other.id]) >= _NEAR]
-        return "it asks what another item asks" if any(set(one.answers) & set(item.answers) for one in near) else None
+        if not item.documents and any(_same(item.question, other.question) for other in alike):
+            return "it asks what another item asks, and answers otherwise"
+        new = [one for one in (item, *sharing) if one.id not in vectors] if sharing else []
+        if new:
+            texts = [one.question for one in new]
+            vectors.update(zip((one.id for one in new), library.embedder().embed_queries(texts), strict=True))
+        near = any(float(vectors[item.id] @ vectors[other.id]) >= _NEAR for other in sharing)
+        return "it asks what another item asks" if near else None
 
     return check
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two questions differ by case, marks, articles and function words alone."""
+    near, _ = likeness(shingles(one), shingles(other))
+    words = content_words(one) == content_words(other) and numbers_of(one) == numbers_of(other)
+    return normalize_answer(one) == normalize_answer(other) or (near >= _EQUAL and words)

@@ -10,10 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal, get_args
 
 from experiments.construct.frames import SENTENCE, VALUE, Field, Frame, Value
 from experiments.construct.item import Dropped
 
+Operation = Literal["look-up", "arg-max", "arg-min", "sum", "difference", "ratio", "before", "after", "count", "join"]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _SCALES = re.compile(r"thousand|million|billion|trillion|[십백천만억조]", re.IGNORECASE)
 Place = tuple[int, str, str]
 """A value that an operation rests on: number of the frame, field, entity."""
@@ -29,7 +32,7 @@ class Plan:
         where: of a count, what the first field equals and what the second is above, as written.
     """
 
-    operation: str
+    operation: Operation
     fields: tuple[str, ...]
     entities: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
@@ -64,7 +67,7 @@ def said(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[s
     if number is None:
         return (text,)
     bare = f"{number:,}" if "," in text else f"{number}"
-    own = () if _SCALES.search(text) else (bare,)
+    own = (text.removesuffix("원"),) if _SCALES.search(text) else (bare,)
     forms = (text, *own, *([f"{bare} {scale}"] if scale and field.adds_up and not field.unit[1] else []))
     return tuple(dict.fromkeys(forms))
 
@@ -141,7 +144,7 @@ def _join(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
     return said(value.text, value.number, frames[1].fields[plan.fields[1]], frames[1].scale)
 
 
-_OPERATIONS: Mapping[str, Callable[[Plan, Sequence[Frame]], tuple[str, ...]]] = {
+_OPERATIONS: Mapping[Operation, Callable[[Plan, Sequence[Frame]], tuple[str, ...]]] = {
     "look-up": _look_up,
     "arg-max": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=True),),
     "arg-min": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=False),),
@@ -153,16 +156,17 @@ _OPERATIONS: Mapping[str, Callable[[Plan, Sequence[Frame]], tuple[str, ...]]] = 
     "count": _count,
     "join": _join,
 }
-OPERATIONS = tuple(_OPERATIONS)
 
 
-def planned(operation: str, frames: Sequence[Frame], rng: random.Random) -> Plan | None:
+def planned(operation: Operation, frames: Sequence[Frame], rng: random.Random) -> Plan | None:
     """Draw a question of an operation over a frame, or for a join over two; None where no field allows it."""
     frame = frames[0]
     if operation == "join":
-        return _joined(frames, rng) if len(frames) > 1 else None
+        return _joined(frames, rng) if len(frames) > 1 and frame.alike else None
     if frame.key == SENTENCE:
         return _of_sentences(operation, frame, rng)
+    if operation != "look-up" and not frame.alike:
+        return None
     if operation == "count":
         names = [one for one in frame.having(lambda one: one.kind == "text") if _groups(one)]
         measures = frame.having(lambda one: one.measures)
@@ -183,7 +187,7 @@ def planned(operation: str, frames: Sequence[Frame], rng: random.Random) -> Plan
     return Plan(operation, (name,), tuple(rng.sample(frame.entities, size)))
 
 
-def _of_sentences(operation: str, frame: Frame, rng: random.Random) -> Plan | None:
+def _of_sentences(operation: Operation, frame: Frame, rng: random.Random) -> Plan | None:
     dated = [entity for entity in frame.entities if frame.at(VALUE, entity).date]
     if operation == "look-up" and frame.entities:
         return Plan(operation, (VALUE,), (rng.choice(frame.entities),))

@@ -61,17 +61,25 @@ def worlds_of(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Docum
 
 def _first(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Document],
            changes: Iterator[tuple[Place, str]], answers: tuple[str, ...], moved: bool) -> World:
-    for (number, name, entity), new in changes:
-        def read(field: str, one: str, value: Value, changed: tuple[str, str, str] = (name, entity, new)) -> str:
-            return changed[2] if (field, one) == changed[:2] else value.text
-
+    why = "no edit moves the answer" if moved else "nothing else to edit"
+    for change in changes:
         try:
-            found = computed(plan, [one.reread(read) if place == number else one for place, one in enumerate(frames)])
-        except Dropped:
+            edits = _edits([change], frames, documents)
+        except Dropped as dropped:
+            why = str(dropped)
             continue
-        if (found[0] != answers[0]) == moved:
-            return World(found, _edits([((number, name, entity), new)], frames, documents))
-    raise Dropped("no edit moves the answer" if moved else "nothing else to edit")
+        found = answers_in(plan, frames, edits)
+        if found and (found[0] != answers[0]) == moved:
+            return World(found, edits)
+    raise Dropped(why)
+
+
+def answers_in(plan: Plan, frames: Sequence[Frame], edits: Sequence[Edit]) -> tuple[str, ...]:
+    """Return what a question comes to over documents as a world has them; nothing where it has no answer there."""
+    try:
+        return computed(plan, [reread(frame, edits) for frame in frames])
+    except Dropped:
+        return ()
 
 
 def _value(frames: Sequence[Frame], place: Place) -> Value:
@@ -104,7 +112,7 @@ def _another(value: Value, field: Field, rng: random.Random) -> str | None:
         year = rng.choice([one.date[0] for one in field.values if one.date]) + rng.choice((-1, 1)) * rng.randint(1, 6)
         return _YEAR.sub(str(year), value.text, count=1)
     if value.number is not None and (found := NUMBER.search(value.text)):
-        sizes = [abs(one.number) for one in field.values if one.number]
+        sizes = [abs(one.number) for one in (field.values if field.kind == "number" else [value]) if one.number]
         places = len(found["digits"].partition(".")[2])
         drawn = (rng.choice(sizes) if sizes else Decimal(1)) * rng.randint(40, 190) / 100
         digits = f"{drawn:{',' if ',' in found['digits'] else ''}.{places}f}"
@@ -164,9 +172,12 @@ def edited(document: str, text: str, start: int, edits: Sequence[Edit]) -> str:
 
 def reread(frame: Frame, edits: Sequence[Edit]) -> Frame:
     """Return a frame as a world's documents have it."""
+    spans = dict(zip(frame.entities, frame.spans, strict=False))
+
     def read(name: str, entity: str, value: Value) -> str:
-        gone = any(edit.document == frame.document and edit.start <= value.start and value.end <= edit.end
-                   and edit.end - edit.start > value.end - value.start for edit in edits)
-        return "" if gone else edited(frame.document, value.text, value.start, edits)
+        start, end = spans.get(entity, (value.start, value.end))  # what a question quotes has to stay as it is
+        other = any(edit.document == frame.document and edit.start < end and start < edit.end
+                    and (edit.start, edit.end) != (value.start, value.end) for edit in edits)
+        return "" if other else edited(frame.document, value.text, value.start, edits)
 
     return frame.reread(read)

@@ -123,8 +123,14 @@ def gives(text: str, answers: Sequence[str]) -> bool:
     said = strip_citations(text)
     own = with_values(said)
     short = len(own.split()) <= _FEW_WORDS
-    return any(own == gold or (short and holds(own, gold)) or (short and _rounds(said, answer))
+    return any(own == gold or (short and (holds(own, gold) or _joined(own, gold) or _rounds(said, answer)))
                for answer in answers if (gold := with_values(answer)))
+
+
+def _joined(text: str, answer: str) -> bool:
+    """Whether a Korean answer stands in a text that sets spaces otherwise, as `1,250억 원` does."""
+    return is_korean(answer) and re.search(rf"(?<!\d){re.escape(''.join(answer.split()))}", "".join(
+        text.split())) is not None
 
 
 def _rounds(text: str, answer: str) -> bool:
@@ -133,7 +139,7 @@ def _rounds(text: str, answer: str) -> bool:
     if len(ours) != 1 or len(gold) != 1 or ours[0].number is None or gold[0].token != with_values(answer):
         return False
     number = gold[0].number
-    return number is not None and number != number.to_integral() and ours[0].number.quantize(number) == number
+    return number is not None and "." in answer and ours[0].number.quantize(number) == number
 
 
 def refused_as_published(text: str) -> bool:

@@ -193,11 +193,15 @@ class GuardedIndex:
     def __contains__(self, word: object) -> bool:
         return len(self._rows.get(str(word), ())) <= max(_FEW, _SHARE * len(self.chunks))
 
+    def guard(self, question: Question, gold: Collection[Chunk] = ()) -> Guard:
+        """Return the guard of one question, to which words are rare that are rare in this index."""
+        return Guard(question, gold, self._thresholds, self)
+
     def rejected(self, question: Question, gold: Collection[Chunk] = (),
                  also: Iterable[Chunk] = ()) -> Iterator[Rejected]:
         """Yield every chunk, the gold too, that may answer the question, with the reason, in the order of the index;
         behind them those of `also`, which need not be of the index."""
-        guard = Guard(question, gold, self._thresholds, self)
+        guard = self.guard(question, gold)
         rows = {row for word in guard.name_words for row in self._rows.get(word, ())}
         for answer in guard.answers:
             rows |= self._telling(answer)

@@ -21,10 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
-from experiments.construct.frames import SENTENCE, Frame, frames_of, sentences_of
+from experiments.construct.frames import BLANK, SENTENCE, Frame, frames_of, sentences_of
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.operations import OPERATIONS, Plan, computed, planned, rests_on, shared
-from experiments.construct.worlds import Edit, World, edited, reread, worlds_of
+from experiments.construct.operations import OPERATIONS, Operation, Plan, planned, rests_on, shared
+from experiments.construct.worlds import Edit, World, answers_in, edited, worlds_of
 from experiments.metrics.matching import is_korean
 
 _ROUNDS = 60  # how often a table is drawn
@@ -42,7 +42,7 @@ class ComputedOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    operations: tuple[str, ...] = OPERATIONS
+    operations: tuple[Operation, ...] = OPERATIONS
     others: int = Field(default=4, ge=0)
     largest: int = Field(default=6_000, ge=100)
 
@@ -97,7 +97,8 @@ def plan(item: Item, library: Library) -> Item:
     if frame.end - frame.start > library.options.largest and frame.key != SENTENCE:
         raise Dropped("the table is larger than what is shown")
     first, every = item.made["operation"], library.options.operations
-    for operation in (first, *rng.sample([one for one in every if one != first], len(every) - 1)):
+    others = sorted(rng.sample(every, len(every)), key=lambda one: one == "look-up")  # which everything allows
+    for operation in (first, *others):
         partners = _partners(library, frame) if operation == "join" else []
         places = [place, *([rng.choice(partners)] if partners else [])]
         frames = _frames(library, places)
@@ -188,7 +189,8 @@ def company(item: Item, library: Library) -> Item:
     rng, own = library.rng("company", item.id), {frame.document for frame in frames}
     tables = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n")
               for one in frames]
-    said = [text.casefold() for text in (*drawn.fields, *(drawn.entities if frames[0].key == SENTENCE else ()))]
+    names = drawn.fields if frames[0].key != SENTENCE else [max(one.split(BLANK), key=len) for one in drawn.entities]
+    said = [name.casefold() for name in names]
     free = [chunk for chunk in library.chunks if chunk.format == "plain" and not any(
         text in chunk.content.casefold() for text in said) and not any(
             chunk.document == one.document and chunk.start < one.end and one.start < chunk.end for one in frames)]
@@ -211,11 +213,7 @@ def agree(item: Item, library: Library) -> str | None:
     """Check that every world, its edits applied and its tables read anew, gives the answer that it should."""
     drawn, frames = _drawn(item, library)
     for name, world in worlds(item).items():
-        try:
-            answers = computed(drawn, [reread(frame, world.edits) for frame in frames])
-        except Dropped:
-            answers = ()
-        if answers != world.answers:
+        if answers_in(drawn, frames, world.edits) != world.answers:
             return f"its {name} world gives another answer"
     return None
 
@@ -237,8 +235,8 @@ def _row(item: Item, library: Library) -> dict[str, Any]:
         contents = {str(place): changed for place, chunk in enumerate(item.chunks) if (changed := chunk.prefix + edited(
             chunk.document, chunk.content.removeprefix(chunk.prefix), chunk.start, world.edits)) != chunk.content}
         found[name] = {"answers": list(world.answers), "contents": contents}
-    return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn), "key": frames[0].key,
-            "tables": tables, "documents": documents, "worlds": found}
+    return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn),
+            "keys": [frame.key for frame in frames], "tables": tables, "documents": documents, "worlds": found}
 
 
 COMPUTED = Kind("computed", "no paper: a program works out the answers", instances,

@@ -23,6 +23,8 @@ from experiments.construct.asking import SOLVER, WRITER, solved, structured, tog
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.kinds.table_edits import Edit, Grid, applied, grid_of, lacking, plan_in_words, tells
 from experiments.construct.rightness import right
+from experiments.metrics.matching import holds
+from strategies.normalising import normalize_answer
 from strategies.reading import strip_citations
 
 _VALID, _AMBIGUOUS = 4, 3  # of 5: from here on an item is valid, and has more than one answer
@@ -40,9 +42,10 @@ class MdbenchOptions(BaseModel):
 
 
 class FirstQuestion(BaseModel):
-    """The reply of the first turn."""
+    """The reply of the first turn; `rows` are those that the answer takes, from 1."""
 
     summary: str = Field(min_length=8)
+    rows: list[int] = Field(min_length=2)
     question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
 
@@ -104,17 +107,20 @@ def review(item: Item, library: Library) -> Playing:
     came, _ = yield from structured(WRITER, "review", Review, "mdbench_review", {
         "about": item.made["about"], "table": _grid(item, "edited").pipes(), "question": item.question,
         "answer": item.answers[0]})
-    if why := refused(came):
+    if why := refused(came, item.answers[0]):
         raise Dropped(why)
     rated = came.model_dump(exclude={"answerable", "answers"})
     return replace(item, answers=tuple(dict.fromkeys((*item.answers, *filter(None, came.answers)))),
                    made={**item.made, "review": rated})
 
 
-def refused(review: Review) -> str | None:
-    """Say why a review ends an item; None where it does not."""
+def refused(review: Review, key: str) -> str | None:
+    """Say why a review ends an item of this key; None where it does not."""
     if not review.answerable:
         return "the reviewer finds no answer in the edited table"
+    known, accepted = normalize_answer(key), [normalize_answer(one) for one in review.answers]
+    if accepted and not any(holds(one, known) or holds(known, one) for one in accepted):
+        return "the reviewer accepts another answer"
     if review.ambiguity >= _AMBIGUOUS:
         return "the reviewer finds more than one answer"
     return "the reviewer's validity is below 4" if review.validity < _VALID else None

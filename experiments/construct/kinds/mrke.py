@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -20,13 +20,27 @@ from documents.types import Chunk
 from experiments.benchmarks.fields import REFERENCE, passage, with_references
 from experiments.construct import gates
 from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
-from experiments.construct.editing import amiss, edited, inverted, names, sentences, stands, survivor, with_parts
+from experiments.construct.editing import (
+    amiss,
+    edited,
+    inverted,
+    is_part,
+    names,
+    sentences,
+    stands,
+    survivor,
+    with_parts,
+)
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.rightness import right
 from experiments.metrics.matching import holds, tokens
 from strategies.normalising import normalize_answer
 
+if TYPE_CHECKING:
+    from experiments.construct.play import Played
+
 Hops = Literal[2, 3, 4]
+_OTHERS = 4  # noun phrases and adjectives of a table
 
 
 class MrkeOptions(BaseModel):
@@ -44,16 +58,25 @@ class MrkeOptions(BaseModel):
 
 
 class Replacement(BaseModel):
-    """A line of the writer's table."""
+    """A noun phrase, an adjective or a figure, and what takes its place."""
 
-    old: str = Field(min_length=1)
+    old: str = Field(min_length=4)
+    """Long enough to be no article."""
     new: str = Field(min_length=1)
 
 
-class Replacements(BaseModel):
-    """The writer's table."""
+class NewName(BaseModel):
+    """What takes a name's place; small models copy the name where they do not say its kind first."""
 
-    replacements: list[Replacement] = Field(min_length=1)
+    kind: str
+    new: str = Field(min_length=1)
+
+
+class Table(BaseModel):
+    """The writer's table; each text has a schema of its own, whose `names` has a field for every name in it."""
+
+    names: BaseModel
+    others: list[Replacement] = Field(max_length=_OTHERS)
 
 
 class Hop(BaseModel):
@@ -98,14 +121,19 @@ def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[s
         found: the names in the text.
         further: what else is to be replaced.
     """
-    said, _ = yield from structured(WRITER, "edit", Replacements, "mrke_edit",
-                                    {"passage": text, "names": "\n".join([*found, *further]) or "(none)"})
-    table = {one.old.strip(): one.new.strip() for one in said.replacements
-             if one.new.strip() and stands(one.old.strip(), text)}
+    wanted = [name for name in [*found, *further] if not any(is_part(name, other) for other in found)]
+    fields: dict[str, Any] = {f"name{at}": (NewName, Field(alias=name)) for at, name in enumerate(wanted)}
+    schema = create_model("TableOfText", __base__=Table, names=(create_model("Names", **fields), ...))
+    said, _ = yield from structured(WRITER, "edit", schema, "mrke_edit",
+                                    {"passage": text, "names": "\n".join(wanted) or "(none)"})
+    named = said.names.model_dump(by_alias=True).items()
+    pairs = [*((one.old, one.new) for one in said.others), *((old, one["new"]) for old, one in named)]
+    table = {" ".join(old.split()): " ".join(new.split()) for old, new in pairs
+             if old.strip() and new.strip() and new.lower() != old.lower() and stands(old, text)}
     contents = [chunk.content for chunk in item.chunks]
     if why := amiss(table, "\n".join([text, *contents])):
         raise Dropped(why)
-    table = with_parts(table, found)
+    table = with_parts(table, [*found, *further])
     made = [passage(edited(content, table)) for content in contents]
     return replace(item, documents=tuple(document for document, _ in made), chunks=tuple(chunk for _, chunk in made),
                    made={"document": item.document, "names": list(found), "table": table, "contents": contents})
@@ -212,10 +240,16 @@ def _row(item: Item) -> dict[str, Any]:
             "original": {"context": item.made["contents"], "supporting_facts": facts, **item.made["original"]}}
 
 
+def notes(played: Sequence[Played], library: Library) -> list[str]:
+    """Say how the originals are asked too."""
+    return ["With --set benchmark.versions=both a run asks each question's original too, and its view `gap` is the "
+            "difference between the two."]
+
+
 MRKE = Kind("mrke", "MRKE (2024), sections 3.1 and 3.2 and table 6", instances,
             (Stage("edit", edit, calls=2), Stage("chain", chain, calls=2)),
             (Stage("sub-answers", sub_answers), Stage("chain leads on", leads), Stage("no original name", no_original),
              Stage("original answer", changed), Stage("self-contained", gates.self_contained),
              Stage("solvable", gates.solvable, calls=8), Stage("not known", gates.unknown, calls=8),
              Stage("each hop needed", hops_needed, calls=32)),
-            write, most=3, options=MrkeOptions)
+            write, most=3, options=MrkeOptions, notes=notes)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.numbers import is_year, values
+from documents.numbers import is_number, is_year, values
 from documents.tables import SourceTable
 from experiments.construct.item import Dropped
 from experiments.metrics.matching import holds
@@ -69,16 +69,16 @@ class Grid(BaseModel):
 
 
 def grid_of(table: SourceTable) -> Grid | None:
-    """Return a table of a document, without rows that have one cell; None where nothing names its rows: it needs titles
-    and a column of texts that differ."""
-    header = tuple(_cleaned(title) for title in table.header)
+    """Return a table of a document, without rows that have one cell; None where its titles do not differ, or no column
+    of texts can name its rows: the one with the most different ones does."""
+    header = tuple(_cleaned(title) or f"column {number}" for number, title in enumerate(table.header, 1))
     rows = tuple(row for source in table.rows if sum(map(bool, row := tuple(
         _cleaned(cell.text) for cell in source.cells))) > 1)
-    named = next((title for title, column in zip(header, zip(*rows, strict=True), strict=False)
-                  if len(set(column)) == len(column) and all(column) and not all(map(number, column))), None)
-    if named is None or not all(header) or len(set(header)) < len(header):
+    columns = [column for column in zip(*rows, strict=True) if all(column) and not any(map(is_number, column))]
+    if not columns or len(set(header)) < len(header):
         return None
-    return Grid(header=header, rows=rows, named=named)
+    named = list(zip(*rows, strict=True)).index(max(columns, key=lambda column: len(set(column))))
+    return Grid(header=header, rows=rows, named=header[named])
 
 
 def _cleaned(text: str) -> str:
@@ -133,9 +133,9 @@ def _relate(grid: Grid, edit: Edit) -> Grid:
     ours, theirs = number(own), number(other)
     if ours is None or theirs is None:
         raise Dropped("an edit relates what is no number")
-    if edit.column == grid.named:
-        raise Dropped("an edit hides what the rows are known by")
     name = grid.cell(edit.other - 1, grid.named)
+    if sum(row[grid.header.index(grid.named)] == name for row in grid.rows) > 1:
+        raise Dropped("an edit relates to a row whose name another row has")
     apart = f"{abs(ours - theirs):f}"
     if ours == theirs:
         return _hide(grid, edit, f"the same as that of {name}", (name,))
@@ -172,11 +172,15 @@ _APPLY = {"drop": _drop, "round": _round, "relate": _relate, "reword": _reword}
 
 def plan_in_words(edits: Sequence[Edit], edited: Grid) -> str:
     """Say what was edited, a line for each edit."""
-    lines = {"drop": "The column {0} is left out.", "round": "The numbers of {0} are rounded to {1} digits behind the "
-             "point.", "relate": "In row {2}, {0} is written as: {3}", "reword": "In row {2}, {0} is written as: {3}"}
-    return "\n".join(f"{number}. " + lines[edit.action].format(
-        edit.column, edit.digits, edit.row, edited.cell(edit.row - 1, edit.column) if edit.row else "")
-        for number, edit in enumerate(edits, 1))
+    return "\n".join(f"{number}. {_in_words(edit, edited)}" for number, edit in enumerate(edits, 1))
+
+
+def _in_words(edit: Edit, edited: Grid) -> str:
+    if edit.action == "drop":
+        return f"The column {edit.column} is left out."
+    if edit.action == "round":
+        return f"The numbers of {edit.column} are rounded to {edit.digits} digits behind the point."
+    return f"In row {edit.row}, {edit.column} is written as: {edited.cell(edit.row - 1, edit.column)}"
 
 
 def stands(value: str, text: str) -> bool:

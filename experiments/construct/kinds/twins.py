@@ -12,7 +12,7 @@ from dataclasses import replace
 from experiments.construct import gates
 from experiments.construct.editing import edited, names, stands
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.kinds.mrke import changed, edited_item, no_original, write
+from experiments.construct.kinds.mrke import changed, edited_item, no_original, notes, write
 from experiments.running.gold import Places
 
 
@@ -52,4 +52,5 @@ def edit(item: Item, library: Library) -> Playing:
 TWINS = Kind("mrke", "MRKE (2024), section 3.1, over the questions of a benchmark", instances,
              (Stage("edit", edit, calls=2),),
              (Stage("no original name", no_original), Stage("original answer", changed),
-              Stage("solvable", gates.solvable, calls=8), Stage("not known", gates.unknown, calls=8)), write)
+              Stage("solvable", gates.solvable, calls=8), Stage("not known", gates.unknown, calls=8)),
+             write, notes=notes)

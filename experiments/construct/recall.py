@@ -1,0 +1,124 @@
+"""The guard's recall: how many answers it finds that were planted in texts of the index, without a model.
+
+A certificate says that the guard finds none of the answers an unanswerable item would have; how much that is worth is
+the share of answers that it finds where they do stand. They are planted in the ways that answers stand in texts. An
+answer in other words altogether is none of these, and the guard does not see it: the recall is of what texts write.
+"""
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from documents.numbers import values
+from documents.types import Chunk, normalize
+from experiments.construct.item import Item, Library
+from experiments.metrics import is_korean
+from experiments.metrics.aggregate import Estimate, share_among
+from experiments.negatives.guard import GuardedIndex
+from experiments.question import Question
+
+_HOSTS = 20  # texts that are drawn for one answer until one is found that does not hold it already
+_LONG = 5  # words from which on an answer may stand with most of them
+_NAME = range(2, 5)  # words of a name that may be called by its last
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+           "December")
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRecall:
+    """What the guard found of what was planted.
+
+    Attributes:
+        share: of the planted answers that it found, with its 95 % interval, by answers where one was planted in
+            several ways.
+        ways: how many it found and how many were planted, by the way in which they stand in the text.
+    """
+
+    share: Estimate
+    ways: Mapping[str, tuple[int, int]]
+
+
+def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> GuardRecall:
+    """Plant the items' answers, each in every way that applies, in texts drawn from the index, and count how many the
+    guard finds. A text in which it finds the answer already is not planted in, and what stands anywhere, such as yes,
+    is not planted. What is drawn is seeded.
+
+    Args:
+        items: those whose answers are planted.
+        most: how many are planted at the most.
+    """
+    planted = [(item, answer, way, text) for item in items for answer in dict.fromkeys(item.answers)
+               if library.guarded.guard(_asked(item, answer)).answers for way, text in ways(answer)]
+    rng = library.rng("recall")
+    rng.shuffle(planted)
+    hits: list[tuple[str, str, bool]] = []
+    for item, answer, way, text in planted[:most]:
+        question = _asked(item, answer)
+        host = _host(question, library.guarded, rng)
+        if host is not None:
+            found = library.guarded.guard(question).check(_planted(host, text, rng)) is not None
+            hits.append((answer, way, found))
+    counts = {way: (sum(found for _, one, found in hits if one == way), sum(one == way for _, one, _ in hits))
+              for way in sorted({way for _, way, _ in hits})}
+    return GuardRecall(share_among([found for *_, found in hits], [answer for answer, *_ in hits]), counts)
+
+
+def _asked(item: Item, answer: str) -> Question:
+    return Question(item.id, item.question, (answer,), True)
+
+
+def ways(answer: str) -> Iterator[tuple[str, str]]:
+    """Yield the ways in which texts write an answer, and what they write."""
+    yield "as it is", answer
+    if is_korean(answer):
+        yield "before a particle", f"{answer}에서"
+    if answer.upper() != answer.lower():
+        yield "in other case", answer.upper() if answer != answer.upper() else answer.lower()
+    yield from _other_figures(answer)
+    words = answer.split()
+    if len(words) in _NAME and all(word[0].isupper() and word[-1].isalpha() for word in words):
+        yield "by the last word of a name", words[-1]
+    if len(words) > _LONG and not any(map(str.isdecimal, answer)):
+        yield "by most of its words", " ".join(words[1:])
+
+
+def _other_figures(answer: str) -> Iterator[tuple[str, str]]:
+    """The first number with or without thousands marks, in full, or its percent in words; the first date without its
+    year, or with day and month the other way round."""
+    text = normalize("NFKC", answer)
+    for value in values(text)[:1]:
+        stands = text[value.start:value.end]
+        if value.date is not None:
+            year, month, day = value.date
+            if year and month and day:
+                korean = is_korean(stands)
+                short = f"{month}월 {day}일" if korean else f"{_MONTHS[month - 1]} {day}"
+                other = f"{year}-{month:02}-{day:02}" if korean else f"{day} {_MONTHS[month - 1]} {year}"
+                yield "by a date without its year", text.replace(stands, short, 1)
+                if other != stands:
+                    yield "in other notation", text.replace(stands, other, 1)
+        elif value.number is not None:
+            plain, grouped = (f"{abs(value.number):{form}}" for form in ("f", ",f"))
+            if "." in plain:
+                plain, grouped = (one.rstrip("0").rstrip(".") for one in (plain, grouped))
+            if value.percent:
+                yield "in other notation", text.replace(stands, f"{plain} percent", 1)
+            elif re.search(r"\d\s?(?!st|nd|rd|th)[^\W\d_]", stands):  # with a scale, such as 1.5 million
+                yield "in other notation", text.replace(stands, grouped, 1)
+            elif "," in stands or len(plain) > len("1999"):  # no year
+                yield "in other notation", text.replace(stands, plain if "," in stands else grouped, 1)
+
+
+def _host(question: Question, guarded: GuardedIndex, rng: random.Random) -> Chunk | None:
+    guard = guarded.guard(question)
+    drawn = (rng.choice(guarded.chunks) for _ in range(_HOSTS))
+    return next((chunk for chunk in drawn if guard.check(chunk) is None), None)
+
+
+def _planted(host: Chunk, text: str, rng: random.Random) -> Chunk:
+    """The chunk with the text between two of its words; in HTML behind a tag."""
+    ends = [found.end() for found in re.finditer(r">" if host.format == "html" else r"\s", host.content)]
+    at = rng.choice(ends or [0])
+    return replace(host, id="planted", content=f"{host.content[:at]} {text} {host.content[at:]}", prefix="")
