@@ -126,6 +126,7 @@ def _item(question: Question, documents: Mapping[str, Document], index: Index | 
     chunks = {chunk.id: chunk for chunk in question.chunks}
     gold = question.gold
     told: dict[str, Any] = {
+        "answers": () if question.answerable else answers,  # as some files have them
         "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
         "steps": [step.text for step in question.steps],
         "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document]}
