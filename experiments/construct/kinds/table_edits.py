@@ -172,11 +172,15 @@ _APPLY = {"drop": _drop, "round": _round, "relate": _relate, "reword": _reword}
 
 def plan_in_words(edits: Sequence[Edit], edited: Grid) -> str:
     """Say what was edited, a line for each edit."""
-    lines = {"drop": "The column {0} is left out.", "round": "The numbers of {0} are rounded to {1} digits behind the "
-             "point.", "relate": "In row {2}, {0} is written as: {3}", "reword": "In row {2}, {0} is written as: {3}"}
-    return "\n".join(f"{number}. " + lines[edit.action].format(
-        edit.column, edit.digits, edit.row, edited.cell(edit.row - 1, edit.column) if edit.row else "")
-        for number, edit in enumerate(edits, 1))
+    return "\n".join(f"{number}. {_in_words(edit, edited)}" for number, edit in enumerate(edits, 1))
+
+
+def _in_words(edit: Edit, edited: Grid) -> str:
+    if edit.action == "drop":
+        return f"The column {edit.column} is left out."
+    if edit.action == "round":
+        return f"The numbers of {edit.column} are rounded to {edit.digits} digits behind the point."
+    return f"In row {edit.row}, {edit.column} is written as: {edited.cell(edit.row - 1, edit.column)}"
 
 
 def stands(value: str, text: str) -> bool:
