@@ -99,6 +99,39 @@ def test_fewer_judges_and_enough_of_a_sub_task_are_said(build):
         "Noise was looked for by 1 of the paper's 6 judges, the selecting ones."]
 
 
+def test_a_benchmark_s_questions_get_the_paper_s_options_by_rule_and_keep_those_that_they_have(serve, ragbed, tmp_path):
+    text = "Orlo founded Tessel. Tessel is based in Marn. Marn lies on the Dunl. The Dunl is long."
+    steps = [("What did Orlo found?", "Tessel"), ("Where is #1 based?", "Marn"), ("On what lies #2?", "Dunl")]
+    chains = [{"id": f"hops {hops}", "context": [text], "question": f"Which of {hops}?", "answer": steps[hops - 1][1],
+               "sub_questions": [one for one, _ in steps[:hops]], "sub_answers": [one for _, one in steps[:hops]]}
+              for hops in (2, 3)]
+    (tmp_path / "chains.jsonl").write_text("".join(json.dumps(row) + "\n" for row in chains), encoding="utf-8")
+    given = {"context": text, "question": "Is it long?", "choices": ["no", "yes", "perhaps", "never"], "answer": "B",
+             "subtask": "entity", "id": "given"}
+    (tmp_path / "choices.jsonl").write_text(json.dumps(given), encoding="utf-8")
+
+    def answers(body):
+        shown = body["messages"][-1]["content"]
+        options = dict(re.findall(r"^\(?([A-D])[).:] (.+)$", shown, re.MULTILINE))
+        key = "yes" if "Is it long?" in shown else "Dunl"
+        return next((f"<Answer>{label}</Answer>" for label, option in options.items() if option == key), REFUSAL)
+
+    url, found = f"{serve(answers).url}#m", {}
+    for source in ("mrke:chains.jsonl", "mrceval:choices.jsonl"):
+        kind, _, file = source.partition(":")
+        folder = tmp_path / kind
+        ragbed.json("construct", "mrceval", "--from", f"{kind}:{tmp_path / file}", "--out", folder, "--writer", url,
+                    "--set", "options.distractors=rule", "--set", "options.select=all",
+                    "--set", "options.subtasks=[multi-hop]")
+        for row in map(json.loads, (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()):
+            item = row["item"]
+            found[item["id"]] = (row["why"], sorted(item["options"]), item["tags"]["subtask"])
+    assert found == {
+        "hops 2": ("it has 3 options in the place of four", [], "multi-hop"),
+        "hops 3": ("", ["Dunl", "Marn", "None of the above", "Tessel"], "multi-hop"),
+        "given": ("", ["never", "no", "perhaps", "yes"], "entity")}
+
+
 @pytest.mark.parametrize(("gate", "options", "why"), [
     (distinct, ("1990", "1991", "1,990", "x"), "two options are the same"),
     (distinct, ("Paris", "paris.", "Rome", "Ulm"), "two options are the same"),

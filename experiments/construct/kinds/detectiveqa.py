@@ -56,7 +56,7 @@ class Deduction(BaseModel):
 
     conclusion: str = Field(min_length=1)
     sentence: str
-    steps: list[Reasoned] = Field(min_length=1, max_length=10)
+    steps: list[Reasoned] = Field(min_length=2, max_length=10)
 
 
 class Deductions(BaseModel):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -86,7 +86,9 @@ def instances(library: Library) -> Iterator[Item]:
              and narrowest <= len(grid.header) <= widest]
     library.rng("tables").shuffle(found)
     for number, (table, grid) in enumerate(found, 1):
-        about = " ".join(dict.fromkeys(filter(None, (library.documents[table.document].title, table.caption))))
+        document = library.documents[table.document]
+        title = document.title.removesuffix(PurePath(document.source).suffix)  # which may be the name of the file
+        about = " ".join(dict.fromkeys(filter(None, (title, table.caption))))
         yield Item(f"mdbench-{number:05}", made={"about": about, "original": grid.model_dump(mode="json")})
 
 

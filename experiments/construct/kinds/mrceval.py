@@ -33,15 +33,17 @@ from strategies.normalising import normalize_answer, with_values
 if TYPE_CHECKING:
     from experiments.construct.play import Played
 
+Subtask = Literal["entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense",
+                  "world", "domain", "logical", "arithmetic", "multi-hop", "temporal"]
 ASKS: Mapping[str, str] = {
     "entity": "asks for a person, a place or a thing that the text names",
-    "relation": "asks how two people, places or things of the text are related",
-    "event": "asks who took part in an event of the text, or where it took place",
-    "commonsense": "asks what common sense adds to what the text tells, such as a reason or a consequence",
+    "relation": "asks how one person, place or thing of the text is related to another",
+    "event": "asks who took part in an event of the text",
+    "commonsense": "asks for the likely reason of something in the text, which common sense tells",
     "logical": "asks what follows from two statements of the text",
     "arithmetic": "asks for a number that is calculated from numbers of the text",
     "multi-hop": "takes two facts of the text, the second about what the first names",
-    "temporal": "asks which of two events came first, or how much time lies between them"}
+    "temporal": "asks which of two events of the text came first"}
 """What a writer is told of each sub-task that can be asked over any passage."""
 NONE = "None of the above"
 SELECTING, LOOKING = 3, 6
@@ -55,7 +57,8 @@ class MrcevalOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    subtasks: tuple[str, ...] = tuple(ASKS)
+    subtasks: tuple[Subtask, ...] = ("entity", "relation", "event", "commonsense", "logical", "arithmetic", "multi-hop",
+                                     "temporal")
     """What is asked over documents; of a benchmark whose questions name no sub-task, the first is theirs."""
     distractors: Literal["model", "rule"] = "model"
     select: Literal["hard", "all"] = "hard"
@@ -112,8 +115,11 @@ def ask(item: Item, library: Library) -> Playing:
     """Have a question of the sub-task written over the passage, where there is none yet."""
     if item.question:
         return item
+    subtask = item.tags["subtask"]
+    if subtask not in ASKS:
+        raise Dropped(f"{subtask} is not asked over documents")
     said, _ = yield from structured(WRITER, "question", Asked, "mrceval_question", {
-        "passage": item.chunks[0].content, "asks": ASKS[item.tags["subtask"]]})
+        "passage": item.chunks[0].content, "asks": ASKS[subtask]})
     return replace(item, question=said.question, answers=(said.answer,))
 
 

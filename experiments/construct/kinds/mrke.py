@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Hops = Literal[2, 3, 4]
 _OTHERS = 4  # noun phrases and adjectives of a table
+_SHORTEST = 4  # characters of one, so that it is no article
 
 
 class MrkeOptions(BaseModel):
@@ -60,8 +61,7 @@ class MrkeOptions(BaseModel):
 class Replacement(BaseModel):
     """A noun phrase, an adjective or a figure, and what takes its place."""
 
-    old: str = Field(min_length=4)
-    """Long enough to be no article."""
+    old: str
     new: str = Field(min_length=1)
 
 
@@ -126,9 +126,9 @@ def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[s
     schema = create_model("TableOfText", __base__=Table, names=(create_model("Names", **fields), ...))
     said, _ = yield from structured(WRITER, "edit", schema, "mrke_edit",
                                     {"passage": text, "names": "\n".join(wanted) or "(none)"})
-    named = said.names.model_dump(by_alias=True).items()
-    pairs = [*((one.old, one.new) for one in said.others), *((old, one["new"]) for old, one in named)]
-    table = {" ".join(old.split()): " ".join(new.split()) for old, new in pairs
+    pairs = {one.old: one.new for one in said.others if len(one.old) >= _SHORTEST}
+    pairs |= {old: one["new"] for old, one in said.names.model_dump(by_alias=True).items()}
+    table = {" ".join(old.split()): " ".join(new.split()) for old, new in pairs.items()
              if old.strip() and new.strip() and new.lower() != old.lower() and stands(old, text)}
     contents = [chunk.content for chunk in item.chunks]
     if why := amiss(table, "\n".join([text, *contents])):
