@@ -3,15 +3,16 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from documents.errors import SettingsError
 from documents.types import Chunk
 from retrieval.types import Hit
 
+T = TypeVar("T")
 Condition = Literal["closed-book", "given", "gold", "retrieved", "full"]
 
 
@@ -115,3 +116,12 @@ def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collecti
         before = perturbation.gold_at - 1
         kept = [*others[:before], *(chunk for chunk in kept if chunk.id in gold), *others[before:]]
     return tuple(kept)
+
+
+def drawn(items: Sequence[T], rng: random.Random) -> Iterator[T]:
+    """Return all items in an order drawn as it is needed (Fisher and Yates): of many only some are looked at."""
+    moved: dict[int, int] = {}
+    for at in range(len(items)):
+        other = rng.randrange(at, len(items))
+        yield items[moved.get(other, other)]
+        moved[other] = moved.get(at, at)

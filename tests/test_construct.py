@@ -15,7 +15,8 @@ TOWNS = ("Arlen", "Bixby", "Corda", "Delmar", "Elgin", "Fargo")
 def page(town):
     number = 1871 + TOWNS.index(town)
     return (f"{town} mill. The mill of {town} opened in {number}. It stands by the river and was built of oak. "
-            f"The mill of {town} burned for two days. ")
+            f"The mill of {town} burned for two days. Nobody in the valley ever learned who had laid the fire, and "
+            "its owner built no other. ")
 
 
 def writer(body):

@@ -118,6 +118,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
                                         "degraded": "simple only"}
     assert tags[VOLUMES["question"]]["language"] == "ko"
     assert counts["yield"]["kept"] == 5
+    assert counts["guard"]["recall"]["mean"] == 1.0  # of answers planted in the pages
     assert list(counts["yield"]["lost"]["turns"]) == ["its passage has fewer than 200 characters"]
 
 

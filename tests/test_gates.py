@@ -17,8 +17,7 @@ from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.korean_rag import KoreanRag
 from experiments.construct import gates
 from experiments.construct.item import Evidence, Item, Library
-from experiments.negatives.guard import Guard, GuardedIndex
-from experiments.negatives.types import Thresholds
+from experiments.negatives.guard import Guard, GuardedIndex, Thresholds
 from experiments.question import Question
 from strategies import REFUSAL
 from strategies.types import Draft

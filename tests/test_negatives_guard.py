@@ -7,9 +7,9 @@ from documents import Chunk
 from experiments import Question
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.negatives.choosing import Scores, choose, mined
-from experiments.negatives.guard import Guard, GuardedIndex, Rarity
+from experiments.negatives.guard import Guard, GuardedIndex, Rarity, Thresholds
 from experiments.negatives.mining import counted
-from experiments.negatives.types import Thresholds, Wanted
+from experiments.negatives.types import Wanted
 from retrieval import Hit
 from retrieval.mining import MiningQuery
 

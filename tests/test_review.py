@@ -9,8 +9,8 @@ import pytest
 from reviewed import ITEMS_MADE, MINUTES, serving, write_made_set
 
 from experiments.analysis.agreement import alpha
-from experiments.benchmarks.jsonl import read_questions
-from experiments.construct.review.figures import among_finite, figures, review_lines
+from experiments.benchmarks.jsonl import load_demo, read_questions
+from experiments.construct.review.figures import accepted_lines, among_finite, figures, review_lines
 from experiments.construct.review.items import open_set
 from experiments.construct.review.reviews import Review, ReviewFile
 from experiments.construct.review.screen import screen
@@ -105,7 +105,7 @@ def test_the_summary_stands_on_the_card_once_and_the_export_holds_what_was_accep
     assert fourth.answers == ("118",)
 
 
-def test_questions_of_ones_own_are_reviewed_with_the_documents_that_they_name(ragbed):
+def test_questions_of_ones_own_are_reviewed_with_the_documents_that_they_name(ragbed, tmp_path):
     demo = open_set("demo")
     shown = screen(demo.items["railway-edinburgh"], demo.documents)
     assert [one["source"] for one in shown["documents"]] == ["otterington-railway-station.html",
@@ -115,6 +115,10 @@ def test_questions_of_ones_own_are_reviewed_with_the_documents_that_they_name(ra
     assert alone.file.name == "questions.review.sqlite"
     assert screen(alone.items["railway-edinburgh"], alone.documents)["documents"][0]["note"] == (
         "This document is not at hand.")
+    accepted = accepted_lines(alone.items, {"Ana": dict.fromkeys(alone.items, ACCEPT)}, alone.documents)
+    (tmp_path / "accepted.jsonl").write_text("\n".join(accepted))
+    assert {one.id: one for one in read_questions(tmp_path / "accepted.jsonl")} == {
+        one.id: one for one in load_demo().questions}
     ragbed.refuses("review", "nosuch", says=["nosuch: expected the folder of a set"])
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from agents.models import without_opening
 from agents.scripted import drive, instance, questions
 from documents.types import Chunk
-from experiments.construct.build import library_of
 from experiments.construct.item import Item, Library, Stage
 from experiments.construct.play import stage_recipe
 from experiments.construct.settings import ConstructSettings
@@ -24,10 +23,9 @@ SAMPLE = 40
 _ITEMS = 8  # in a list of a reply that has no bound of its own
 
 
-def foreseen(settings: ConstructSettings) -> dict[str, Any]:
+def foreseen(settings: ConstructSettings, library: Library) -> dict[str, Any]:
     """Return what the construction asks at most: instances, and by model calls, tokens of prompts and replies, and the
     price in US dollars, None where it is unknown."""
-    library, unread = library_of(settings)
     instances = list(islice(settings.what.instances(library), settings.most_tries))
     step = max(1, len(instances) // SAMPLE)
     sample = instances[::step][:SAMPLE]
@@ -43,7 +41,7 @@ def foreseen(settings: ConstructSettings) -> dict[str, Any]:
         rows.append({"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
                      "completion_tokens": round(use.completion), "price": cost})
     return {"kind": settings.kind, "asked_for": settings.n, "instances": len(instances),
-            "documents": len(library.documents), "chunks": len(library.chunks), "models": rows, "unread": list(unread)}
+            "documents": len(library.documents), "chunks": len(library.chunks), "models": rows}
 
 
 def _of_instance(one: Item, settings: ConstructSettings, library: Library) -> dict[str, Use]:

@@ -14,8 +14,7 @@ from documents.types import Chunk
 from experiments.construct.asking import SOLVER, solved, together
 from experiments.construct.item import Evidence, Item, Library
 from experiments.construct.rightness import right
-from experiments.negatives.guard import likeness, readable, shingles
-from experiments.negatives.types import REASONS, Rejected
+from experiments.negatives.guard import REASONS, Rejected, likeness, readable, shingles
 from experiments.question import Question
 from experiments.running.gold import telling
 from retrieval.mining.same_name import numbers_of

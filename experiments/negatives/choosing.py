@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from documents.types import Chunk
-from experiments.negatives.guard import Guard, Rarity
-from experiments.negatives.types import Chosen, MiningSettings, Reason, Rejected, Wanted
+from experiments.negatives.guard import Guard, Rarity, Reason, Rejected
+from experiments.negatives.types import Chosen, MiningSettings, Wanted
 from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
 from experiments.running.gold import Places, ShownTexts, SourceOf, by_source, match
 from retrieval.hits import DECIMALS

@@ -17,8 +17,8 @@ from documents.types import Chunk, Document
 from experiments.benchmarks import Selection
 from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines, write_lines, write_manifest
 from experiments.negatives.choosing import Candidates, hardness_of, in_rounds, mined, wanted_of
-from experiments.negatives.guard import Rarity
-from experiments.negatives.types import REASONS, Chosen, MiningSettings, Wanted, best_rank, with_negatives
+from experiments.negatives.guard import REASONS, Rarity
+from experiments.negatives.types import Chosen, MiningSettings, Wanted, best_rank, with_negatives
 from experiments.question import Benchmark, Bucket, Mined
 from retrieval.embedders.opening import open_embedder
 from retrieval.hits import DECIMALS

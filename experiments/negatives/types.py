@@ -3,34 +3,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from documents.types import Chunk
+from experiments.negatives.guard import Rejected, Thresholds
 from experiments.question import FoundBy, Mined, Question
 from retrieval.mining import DRAWN, MiningQuery
 from retrieval.models.finding import MINILM
 from retrieval.rerankers import RerankerSettings
-
-
-class Thresholds(BaseModel):
-    """From where on a candidate is taken for one that may answer the question; each is a share, 0 to 1.
-
-    Attributes:
-        answer_words: of the distinct words of an answer of five words or more that the candidate holds.
-        same: Jaccard's index of the five-character shingles of the candidate and of a gold chunk, where one of the two
-            states all figures that the other does.
-        part: of the shingles of the smaller of the two that the other holds, likewise.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    answer_words: float = Field(default=0.8, gt=0, le=1)
-    same: float = Field(default=0.5, gt=0, le=1)
-    part: float = Field(default=0.8, gt=0, le=1)
 
 
 class MiningSettings(BaseModel):
@@ -64,37 +47,9 @@ class MiningSettings(BaseModel):
     seed: int = 0
 
 
-Reason = Literal["answer", "answer_words", "answer_name", "near_duplicate", "reranker", "repeated", "gold_page",
-                 "gold_document"]
-REASONS: Mapping[Reason, str] = {
-    "answer": "an accepted answer, or the text of the right option, stands in it",
-    "answer_words": "it holds most words of a long answer",
-    "answer_name": "it holds a rare word of a name that is the answer",
-    "near_duplicate": "it is almost a gold chunk, or a part of one, or holds one, with no other figures",
-    "reranker": "the reranker scores it above every gold chunk",
-    "repeated": "its text, or a part of it, is among the question's chunks already",
-    "gold_page": "it is of a gold page, where gold is known by page",
-    "gold_document": "it is of a gold document, where gold is known by document"}
-
-
 def best_rank(found: Iterable[FoundBy]) -> int | None:
     """Return the best rank that any miner gave a candidate; None where it was only drawn, in no order."""
     return min((one.rank for one in found if one.miner != DRAWN), default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A candidate that is not taken."""
-
-    chunk: Chunk
-    reason: Reason
-    figures: Mapping[str, str | float] = field(default_factory=dict)  # such as the answer that was found
-    found: tuple[FoundBy, ...] = ()  # none where it was left out before anybody looked
-
-    @property
-    def guarded(self) -> bool:
-        """Tell whether a miner found it, and the guard took it for one that may answer the question."""
-        return bool(self.found) and self.reason != "repeated"
 
 
 @dataclass(frozen=True, slots=True)

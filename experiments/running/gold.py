@@ -12,8 +12,7 @@ from typing import Literal
 from documents.types import Chunk, Document
 from experiments.metrics import holds
 from experiments.question import Benchmark, Gold, Question, distinct
-from retrieval.conditions import Perturbation, arranged
-from retrieval.mining.miners import drawn
+from retrieval.conditions import Perturbation, arranged, drawn
 from strategies.normalising import normalize_answer
 from strategies.types import Passage
 

@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.construct.build import construct
+from experiments.construct.build import construct, library_of
 from experiments.construct.card import yield_view
 from experiments.construct.foresee import foreseen
 from experiments.construct.play import Played, Watch
@@ -52,7 +52,8 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
 
 def show_bounds(settings: ConstructSettings, json: bool) -> None:
     """Print what a construction asks at most."""
-    found = foreseen(settings)
+    library, unread = library_of(settings)
+    found = {**foreseen(settings, library), "unread": list(unread)}
     if json:
         print_json(found)
         return

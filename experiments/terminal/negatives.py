@@ -4,7 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.benchmarks.mined import DECISIONS, MinedManifest
-from experiments.negatives.types import REASONS
+from experiments.negatives.guard import REASONS
 from experiments.terminal.display import print_table, say
 from experiments.words import plural
 

@@ -3,16 +3,16 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
 
 from documents.errors import SettingsError
+from retrieval.conditions import drawn
 from retrieval.hits import DECIMALS
 from retrieval.mining.miner import Miner, MiningQuery, Rows
 from retrieval.mining.same_name import SameName
@@ -69,7 +69,6 @@ class Neighbours:
 
 
 DRAWN = "random"  # what the miner is called
-T = TypeVar("T")
 
 
 class RandomMiner:
@@ -87,15 +86,6 @@ class RandomMiner:
         left_out = self._rows.of_ids(one.leave_out)
         rows = islice((row for row in order if row not in left_out), k)
         return [Hit(chunks[row], 0.0, rank, DRAWN) for rank, row in enumerate(rows, 1)]
-
-
-def drawn(items: Sequence[T], rng: random.Random) -> Iterator[T]:
-    """Return all items in an order drawn as it is needed (Fisher and Yates): of many only some are looked at."""
-    moved: dict[int, int] = {}
-    for at in range(len(items)):
-        other = rng.randrange(at, len(items))
-        yield items[moved.get(other, other)]
-        moved[other] = moved.get(at, at)
 
 
 class SameDocument:

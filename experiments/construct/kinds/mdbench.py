@@ -89,7 +89,8 @@ def instances(library: Library) -> Iterator[Item]:
         document = library.documents[table.document]
         title = document.title.removesuffix(PurePath(document.source).suffix)  # which may be the name of the file
         about = " ".join(dict.fromkeys(filter(None, (title, table.caption))))
-        yield Item(f"mdbench-{number:05}", made={"about": about, "original": grid.model_dump(mode="json")})
+        yield Item(f"mdbench-{number:05}", made={
+            "about": about, "document": table.document, "original": grid.model_dump(mode="json")})
 
 
 def question(item: Item, library: Library) -> Playing:

@@ -95,8 +95,9 @@ def review_lines(found: Mapping[str, Any]) -> list[str]:
     reasons = "; ".join(f"{reason} {count}" for reason, count in found["reasons"].items())
     edited = f", {found['edited']} of them as edited" if found["edited"] else ""
     disputed = f", {found['disputed']} disputed" if found["disputed"] else ""
+    people = sum(one["reviewed"] > 0 for one in found["reviewers"])
     lines = [f"{found['reviewed']} of {plural(found['items'], 'item')} reviewed by "
-             f"{plural(len(found['reviewers']), 'person', 'people')}: {found['accepted']} accepted{edited}, "
+             f"{plural(people, 'person', 'people')}: {found['accepted']} accepted{edited}, "
              f"{found['rejected']} rejected{f' ({reasons})' if reasons else ''}{disputed}.",
              f"Label error: {label_error(found['label_error'])}."]
     if not found["label_error"]["random"]:

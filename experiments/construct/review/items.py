@@ -125,11 +125,13 @@ def _item(question: Question, documents: Mapping[str, Document], index: Index | 
         answers = tuple(options[label] for label in answers[:1])
     chunks = {chunk.id: chunk for chunk in question.chunks}
     gold = question.gold
-    line: dict[str, Any] = {
+    told: dict[str, Any] = {
+        "answers": () if question.answerable else answers,  # as some files have them
         "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
         "steps": [step.text for step in question.steps],
-        "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document],
-        "gold_documents": [_named(one, documents) for one in gold if one.document]}
+        "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document]}
+    line = {**{name: value for name, value in told.items() if value},
+            "gold_documents": [_named(one, documents) for one in gold if one.document]}
     evidence = tuple(_evidence(one, chunks, documents, index) for one in gold)
     tags = {name: list(values) for name, values in question.tags.items()}
     return Item(question.id, question.text, answers, question.answerable, evidence, question.given,
