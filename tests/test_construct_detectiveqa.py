@@ -95,7 +95,8 @@ def reply(body):
         place = next(place for place in CASES if place in shown)
         return json.dumps({"conclusions": [deduction(case, shown) for case in CASES[place]]})
     if "summaries of parts" in shown:
-        return json.dumps({"summary": "It is dark.", "clues": [number_of("only key", shown), 99, number_of("sleeve", shown)]})
+        clues = [number_of("only key", shown), 99, number_of("sleeve", shown)]
+        return json.dumps({"summary": "It is dark.", "clues": clues})
     if "<part>" in shown:
         clues = re.findall(r"^\[(\d+)\].*(?:sleeve|only key|whole)", shown, re.MULTILINE)
         return json.dumps({"summary": "It is dark there. " * 6, "clues": [*map(int, clues), 99]})
@@ -157,6 +158,10 @@ def test_a_long_text_is_read_by_section_and_its_notes_are_merged(built):
     merged, = {text for text in asked if "summaries of parts" in text}
     assert "[99]" not in merged
     last, = {text for text in asked if "conclusions that the text itself reaches" in text}
+    schema = next(body["response_format"]["json_schema"]["schema"] for body, _ in server.requests
+                  if body["messages"][-1]["content"] == last)
+    stated = schema["properties"]["conclusions"]["items"]["properties"]["paragraph"]
+    assert (stated["minimum"], stated["maximum"]) == (1, 12)
     assert "It is dark.\n</summary>" in last
     assert OIL.split(" on ")[0] in last.partition("<part>")[0]
     assert OIL.split(" on ")[0] not in last.partition("<part>")[2]

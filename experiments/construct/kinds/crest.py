@@ -31,7 +31,7 @@ from strategies.types import Search
 SHOWN = 10
 """Chunks that a question comes with."""
 _SHORTEST = 200  # characters of a passage that has something to reason about: the last chunk of a document may be less
-_TAG = re.compile(r"<[^<>]*>")
+_ROW, _TAG, _WORD = re.compile(r"<tr\b.*?</tr>", re.DOTALL), re.compile(r"<[^<>]*>"), re.compile(r"\w")
 _PUBLISHED = {"simple": "SimpleQA", "complex": "ComplexQA"}
 Tier = Literal["simple", "complex"]
 Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
@@ -138,10 +138,10 @@ def turns(item: Item, library: Library) -> Playing:
 
 
 def _lines(chunk: Chunk) -> Iterator[Evidence]:
-    """Give the sentences and table rows of a chunk; a line of tags alone says nothing."""
+    """Give the sentences and table rows of a chunk; one without words says nothing."""
     text = chunk.content[len(chunk.prefix):]
-    for start, end in sentences(text):
-        if _TAG.sub("", text[start:end]).strip():
+    for start, end in sentences(_ROW.sub(lambda row: "x" * len(row[0]), text)):  # a row of HTML takes several lines
+        if _WORD.search(_TAG.sub("", text[start:end])):
             yield Evidence(chunk.document, chunk.format, chunk.start + start, chunk.start + end, text[start:end])
 
 
