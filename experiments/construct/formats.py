@@ -120,9 +120,9 @@ def of_benchmark(benchmark: Benchmark) -> ExportedSet:
 
 def write_beir(made: ExportedSet, folder: Path) -> None:
     """Write BEIR's corpus.jsonl, queries.jsonl and qrels/test.tsv; a query without gold is not judged."""
-    _lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
+    write_lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
                                       "text": chunk.content, "metadata": {}} for chunk in made.chunks))
-    _lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
+    write_lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
                                       for one in made.questions))
     judged = [f"{one.question.id}\t{id}\t1\n" for one in made.questions
               for id in dict.fromkeys(chunk.id for group in one.gold for chunk in group)]
@@ -132,7 +132,7 @@ def write_beir(made: ExportedSet, folder: Path) -> None:
 
 def write_ragas(made: ExportedSet, folder: Path) -> None:
     """Write testset.jsonl, which ragas reads as a Testset and as an EvaluationDataset of single turns."""
-    _lines(folder / "testset.jsonl", ({
+    write_lines(folder / "testset.jsonl", ({
         "user_input": one.question.text, "reference_contexts": [chunk.content for chunk in one.chunks],
         "reference": one.answers[0], "synthesizer_name": f"ragbed_{made.kind}"} for one in made.questions))
 
@@ -163,7 +163,7 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
     """Write prepared_lighteval.jsonl, the rows that YourBench hands to evaluation. Its difficulty, from 1 to 10, is of
     the share of solvers that were wrong with the evidence; null where none was asked."""
-    _lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.questions))
+    write_lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.questions))
 
 
 def _row_of_yourbench(one: Exported, made: ExportedSet) -> dict[str, Any]:
@@ -216,5 +216,6 @@ def own_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
         "tags": dict(item.tags)}
 
 
-def _lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON Lines."""
     write_text(file, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
