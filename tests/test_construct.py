@@ -25,14 +25,14 @@ def writer(body):
     if "response_format" not in body:
         year = re.search(r"mill of \w+ opened in (\d{4})", messages[-1])
         return f"{year[1]} [1]" if year else "I cannot answer from the documents."
-    town, year = re.search(r"The mill of (\w+) opened in (\d{4})", messages[0]).groups()
+    line, town, year = re.search(r"\[(\d+)\] The mill of (\w+) opened in (\d{4})", messages[0]).groups()
     if "information" in body["response_format"]["json_schema"]["schema"]["properties"]:
         return json.dumps({"information": [{"key": "mill", "values": [year], "description": f"{town} has a mill."}]})
     tier = sum(message["role"] == "user" for message in body["messages"])
     return json.dumps({"questions": [{
-        "type": "semantic" if tier == 2 else "temporal",
+        **({"type": "semantic"} if tier == 2 else {"types": ["temporal"]}),
         "question": f"{'?' * tier} In which year did the mill of {town} open, tier {tier}?",
-        "answer": year, "evidence": [f"The mill of {town} opened in {year}."]}]})
+        "answer": year, "evidence": [int(line)]}]})
 
 
 @pytest.fixture

@@ -18,28 +18,28 @@ SEOUL = "한빛 도서관은 1987년에 문을 열었다.\n\n한빛 도서관의
 
 
 def asked(question, answer, *evidence, **kinds):
-    return {"question": question, "answer": answer, "evidence": list(evidence), **(kinds or {"type": "numerical"})}
+    return {"question": question, "answer": answer, "evidence": list(evidence), **(kinds or {"types": ["numerical"]})}
 
 
 MORE = asked("How many more parcels left the Aster depot in 2021 than in 2020?", "377", "2020 | 1,200 parcels",
              "2021 | 1,577 parcels")
 YEARS = asked("How many years after its roof was mended did the first parcel leave the Aster depot?", "5 years",
-              "The depot's roof was mended in May 1998.", "Its first parcel left in June 2003.", type="temporal")
+              "The depot's roof was mended in May 1998.", "Its first parcel left in June 2003.", types=["temporal"])
 SUM = asked("In the five years after the roof was mended no parcel left the Aster depot; how many left in 2021 and "
             "2022 together?", "3187", "2021 1,577 parcels", "2022 1,610 parcels", types=["numerical", "temporal"])
 HIGHER = asked("How much higher is the Cedar lighthouse than the Birch lighthouse?", "17 metres",
                "The Birch lighthouse (자작나무) is 41 metres high.", "The Cedar lighthouse is 58 metres high.")
-VOLUMES = asked("한빛 도서관의 장서는 몇 권인가?", "2,300권", "한빛 도서관의 장서는 2,300권이다.", type="format")
+VOLUMES = asked("한빛 도서관의 장서는 몇 권인가?", "2,300권", "한빛 도서관의 장서는 2,300권이다.", types=["format"])
 SOUND = [MORE, YEARS, SUM, HIGHER, VOLUMES]
 
 WRONG = asked("How many parcels left the Aster depot in 2020 and 2021 together?", "2,900", *MORE["evidence"])
-UNQUOTED = asked("When did the Aster depot close?", "2011", "The depot closed in 2011.")
+UNQUOTED = asked("When did the Aster depot close?", "2011", "It closed in 2011.")
 POINTING = asked("Which lighthouse is the higher one in the passage?", "Cedar", *HIGHER["evidence"])
 KNOWN = asked("What is the capital of France?", "Paris", "Paris is the capital of France")
 FOREIGN = asked("When did the Hanbit library open?", "1987", "한빛 도서관은 1987년에 문을 열었다.")
 AGAIN = asked("How much higher is the Cedar lighthouse than that of Birch?", "17 metres",
               *HIGHER["evidence"])
-ELSEWHERE = asked("When was the roof of the Aster depot mended?", "May 1998", YEARS["evidence"][0], type="temporal")
+ELSEWHERE = asked("When was the roof of the Aster depot mended?", "May 1998", YEARS["evidence"][0], types=["temporal"])
 NEEDLESS = asked("Which lighthouse is the higher one, Birch or Cedar?", "that of Cedar", *HIGHER["evidence"])
 WRITTEN = {"lighthouse": ([HIGHER, POINTING, KNOWN, AGAIN, NEEDLESS], None),
            "depot": ([MORE, YEARS, WRONG, UNQUOTED, ELSEWHERE], [SUM]), "한빛": ([VOLUMES, FOREIGN], [])}
@@ -51,6 +51,16 @@ REASONS = {UNQUOTED["question"]: "spans", POINTING["question"]: "self-contained"
            NEEDLESS["question"]: "needs its evidence"}
 
 
+def words(text):
+    return re.sub(r"[\s|]+", "", re.sub(r"<[^>]*>", "", text)).replace("'", "’").rstrip(".")
+
+
+def number_of(text, passage):
+    """The number of the line that has these words; of none, one that was not shown."""
+    lines = re.findall(r"^\[(\d+)\] (.*)", passage, re.MULTILINE)
+    return next((int(number) for number, line in lines if words(text) in words(line)), 99)
+
+
 def write(body):
     """The four turns of the conversation; its fourth fails over the lighthouses."""
     passage = body["messages"][-1]["content"] if len(body["messages"]) < 3 else next(
@@ -60,7 +70,11 @@ def write(body):
                {"questions": [{"type": "semantic", "question": "What is it?", "answer": "one"}]},
                {"questions": simple}, {"questions": joined} if joined else "no questions"]
     turn = sum(one["role"] == "assistant" for one in body["messages"])
-    return json.dumps(replies[min(turn, 3)], ensure_ascii=False)
+    reply = replies[min(turn, 3)]
+    if turn > 1 and isinstance(reply, dict):
+        reply = {"questions": [{**one, "evidence": [number_of(text, passage) for text in one["evidence"]]}
+                               for one in reply["questions"]]}
+    return json.dumps(reply, ensure_ascii=False)
 
 
 def reply(body):
@@ -73,9 +87,8 @@ def reply(body):
     if question == NEEDLESS["question"] and "<documents>" in shown:
         return "<Answer>that of Cedar [1]</Answer>"
     evidence = next(one["evidence"] for one in ASKED if one["question"] == question)
-    words = [re.sub(r"[\s|]+", "", re.sub(r"<[^>]*>", "", text)).replace("'", "’").rstrip(".") for text in evidence]
-    read = re.sub(r"[\s|]+", "", re.sub(r"<[^>]*>", "", shown))
-    return f"<Answer>{TRUTH[question]} [1]</Answer>" if all(text in read for text in words) else REFUSAL
+    held = all(words(text) in words(shown) for text in evidence)
+    return f"<Answer>{TRUTH[question]} [1]</Answer>" if held else REFUSAL
 
 
 @pytest.fixture

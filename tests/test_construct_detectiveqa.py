@@ -74,10 +74,16 @@ CASES = {
 EVERY = [(place, case) for place, cases in CASES.items() for case in cases]
 
 
-def deduction(case):
-    steps = [{"quote": clue, "step": f"It is a clue: {clue}."} for clue in case.clues]
-    steps += [{"quote": "", "step": f"Inference {number} follows."} for number in range(case.inferred)]
-    return {"conclusion": case.question, "sentence": case.sentence, "steps": steps}
+def number_of(words, shown):
+    """The number of the shown paragraph that has these words; of none, one that was not shown."""
+    lines = re.findall(r"^\[(\d+)\] (.*)", shown, re.MULTILINE)
+    return next((int(number) for number, text in lines if words in text), 99)
+
+
+def deduction(case, shown):
+    steps = [{"paragraph": number_of(clue, shown), "step": f"It is a clue: {clue}."} for clue in case.clues]
+    steps += [{"paragraph": -1, "step": f"Inference {number} follows."} for number in range(case.inferred)]
+    return {"conclusion": case.question, "paragraph": number_of(case.sentence, shown), "steps": steps}
 
 
 def reply(body):
@@ -87,12 +93,13 @@ def reply(body):
         return json.dumps({"question": case.question, "answer": case.answer, "wrong": case.wrong})
     if "conclusions that the text itself reaches" in shown:
         place = next(place for place in CASES if place in shown)
-        return json.dumps({"conclusions": list(map(deduction, CASES[place]))})
+        return json.dumps({"conclusions": [deduction(case, shown) for case in CASES[place]]})
     if "summaries of parts" in shown:
-        return json.dumps({"summary": "It is dark.", "clues": [1, 2, 99]})
+        clues = [number_of("only key", shown), 99, number_of("sleeve", shown)]
+        return json.dumps({"summary": "It is dark.", "clues": clues})
     if "<part>" in shown:
-        clues = re.findall(r"[^\n]*(?:sleeve|only key|whole)[^\n]*", shown)
-        return json.dumps({"summary": "It is dark there. " * 6, "clues": [*clues, "It never stood there."]})
+        clues = re.findall(r"^\[(\d+)\].*(?:sleeve|only key|whole)", shown, re.MULTILINE)
+        return json.dumps({"summary": "It is dark there. " * 6, "clues": [*map(int, clues), 99]})
     case = next(case for _, case in EVERY if case.question in shown)
     text = (case.truth or case.answer) if all(clue in shown for clue in case.needed) else None
     letter = re.search(rf"^([A-D])\. {re.escape(text)}$", shown, re.MULTILINE)[1] if text else "A"
@@ -149,12 +156,17 @@ def test_a_long_text_is_read_by_section_and_its_notes_are_merged(built):
     assert {row["item"]["tags"]["sections read"] for row in rows} == {"2 of 2"}
     asked = [body["messages"][-1]["content"] for body, _ in server.requests]
     merged, = {text for text in asked if "summaries of parts" in text}
-    assert "never stood" not in merged
+    assert "[99]" not in merged
     last, = {text for text in asked if "conclusions that the text itself reaches" in text}
+    schema = next(body["response_format"]["json_schema"]["schema"] for body, _ in server.requests
+                  if body["messages"][-1]["content"] == last)
+    stated = schema["properties"]["conclusions"]["items"]["properties"]["paragraph"]
+    assert (stated["minimum"], stated["maximum"]) == (1, 12)
     assert "It is dark.\n</summary>" in last
     assert OIL.split(" on ")[0] in last.partition("<part>")[0]
     assert OIL.split(" on ")[0] not in last.partition("<part>")[2]
-    assert sum(not row["lost"] for row in rows) == 2
+    assert [(row["item"]["question"], row["lost"]) for row in rows[:2]] == [
+        ("Who put out the lamp of the Ostra lighthouse?", ""), ("How did the lamp of Ostra go out?", "spans")]
 
 
 def test_a_text_too_short_for_clues_and_a_conclusion_asks_nothing_and_says_so(built):

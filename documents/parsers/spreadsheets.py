@@ -20,6 +20,7 @@ from documents.parsers.plain import write_plain
 from documents.places import keeps_hidden
 
 _CELLS = 1_000_000
+_LONGEST = 131_072  # characters of a field of CSV
 _UNPACKED = 500_000_000  # bytes
 _SAMPLE = 10_000
 _SHARE = re.compile(r"0\.?(0*)%")
@@ -29,6 +30,7 @@ def parse_csv(data: bytes, source: str) -> Parsed:
     """Read a table of separated values; what separates them is found by their look. Raises DocumentError where the data
     is binary, or has too many cells."""
     text = normalised(decode(data, source))
+    csv.field_size_limit(_LONGEST)  # the process's own: others read longer ones
     try:
         delimiter = csv.Sniffer().sniff(text[:_SAMPLE], ",;\t|").delimiter
     except csv.Error:

@@ -39,15 +39,16 @@ class Turn:
 
 
 def structured(role: str, purpose: str, fields: type[Fields], name: str, given: Mapping[str, str],
-               before: Sequence[Turn] = (), sample: int = 0) -> Generator[Any, Any, tuple[Fields, Turn]]:
+               before: Sequence[Turn] = (), sample: int = 0,
+               most: int | None = None) -> Generator[Any, Any, tuple[Fields, Turn]]:
     """Ask for a reply that fits a model's JSON Schema, and once more, with what is amiss, where it does not fit; return
     the reply, and the turn to go on from. `role` is WRITER, or `solver 1`, `judge 2` and so on; what strangers wrote
-    stands in the named prompt between marks; `sample` tells draws with an equal prompt apart. Raises Dropped where
-    neither reply fits."""
+    stands in the named prompt between marks; `sample` tells draws with an equal prompt apart; `most` is the largest
+    integer of the reply, such as the number of lines that are shown. Raises Dropped where neither reply fits."""
     asked = fill_framed(prompt(name), name, given)
     messages = tuple(message for turn in before for message in
                      (Message("user", (turn.asked,)), Message("assistant", (turn.said,))))
-    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=schema_of(fields),
+    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=schema_of(fields, most),
                     sample=sample)
     reply: Reply = yield call
     try:
@@ -67,9 +68,10 @@ _UNSENT = ("title", "default", "minLength", "description", "$defs")
 
 
 @cache
-def schema_of(fields: type[BaseModel]) -> Mapping[str, Any]:
+def schema_of(fields: type[BaseModel], most: int | None = None) -> Mapping[str, Any]:
     """Return the JSON Schema of a reply as servers take it that follow it strictly: nothing refers elsewhere, every
-    field is required and no other allowed. What it leaves out is checked when the reply is there."""
+    field is required and no other allowed, and integers go up to `most`. What it leaves out is checked when the reply
+    is there."""
     whole = fields.model_json_schema()
     definitions = whole.get("$defs", {})
 
@@ -83,7 +85,8 @@ def schema_of(fields: type[BaseModel]) -> Mapping[str, Any]:
         kept = {name: {key: strict(one) for key, one in inner.items()} if name == "properties" else strict(inner)
                 for name, inner in schema.items() if name not in _UNSENT}
         more = {"required": list(kept["properties"]), "additionalProperties": False} if "properties" in kept else {}
-        return kept | more
+        bound = {"maximum": most} if most is not None and kept.get("type") == "integer" else {}
+        return kept | more | bound
 
     return dict(strict(whole))
 

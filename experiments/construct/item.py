@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,20 +37,17 @@ class Evidence:
     text: str
 
 
-_GAP = r"(?:\s|\||<[^<>]*>)+"  # between the words of a quote, which a writer lays out in its own way
-_MARKS = {mark: f"[{marks}]" for marks in ("'’‘", '"“”') for mark in marks}
+def numbered(lines: Mapping[int, Evidence]) -> str:
+    """Return spans as prompts show them: a line each, which begins with its number, as in `[7] ...`."""
+    return "\n".join(f"[{number}] {' '.join(one.text.split())}" for number, one in lines.items())
 
 
-def quoted(text: str, document: Document, format: Format, start: int = 0, end: int | None = None) -> Evidence:
-    """Return where a quote first stands in a part of a document: the same words in the same order; gaps, tags and the
-    shape of quotation marks may differ, and the text is the document's. From 0 to 0 where it stands nowhere, which the
-    gate of the spans tells."""
-    words = [word for word in re.split(_GAP, text.rstrip(" .…")) if word]
-    pattern = _GAP.join("".join(_MARKS.get(letter) or re.escape(letter) for letter in word) for word in words)
-    whole = document.text(format)
-    found = re.compile(pattern).search(whole, start, len(whole) if end is None else end) if words else None
-    at, to = found.span() if found else (0, 0)
-    return Evidence(document.id, format, at, to, found[0] if found else text)
+def named(numbers: Iterable[int], lines: Mapping[int, Evidence]) -> tuple[Evidence, ...]:
+    """Return the spans that a writer names by their numbers, each once; for a number that it was not shown, a span from
+    0 to 0, which the gate of the spans tells."""
+    other = next(iter(lines.values()))
+    return tuple(lines[number] if number in lines else replace(other, start=0, end=0, text=f"[{number}]")
+                 for number in dict.fromkeys(numbers))
 
 
 @dataclass(frozen=True, slots=True)

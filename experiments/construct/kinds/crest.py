@@ -9,6 +9,7 @@ fails the fourth turn leaves simple questions alone, which their tags say.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -21,7 +22,8 @@ from documents.chunkers import CrestSizes
 from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, quoted
+from experiments.construct.editing import sentences
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, named, numbered
 from retrieval.lexical.tokens import is_korean
 from strategies.types import Evidence as Passages
 from strategies.types import Search
@@ -29,6 +31,7 @@ from strategies.types import Search
 SHOWN = 10
 """Chunks that a question comes with."""
 _SHORTEST = 200  # characters of a passage that has something to reason about: the last chunk of a document may be less
+_ROW, _TAG, _WORD = re.compile(r"<tr\b.*?</tr>", re.DOTALL), re.compile(r"<[^<>]*>"), re.compile(r"\w")
 _PUBLISHED = {"simple": "SimpleQA", "complex": "ComplexQA"}
 Tier = Literal["simple", "complex"]
 Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
@@ -79,34 +82,20 @@ class BasicList(BaseModel):
     questions: list[Basic] = Field(min_length=1, max_length=5)
 
 
-class Simple(BaseModel):
-    """A question of the third turn, after what its answer rests on: a writer that quotes first asks for what stands."""
-
-    type: Reasoning
-    evidence: list[str] = Field(min_length=1, max_length=5)
-    question: str = Field(min_length=8)
-    answer: str = Field(min_length=1)
-
-
-class SimpleList(BaseModel):
-    """The reply of the third turn."""
-
-    questions: list[Simple] = Field(min_length=1, max_length=5)
-
-
-class Complex(BaseModel):
-    """A question of the fourth turn; one of a single kind of reasoning is a simple one."""
+class Harder(BaseModel):
+    """A question of the third and fourth turn, after the numbers of the lines that its answer rests on: a writer that
+    names them first asks for what stands there."""
 
     types: list[Reasoning] = Field(min_length=1, max_length=5)
-    evidence: list[str] = Field(min_length=1, max_length=8)
+    evidence: list[int] = Field(min_length=1, max_length=8)
     question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
 
 
-class ComplexList(BaseModel):
-    """The reply of the fourth turn."""
+class HarderList(BaseModel):
+    """The reply of the third turn, whose questions are of one type each, and of the fourth."""
 
-    questions: list[Complex] = Field(min_length=1, max_length=5)
+    questions: list[Harder] = Field(min_length=1, max_length=5)
 
 
 def instances(library: Library) -> Iterator[Item]:
@@ -124,37 +113,36 @@ def instances(library: Library) -> Iterator[Item]:
 
 def turns(item: Item, library: Library) -> Playing:
     """Hold the conversation of four turns; a fourth that fails leaves the simple questions."""
-    passage = "\n\n".join(chunk.content for chunk in item.chunks)
-    if len(passage) < _SHORTEST:
+    lines = dict(enumerate((line for chunk in item.chunks for line in _lines(chunk)), 1))
+    if sum(len(chunk.content) for chunk in item.chunks) < _SHORTEST or not lines:
         raise Dropped(f"its passage has fewer than {_SHORTEST} characters")
-    _, first = yield from structured(WRITER, "key information", Outline, "crest_information", {"passage": passage})
+    _, first = yield from structured(WRITER, "key information", Outline, "crest_information",
+                                     {"passage": numbered(lines)})
     _, second = yield from structured(WRITER, "basic", BasicList, "crest_basic", {}, [first])
-    simple, third = yield from structured(WRITER, "simple", SimpleList, "crest_simple", {}, [first, second])
-    found: list[tuple[Sequence[str], Simple | Complex]] = [((one.type,), one) for one in simple.questions]
-    source = library.documents[item.chunks[0].document]
-    tags = {"language": "ko" if is_korean([source.plain]) else "en"}
+    simple, third = yield from structured(WRITER, "simple", HarderList, "crest_simple", {}, [first, second],
+                                          most=len(lines))
+    found = [(one.types[:1], one) for one in simple.questions]
+    tags = {"language": "ko" if is_korean([library.documents[item.document].plain]) else "en"}
     if "complex" in library.options.tiers:
         try:
-            joined, _ = yield from structured(WRITER, "complex", ComplexList, "crest_complex", {},
-                                              [first, second, third])
-            found += [(tuple(dict.fromkeys(one.types)), one) for one in joined.questions]
+            joined, _ = yield from structured(WRITER, "complex", HarderList, "crest_complex", {},
+                                              [first, second, third], most=len(lines))
+            found += [(list(dict.fromkeys(one.types)), one) for one in joined.questions]
         except Dropped:
             tags["degraded"] = "simple only"
-    items = [_item(item, number, types, asked, tags, library) for number, (types, asked) in enumerate(found, 1)]
+    items = [replace(item, id=f"{item.id}-{number}", question=one.question, answers=(one.answer,),
+                     evidence=named(one.evidence, lines), tags={
+                         **tags, "tier": "complex" if len(types) > 1 else "simple", "reasoning": ", ".join(types)})
+             for number, (types, one) in enumerate(found, 1)]
     return [one for one in items if one.tags["tier"] in library.options.tiers]
 
 
-def _item(item: Item, number: int, types: Sequence[str], asked: Simple | Complex, tags: dict[str, str],
-          library: Library) -> Item:
-    tier: Tier = "complex" if len(types) > 1 else "simple"
-    return replace(item, id=f"{item.id}-{number}", question=asked.question, answers=(asked.answer,),
-                   evidence=tuple(_stands(text, item.chunks, library) for text in asked.evidence),
-                   tags={**tags, "tier": tier, "reasoning": ", ".join(types)})
-
-
-def _stands(text: str, chunks: Sequence[Chunk], library: Library) -> Evidence:
-    found = [quoted(text, library.documents[chunk.document], chunk.format, chunk.start, chunk.end) for chunk in chunks]
-    return next((one for one in found if one.end), found[0])
+def _lines(chunk: Chunk) -> Iterator[Evidence]:
+    """Give the sentences and table rows of a chunk; one without words says nothing."""
+    text = chunk.content[len(chunk.prefix):]
+    for start, end in sentences(_ROW.sub(lambda row: "x" * len(row[0]), text)):  # a row of HTML takes several lines
+        if _WORD.search(_TAG.sub("", text[start:end])):
+            yield Evidence(chunk.document, chunk.format, chunk.start + start, chunk.start + end, text[start:end])
 
 
 def neighbours(item: Item, library: Library) -> Playing:

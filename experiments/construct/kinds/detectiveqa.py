@@ -3,7 +3,7 @@
 The clues of the text come early and its conclusions late: a novel, an incident report, a court decision. A writer
 summarises it and copies its clues, part by part where its context is small; from these and the last parts it extracts
 the reasoning by which the text comes to each conclusion, and asks for the conclusion with four options. The paper has
-people see to the places of clues and answers; here a step quotes its clue, and the program finds the paragraph.
+people see to the places of clues and answers; here the writer names them by the numbers of their paragraphs.
 """
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.types import Chunk, Document
+from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import LABELS, SOLVER, WRITER, solved, structured, together
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, quoted
-from experiments.construct.long_text import CALLS, noted, paragraph_at, paragraphs, sections, text_of
+from experiments.construct.item import Dropped, Item, Kind, Library, Playing, Stage, named, numbered
+from experiments.construct.long_text import CALLS, Paragraphs, noted, paragraphs, sections
 from experiments.construct.rightness import right
 from experiments.metrics import holds
 from strategies.normalising import normalize_answer
 
 INFERRED = -1
-_SHORTEST = 12  # characters of a quote that names one place
+"""Stands for the paragraph of a step that follows from others."""
 
 
 class DetectiveOptions(BaseModel):
@@ -45,17 +45,17 @@ class DetectiveOptions(BaseModel):
 
 
 class Reasoned(BaseModel):
-    """A step of the text's reasoning, with the words of the clue that it rests on; none of an inference."""
+    """A step of the text's reasoning, with the number of the paragraph that it rests on, or INFERRED."""
 
-    quote: str
+    paragraph: int = Field(ge=INFERRED)
     step: str = Field(min_length=1)
 
 
 class Deduction(BaseModel):
-    """A conclusion that the text comes to, and how."""
+    """A conclusion that the text comes to, the number of the paragraph that states it, and how."""
 
     conclusion: str = Field(min_length=1)
-    sentence: str
+    paragraph: int = Field(ge=1)
     steps: list[Reasoned] = Field(min_length=2, max_length=10)
 
 
@@ -84,50 +84,35 @@ def instances(library: Library) -> Iterator[Item]:
 def reading(item: Item, library: Library) -> Playing:
     """Read the whole text: its summary and its clues."""
     summary, clues, told = yield from noted(library.documents[item.made["document"]], library.options.section)
-    return replace(item, tags={"sections read": told}, made={
-        **item.made, "summary": summary, "clues": "\n".join(words for _, words in clues) or "(none)"})
+    return replace(item, tags={"sections read": told}, made={**item.made, "summary": summary, "clues": sorted(clues)})
 
 
 def reasoning(item: Item, library: Library) -> Playing:
     """Extract from the last sections what the text concludes, and its steps; each conclusion becomes an item."""
     document = library.documents[item.made["document"]]
-    given = {name: item.made[name] for name in ("summary", "clues")}
+    clues = {number: paragraphs(document)[number] for number in item.made["clues"]}
     last = [section for section in sections(document, library.options.section)
-            if section[-1].end > len(document.plain) * (1 - library.options.ending)]
-    found = yield from together([_deduced({**given, "part": text_of(section)}) for section in last])
+            if section[max(section)].end > len(document.plain) * (1 - library.options.ending)]
+    found = yield from together([_deduced(item, clues, section) for section in last])
     deductions = [one for some in found for one in some]
     if not deductions:
         raise Dropped("no conclusion is found in its last part")
-    return [_item(replace(item, id=f"{item.id}-{number}"), document, one) for number, one in enumerate(deductions, 1)]
+    return [replace(one, id=f"{item.id}-{number}") for number, one in enumerate(deductions, 1)]
 
 
-def _deduced(given: dict[str, str]) -> Generator[Any, Any, list[Deduction]]:
+def _deduced(item: Item, clues: Paragraphs, part: Paragraphs) -> Generator[Any, Any, list[Item]]:
     try:
-        found, _ = yield from structured(WRITER, "reasoning", Deductions, "detectiveqa_reasoning", given)
+        found, _ = yield from structured(WRITER, "reasoning", Deductions, "detectiveqa_reasoning", {
+            "summary": item.made["summary"], "clues": numbered(clues) or "(none)", "part": numbered(part)},
+            most=max(part))
     except Dropped:
         return []
-    return found.conclusions
-
-
-def _item(item: Item, document: Document, deduction: Deduction) -> Item:
-    stated = quoted(deduction.sentence, document, "plain")
-    answered = paragraph_at(document, stated.start) if stated.end else 0
-    limit = paragraphs(document)[answered - 1].start if answered else len(document.plain)
-    clues = [_clue(document, step.quote, limit) if step.quote.strip() else None for step in deduction.steps]
-    positions = [INFERRED if clue is None else paragraph_at(document, clue.start) if clue.end else 0 for clue in clues]
-    made = {**item.made, "conclusion": deduction.conclusion, "steps": [step.step for step in deduction.steps],
-            "positions": positions, "answer_position": answered}
-    return replace(item, made=made, evidence=tuple(dict.fromkeys(clue for clue in clues if clue is not None)))
-
-
-def _clue(document: Document, quote: str, limit: int) -> Evidence:
-    """Return the paragraph of a quote: the first before the conclusion that has it, else the first of all."""
-    found = quoted(quote, document, "plain", 0, limit)
-    found = found if found.end else quoted(quote, document, "plain")
-    if not found.end or len(quote) < _SHORTEST:
-        return Evidence(document.id, "plain", 0, 0, quote)
-    whole = paragraphs(document)[paragraph_at(document, found.start) - 1]
-    return Evidence(document.id, "plain", whole.start, whole.end, whole.content)
+    return [replace(item, evidence=named((step.paragraph for step in one.steps if step.paragraph != INFERRED),
+                                         {**clues, **part}),
+                    made={**item.made, "conclusion": one.conclusion, "steps": [step.step for step in one.steps],
+                          "positions": [step.paragraph for step in one.steps],
+                          "answer_position": one.paragraph if one.paragraph in part else 0})
+            for one in found.conclusions]
 
 
 def question(item: Item, library: Library) -> Playing:
@@ -147,7 +132,7 @@ def complete(item: Item, library: Library) -> str | None:
     if len(item.made["steps"]) < library.options.steps:
         return f"its reasoning has fewer than {library.options.steps} steps"
     if not item.made["answer_position"]:
-        return "the sentence of its conclusion does not stand in its document"
+        return "the paragraph of its conclusion is none that the writer was shown"
     late = max(item.made["positions"]) >= item.made["answer_position"]
     return "a clue stands where the conclusion does, or after it" if late else None
 
@@ -193,8 +178,7 @@ def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     records, titles = [], {}
     for number, id in enumerate(ids, 1):
         texts = paragraphs(library.documents[id])
-        (folder / f"{number}.txt").write_text("".join(
-            f"[{place}] {' '.join(one.content.split())}\n" for place, one in enumerate(texts, 1)), encoding="utf-8")
+        (folder / f"{number}.txt").write_text(f"{numbered(texts)}\n", encoding="utf-8")
         titles[str(number)] = {"title": library.documents[id].title}
         records.append({"novel_id": number, "num_paragraphs": len(texts), "time_cost": None,
                         "questions": [_question(item) for item in items if item.made["document"] == id]})
