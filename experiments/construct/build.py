@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from agents.cassette import Cassette, is_cassette, write_cassette
 from agents.journal import Journal, Mode, Model
@@ -83,12 +82,6 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Playe
             raise BudgetSpent(f"{settings.out}: the budget of {limit} is spent, and {len(construction.kept)} of "
                               f"{settings.n} items are made; a larger --budget goes on")
         return Built(settings, construction, {role: models[role].client.identity for role in models}, unread)
-
-
-def told(settings: ConstructSettings) -> dict[str, Any]:
-    """Return the settings that decide what is built, wherever it is written and however much of it."""
-    return settings.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
-                                                     "licence", "exports"})
 
 
 def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
@@ -180,7 +173,7 @@ def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: 
     try:
         folder.pin("sources", digest(*(text for one in library.documents.values()
                                        for text in (one.source, one.html, one.plain))))
-        folder.pin("settings", digest(json.dumps(told(settings), sort_keys=True)))
+        folder.pin("settings", digest(json.dumps(settings.told, sort_keys=True)))
         if replay is not None:
             _take(Cassette.open(replay), folder)
         yield folder

@@ -11,17 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from documents.types import digest
 from experiments.analysis.view import View
 from experiments.benchmarks.hub import CARD
-from experiments.construct.build import Built, told
-from experiments.construct.play import Played
 from experiments.construct.recall import guard_recall
 from experiments.construct.review.figures import review_lines
 from experiments.runs.store import write_text
 from experiments.words import figure, plural, visible
+
+if TYPE_CHECKING:
+    from experiments.construct.build import Built
+    from experiments.construct.play import Played
 
 _FAMILIES = ("qwen", "llama", "gemma", "mistral", "mixtral", "phi", "gpt", "claude", "gemini", "smollm", "deepseek",
              "command", "granite", "glm", "exaone", "solar", "kimi")
@@ -38,7 +40,7 @@ def card_of(built: Built) -> dict[str, Any]:
             for name in sorted({name for item in kept for name in item.tags})}
     return {
         "kind": settings.kind, "paper": settings.what.paper, "ragbed": version("ragbed"),
-        "licence": settings.licence, "settings": told(settings), "models": _models(built),
+        "licence": settings.licence, "settings": settings.told, "models": _models(built),
         "yield": construction.counted(), "sources": list(_sources(built)), "unread": list(built.unread),
         "measured": {name: {"mean": round(fmean(values), 6), "n": len(values)} for name in names
                      if (values := [item.measured[name] for item in kept if name in item.measured])},

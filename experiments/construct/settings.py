@@ -97,6 +97,12 @@ class ConstructSettings(BaseModel):
                 **{f"judge {number}": name for number, name in enumerate(judges, 1)}}
 
     @property
+    def told(self) -> dict[str, Any]:
+        """The settings that decide what is built, wherever it is written and however much of it."""
+        return self.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
+                                                     "licence", "exports"})
+
+    @property
     def most_tries(self) -> int:
         """How many instances may be begun."""
         return self.tries or TRIES * self.n
