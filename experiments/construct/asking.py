@@ -50,7 +50,7 @@ def structured(role: str, purpose: str, fields: type[Fields], name: str, given: 
         name, given: the prompt and its fields; what strangers wrote stands in it between marks.
         before: the turns of the conversation that it goes on.
         sample: which of several draws with an equal prompt this is.
-        most: the largest integer of the reply, such as the number of lines that the prompt shows.
+        most: the largest integer of the reply, such as the last number of the lines that the prompt shows.
 
     Returns:
         the reply, and the turn to go on from.
@@ -83,8 +83,8 @@ _UNSENT = ("title", "default", "minLength", "description", "$defs")
 @cache
 def schema_of(fields: type[BaseModel], most: int | None = None) -> Mapping[str, Any]:
     """Return the JSON Schema of a reply as servers take it that follow it strictly: nothing refers elsewhere, every
-    field is required and no other allowed, and integers go up to `most`. What it leaves out is checked when the reply
-    is there."""
+    field is required and no other allowed, and integers go from 1, or their own least, to `most`. What it leaves out
+    is checked when the reply is there."""
     whole = fields.model_json_schema()
     definitions = whole.get("$defs", {})
 
@@ -98,8 +98,8 @@ def schema_of(fields: type[BaseModel], most: int | None = None) -> Mapping[str, 
         kept = {name: {key: strict(one) for key, one in inner.items()} if name == "properties" else strict(inner)
                 for name, inner in schema.items() if name not in _UNSENT}
         more = {"required": list(kept["properties"]), "additionalProperties": False} if "properties" in kept else {}
-        bound = {"maximum": most} if most is not None and kept.get("type") == "integer" else {}
-        return kept | more | bound
+        bound = {"minimum": 1, "maximum": most} if most is not None and kept.get("type") == "integer" else {}
+        return bound | kept | more
 
     return dict(strict(whole))
 

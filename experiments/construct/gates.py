@@ -123,7 +123,7 @@ def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = 
 
 
 def _pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
-    held = [[one for one in item.evidence if _overlap(chunk, one)] for chunk in item.chunks] if by == "chunk" else []
+    held = [[one for one in item.evidence if overlap(chunk, one)] for chunk in item.chunks] if by == "chunk" else []
     rest = [one for one in item.evidence if not any(one in piece for piece in held)]
     return [piece for piece in held if piece] + [[one] for one in rest]
 
@@ -132,7 +132,8 @@ def _but(item: Item, piece: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return tuple(one for one in item.evidence if one not in piece)
 
 
-def _overlap(chunk: Chunk, one: Evidence) -> bool:
+def overlap(chunk: Chunk, one: Evidence) -> bool:
+    """Tell whether a chunk has a part of the evidence, in the same rendering."""
     return (chunk.document, chunk.format) == (one.document, one.format) and (
         chunk.start < one.end and one.start < chunk.end)
 
@@ -140,7 +141,7 @@ def _overlap(chunk: Chunk, one: Evidence) -> bool:
 def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
     """Tell whether the chunk has a part of the evidence, or in the other rendering of its document the whole."""
     if chunk.document != one.document or chunk.format == one.format:
-        return _overlap(chunk, one)
+        return overlap(chunk, one)
     return normalize_answer(readable(one.text, one.format)) in normalize_answer(readable(chunk.content, chunk.format))
 
 
@@ -178,7 +179,7 @@ def _others(item: Item, library: Library) -> Iterator[Rejected]:
         chunk = one.chunk
         rendered_twice = chunk.document in documents and (chunk.document, chunk.format) not in formats
         small = one.reason == "near_duplicate" and len(chunk.content) * 2 < sizes[str(one.figures["gold"])]
-        if not (rendered_twice or small or any(_overlap(chunk, each) for each in item.evidence)):
+        if not (rendered_twice or small or any(overlap(chunk, each) for each in item.evidence)):
             yield one
 
 
