@@ -67,14 +67,20 @@ class Basic(BaseModel):
     answer: str
 
 
-class Harder(BaseModel):
-    """A question of the third turn, which has one type, or the fourth. It begins with the numbers of the lines that it
-    needs: a writer that names them first asks for what stands there."""
+class Simple(BaseModel):
+    """A question of the third turn, after the numbers of the lines that its answer needs: a writer that names them
+    first asks for what stands there."""
 
-    types: list[Reasoning] = Field(min_length=1, max_length=5)
     evidence: list[int] = Field(min_length=1, max_length=8)
+    types: list[Reasoning] = Field(min_length=1, max_length=1)
     question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
+
+
+class Complex(Simple):
+    """A question of the fourth turn; one of a single type is a simple one."""
+
+    types: list[Reasoning] = Field(min_length=1, max_length=5)
 
 
 class Questions(BaseModel, Generic[Written]):
@@ -104,20 +110,21 @@ def turns(item: Item, library: Library) -> Playing:
     _, first = yield from structured(WRITER, "key information", Outline, "crest_information",
                                      {"passage": numbered(lines)})
     _, second = yield from structured(WRITER, "basic", Questions[Basic], "crest_basic", {}, [first])
-    simple, third = yield from structured(WRITER, "simple", Questions[Harder], "crest_simple", {}, [first, second],
+    simple, third = yield from structured(WRITER, "simple", Questions[Simple], "crest_simple", {}, [first, second],
                                           most=len(lines))
-    found = [(one.types[:1], one) for one in simple.questions]
+    found = list(simple.questions)
     tags = {"language": "ko" if is_korean([library.documents[item.document].plain]) else "en"}
     try:
-        joined, _ = yield from structured(WRITER, "complex", Questions[Harder], "crest_complex", {},
+        joined, _ = yield from structured(WRITER, "complex", Questions[Complex], "crest_complex", {},
                                           [first, second, third], most=len(lines))
-        found += [(list(dict.fromkeys(one.types)), one) for one in joined.questions]
+        found += joined.questions
     except Dropped:
         tags["degraded"] = "simple only"
     return [replace(item, id=f"{item.id}-{number}", question=one.question, answers=(one.answer,),
                     evidence=named(one.evidence, lines), tags={
-                        **tags, "tier": "complex" if len(types) > 1 else "simple", "reasoning": ", ".join(types)})
-            for number, (types, one) in enumerate(found, 1)]
+                        **tags, "tier": "complex" if len(set(one.types)) > 1 else "simple",
+                        "reasoning": ", ".join(dict.fromkeys(one.types))})
+            for number, one in enumerate(found, 1)]
 
 
 def _lines(chunk: Chunk) -> Iterator[Evidence]:
