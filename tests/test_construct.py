@@ -167,7 +167,8 @@ def test_items_that_are_missing_have_their_reasons(serve, build):
 
 
 @pytest.mark.parametrize(("name", "content", "says"), [
-    ("empty.txt", "", "empty.txt"), ("blank.html", "<p> </p>", "blank.html"), ("odd.pdf", "no pdf", "odd.pdf")])
+    ("empty.txt", "", "empty.txt"), ("blank.html", "<p> </p>", "blank.html"), ("odd.pdf", "no pdf", "odd.pdf"),
+    ("odd.xyz", "x", "odd.xyz: unknown type")])
 def test_a_source_that_gives_nothing_is_named(name, content, says, serve, build, sources):
     (sources / name).write_text(content)
     out, _ = build(serve(writer).url, "set")
@@ -189,6 +190,20 @@ def test_what_does_not_fit_is_one_line(ragbed, sources, tmp_path):
     ragbed.refuses("construct", "crest", "--out", out, "--writer", "m", says=["documents"])
     ragbed.refuses("construct", "crest", sources, "--out", out, "--writer", "smollm2-135m", "--set",
                    "options.mots=3", says=["mots"])
+
+
+def test_where_no_call_succeeds_nothing_is_kept_and_the_next_time_they_are_made(serve, ragbed, sources, tmp_path):
+    down = [True]
+    server = serve(lambda body: {"status": 400, "error": {"message": "down"}} if down else writer(body))
+    command = ("construct", "crest", sources, "--out", tmp_path / "set", "--writer", f"{server.url}#m", "--n", 2)
+    status, _, err = ragbed(*command)
+    assert status == 1
+    assert "no item was kept" in err
+    assert "the same command asks again" in err
+    assert json.loads((tmp_path / "set" / "card.json").read_text())["yield"]["kept"] == 0
+    down.clear()
+    assert ragbed(*command)[0] == 0
+    assert len(kept(tmp_path / "set")) == 2
 
 
 def test_one_that_is_under_way_is_held(serve, build, sources, tmp_path):

@@ -166,20 +166,19 @@ def _by_item(material: AnalysisInput, results: Sequence[Result]) -> _ItemFigures
     for result in results:
         if (world := material.questions[result.question].world) is not None:
             asked[result.question.removesuffix(f"-{world.name}")][world.name] = result
-    return {item: _of_figures(one) for item, one in asked.items() if len(one) == len(WORLDS)}
+    return {item: _of_figures(**one) for item, one in asked.items() if len(one) == len(WORLDS)}
 
 
-def _of_figures(one: Mapping[str, Result]) -> Mapping[str, Result]:
-    original, edited, unrelated = one["original"], one["edited"], one["unrelated"]
+def _of_figures(original: Result, edited: Result, removed: Result, unrelated: Result) -> Mapping[str, Result]:
     outcomes = {original.outcome, unrelated.outcome}
     texts = [strip_citations(one.text) for one in (original, unrelated)]
     same = outcomes == {"refused"} or (outcomes == {"answered"} and (
         gives(texts[0], texts[1:]) or gives(texts[1], texts[:1])))
-    found = {"original right": original, "follow rate": edited, "stick rate": edited,
-             "refusal on removal": one["removed"], "unrelated right": unrelated,
-             "invariance": unrelated.model_copy(update={"scores": {"unrelated_right": float(same)}})}
-    right = {"follow rate where right": edited, "stick rate where right": edited}
-    return found | (right if original.scores.get("original_right") else {})
+    right = original.scores.get("original_right")
+    return {"original right": original, "follow rate": edited, "stick rate": edited, "refusal on removal": removed,
+            "unrelated right": unrelated,
+            "invariance": unrelated.model_copy(update={"scores": {"unrelated_right": float(same)}}),
+            **({"follow rate where right": edited, "stick rate where right": edited} if right else {})}
 
 
 def _between(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -> list[View]:
@@ -191,10 +190,9 @@ def _between(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -> list
                                                 for id, own in items.items()})
         called = dict(zip((one.row["id"] for one in variants), labels_of(variants), strict=True))
         couples = [(first, second) for _, first, second in tested_pairs(variants)[0]]
-        tested += [((name, f"{called[first.row['id']]} → {called[second.row['id']]}"), made)
-                   for (first, second), made in zip(
-                       couples, compared(metric, couples, clusters, material.scoring, material.seed), strict=True)
-                   if made is not None]
+        made = compared(metric, couples, clusters, material.scoring, material.seed)
+        tested += [((name, f"{called[first.row['id']]} → {called[second.row['id']]}"), comparison)
+                   for (first, second), comparison in zip(couples, made, strict=True) if comparison is not None]
     notes = ("Pairs are items. Where right: of the items that both cells answer rightly over the documents as they "
              "are. p (Holm) is corrected within a figure.",)
     return [difference_view("worlds:compared", "Answers over edited documents, between cells",

@@ -15,7 +15,7 @@ from agents.journal import Journal, Mode, Model
 from agents.models import open_model
 from agents.search import KeptSearches, Searcher, Searches
 from documents.errors import BudgetSpent, DocumentError, RunError
-from documents.sources import find_sources
+from documents.sources import find_sources, unknown_type, unread_files
 from documents.types import Chunk, Document, digest
 from documents.workers import read_documents
 from experiments.construct.gates import twin
@@ -112,7 +112,7 @@ def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
     """Read what items are made from; return it, and each source that could not be read, with why. RunError where there
     is no text; SettingsError where the kind's own settings do not fit."""
     own = settings.own
-    unread: list[str] = []
+    unread = [f"{name}: {unknown_type(name)}" for name in unread_files(settings.sources)]
     documents: dict[str, Document] = {}
     chunks: list[Chunk] = []
     benchmark = settings.benchmark.load() if settings.benchmark else None

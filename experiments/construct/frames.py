@@ -59,17 +59,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The values of a field, one for each entity in their order.
-
-    Attributes:
-        kind: `text` also where some are numbers and others are not, or their units differ.
-        unit: what stands before and after its numbers.
-    """
+    """The values of a field, one for each entity in their order."""
 
     name: str
     values: tuple[Value, ...]
-    kind: Kind
-    unit: tuple[str, str] = ("", "")
+    kind: Kind  # `text` also where some are numbers and others are not, or their units differ
+    unit: tuple[str, str] = ("", "")  # what stands before and after its numbers
 
     @property
     def measures(self) -> bool:
@@ -84,25 +79,17 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Entities and their fields, of one table or of the sentences of a passage.
-
-    Attributes:
-        title: what the questions call it.
-        start, end: where it stands in the document's `plain` rendering.
-        key: the title of the column that names the entities; empty where they are periods, SENTENCE of sentences.
-        spans: of sentences, where each stands.
-        scale: `thousand`, `million` or `billion`, where the header says that its numbers are in these.
-    """
+    """Entities and their fields, of one table or of the sentences of a passage."""
 
     document: str
-    title: str
-    start: int
+    title: str  # what the questions call it
+    start: int  # where it stands in the document's `plain` rendering
     end: int
-    key: str
+    key: str  # the title of the column that names the entities; empty where they are periods, SENTENCE of sentences
     entities: tuple[str, ...]
     fields: Mapping[str, Field]
-    spans: tuple[tuple[int, int], ...] = ()
-    scale: str = ""
+    spans: tuple[tuple[int, int], ...] = ()  # of sentences, where each stands
+    scale: str = ""  # `thousand`, `million` or `billion`, where the header says that its numbers are in these
 
     def at(self, name: str, entity: str) -> Value:
         """Return a value. Raises Dropped where it is empty."""
@@ -120,24 +107,21 @@ class Frame:
         """List the fields that pass a test, in order."""
         return [one for one in self.fields.values() if test(one)]
 
-    def reread(self, read: Callable[[str, str, Value], str]) -> Frame:
-        """Return the frame with the text of every value, of a field and an entity, read anew."""
+    def reread(self, read: Callable[[str, Value], str]) -> Frame:
+        """Return the frame with the text of every value, of an entity, read anew."""
         return replace(self, fields={name: _typed(self.key, name, [
-            replace(value, text=read(name, entity, value), number=None, date=None)
+            replace(value, text=read(entity, value), number=None, date=None)
             for entity, value in zip(self.entities, one.values, strict=True)]) for name, one in self.fields.items()})
 
 
 def number_of(text: str) -> tuple[Decimal, tuple[str, str]] | None:
     """Return the number that a text is, brackets being a minus, and what stands before and after it; None where it is
     none, or one that names rather than counts, as `3rd` does. Scale words are units: `3.2 million` is 3.2."""
-    found = NUMBER.fullmatch(text.strip())
-    if found is None:
+    if (found := NUMBER.fullmatch(text.strip())) is None:
         return None
     before, after = found["before"], found["after"]
-    if before.count("(") != after.count(")") or before.count("(") > 1:
-        return None
     unit = re.sub(r"[\s(\-−–]", "", before), re.sub(r"[\s)]", "", after)
-    if unit[1].casefold() in _NO_UNITS:
+    if before.count("(") != after.count(")") or before.count("(") > 1 or unit[1].casefold() in _NO_UNITS:
         return None
     number = Decimal(found["digits"].replace(",", ""))
     return -number if re.search(r"[(\-−–]", before) else number, unit
@@ -181,13 +165,13 @@ def _frame(document: Document, table: SourceTable) -> Frame | str:
         return "the table stands within a list"
     if any("|" in cell.text for row in table.rows for cell in row.cells):
         return "a cell holds a bar"
+    if not 3 <= len(table.rows) <= _MOST:
+        return f"fewer than 3 rows or more than {_MOST}"
     rows = [[Value(document.plain[slice(*cell.plain)], *cell.plain) if cell.plain else Value("", 0, 0)
              for cell in row.cells] for row in table.rows]
-    if not 3 <= len(rows) <= _MOST:
-        return f"fewer than 3 rows or more than {_MOST}"
-    title = title_of(document, table.caption)
     scale = re.search(r"\b(thousand|million|billion)s?\b", f"{table.caption} {' '.join(table.header)}", re.IGNORECASE)
-    made = Frame(document.id, title, *table.plain, "", (), {}, scale=scale[1].lower() if scale else "")
+    made = Frame(document.id, _title_of(document, table.caption), *table.plain, "", (), {},
+                 scale=scale[1].lower() if scale else "")
     periods = [place for place, name in enumerate(table.header) if place and _PERIOD.search(name)]
     return _statement(made, table.header, rows, periods) if len(periods) > 1 else _records(made, table.header, rows)
 
@@ -217,18 +201,16 @@ def _label(text: str) -> str:
 
 def _records(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]]) -> Frame | str:
     """A table whose rows are the entities: the first column of distinct texts, or of distinct dates, names them."""
-    columns = [_typed("", name, [row[place] for row in rows]) for place, name in enumerate(header)]
-    named = Counter(header)
-    columns = [one for one in columns if one.name and named[one.name] == 1 and len(one.name) <= _LONGEST]
+    columns = [_typed("", name, [row[place] for row in rows]) for place, name in enumerate(header)
+               if name and header.count(name) == 1 and len(name) <= _LONGEST]
     keys = [one for kind in ("text", "date") for one in columns if one.kind == kind and _names(one)]
     if not keys:
         return "no column names the rows"
-    key = keys[0]
-    entities = tuple(value.text for value in key.values)
-    if any(_TOTALS.match(text) for text in entities):
+    entities = tuple(value.text for value in keys[0].values)
+    if any(map(_TOTALS.match, entities)):
         return "a row of totals, which an edit would make wrong"
-    kept = {one.name: one for one in columns if one is not key}
-    return replace(made, key=key.name, entities=entities, fields=kept) if kept else "no column beside the names"
+    kept = {one.name: one for one in columns if one is not keys[0]}
+    return replace(made, key=keys[0].name, entities=entities, fields=kept) if kept else "no column beside the names"
 
 
 def _names(one: Field) -> bool:
@@ -237,12 +219,11 @@ def _names(one: Field) -> bool:
     return len(texts) == len(one.values) and (one.kind == "date" or all(re.search(r"[^\W\d_]", text) for text in texts))
 
 
-def title_of(document: Document, caption: str) -> str:
-    """Return what questions call a table: the document's title, or the name of its source where that says nothing, and
-    the caption."""
+def _title_of(document: Document, caption: str) -> str:
+    """What questions call a table: the document's title, or the name of its source where that says nothing, and the
+    caption."""
     own = not document.pages and re.search(r"[^\W\d_]{3}", document.title)  # filings share theirs
-    title = document.title if own else document.source.rpartition("/")[2]
-    title = re.sub(r"\.\w{2,5}$", "", title)
+    title = re.sub(r"\.\w{2,5}$", "", document.title if own else document.source.rpartition("/")[2])
     says = caption and caption[0] not in "(*" and caption.casefold() not in title.casefold()
     joined = f"{title}, {caption.rstrip(':')}" if says else title
     return joined if len(joined) <= _LONGEST_TITLE else title[:_LONGEST_TITLE]
@@ -273,13 +254,12 @@ def sentences_of(document: Document, start: int, end: int) -> Frame:
         found = {text[one.start:one.end]: one for one in values(text)}
         said = next((said for said, one in found.items() if text.count(said) == 1 and (
             _date_of(said) if one.date else distinctive(said) and number_of(said))), None)
-        if said is None or _PART.search(masked := text.replace(said, BLANK)):
-            continue
-        if whole.count(max(masked.split(BLANK), key=len)) == 1:
+        if said and not _PART.search(masked := text.replace(said, BLANK)) and whole.count(
+                max(masked.split(BLANK), key=len)) == 1:
             start_of = at + found[said].start
             kept[masked] = Value(said, start_of, start_of + len(said)), (at, at + len(text))
     fields = {VALUE: _typed(SENTENCE, VALUE, [value for value, _ in kept.values()])}
-    return Frame(document.id, title_of(document, ""), start, end, SENTENCE, tuple(kept), fields,
+    return Frame(document.id, _title_of(document, ""), start, end, SENTENCE, tuple(kept), fields,
                  tuple(span for _, span in kept.values()))
 
 

@@ -10,32 +10,26 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from statistics import median_low
 from typing import Literal, get_args
 
-from experiments.construct.frames import SENTENCE, VALUE, Field, Frame, Value
+from experiments.construct.frames import SENTENCE, VALUE, Field, Frame
 from experiments.construct.item import Dropped
 
 Operation = Literal["look-up", "arg-max", "arg-min", "sum", "difference", "ratio", "before", "after", "count", "join"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _SCALES = re.compile(r"thousand|million|billion|trillion|[십백천만억조]", re.IGNORECASE)
-Place = tuple[int, str, str]
-"""A value that an operation rests on: number of the frame, field, entity."""
+Place = tuple[int, str, str]  # a value that an operation rests on: number of the frame, field, entity
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A question before it is worded.
-
-    Attributes:
-        fields: of a join, one of the first frame and one of the second; of a count, those of the two constraints.
-        entities: that it names, in order; none where it is over all.
-        where: of a count, what the first field equals and what the second is above, as written.
-    """
+    """A question before it is worded."""
 
     operation: Operation
-    fields: tuple[str, ...]
-    entities: tuple[str, ...] = ()
-    where: tuple[str, ...] = ()
+    fields: tuple[str, ...]  # of a join, one of each frame; of a count, those of the two constraints
+    entities: tuple[str, ...] = ()  # that it names, in order; none where it is over all
+    where: tuple[str, ...] = ()  # of a count, what the first field equals and what the second is above, as written
 
 
 def computed(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
@@ -46,8 +40,8 @@ def computed(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
 def rests_on(plan: Plan, frames: Sequence[Frame]) -> list[Place]:
     """Return the values that an answer rests on: change none of them, and it stays."""
     if plan.operation == "join":
-        return [(place, plan.fields[place], one) for place in (0, 1)
-                for one in (frames[0].entities if place == 0 else shared(frames))]
+        return [(place, plan.fields[place], one) for place, entities in enumerate((frames[0].entities, shared(frames)))
+                for one in entities]
     return [(0, name, one) for name in plan.fields for one in plan.entities or frames[0].entities]
 
 
@@ -56,14 +50,14 @@ def shared(frames: Sequence[Frame]) -> list[str]:
     return [one for one in frames[0].entities if one in frames[1].entities]
 
 
-def _look_up(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
-    value = frames[0].at(plan.fields[0], plan.entities[0])
-    return said(value.text, value.number, frames[0].fields[plan.fields[0]], frames[0].scale)
+def _look_up(frame: Frame, name: str, entity: str) -> tuple[str, ...]:
+    value = frame.at(name, entity)
+    return _said(value.text, value.number, frame.fields[name], frame.scale)
 
 
-def said(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[str, ...]:
-    """Return a value as written, and of a number its other forms: without its unit, with a minus for brackets, with
-    the scale that the header says."""
+def _said(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[str, ...]:
+    """A value as written, and of a number its other forms: without its unit, with a minus for brackets, with the scale
+    that the header says."""
     if number is None:
         return (text,)
     bare = f"{number:,}" if "," in text else f"{number}"
@@ -72,20 +66,16 @@ def said(text: str, number: Decimal | None, field: Field, scale: str) -> tuple[s
     return tuple(dict.fromkeys(forms))
 
 
-def written(number: Decimal, field: Field) -> str:
-    """Return a number in the manner of a field: its unit, its thousands, as many decimals as any value has."""
-    texts = [value.text for value in field.values]
-    places = max((-int(value.number.as_tuple().exponent) for value in field.values if value.number is not None),
-                 default=0)
-    comma = any("," in text for text in texts)
-    digits = f"{abs(number):{',' if comma else ''}.{max(places, 0)}f}"
+def _written(number: Decimal, field: Field) -> str:
+    """A number in the manner of a field: its unit, its thousands, as many decimals as any value has."""
+    places = max((0, *(-int(one.number.as_tuple().exponent) for one in field.values if one.number is not None)))
+    digits = f"{abs(number):{',' if any(',' in value.text for value in field.values) else ''}.{places}f}"
     before, after = field.unit
     return f"{'-' if number < 0 else ''}{before}{digits}{after if after in ('', '%') else f' {after}'}"
 
 
 def _number(frame: Frame, name: str, entity: str) -> Decimal:
-    number = frame.at(name, entity).number
-    if number is None:
+    if (number := frame.at(name, entity).number) is None:
         raise Dropped("a cell that is no number")
     return number
 
@@ -103,7 +93,7 @@ def _arithmetic(combine: Callable[[list[Decimal]], Decimal]) -> Callable[[Plan, 
     def compute(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
         frame, name = frames[0], plan.fields[0]
         number = combine([_number(frame, name, entity) for entity in plan.entities])
-        return said(written(number, frame.fields[name]), number, frame.fields[name], frame.scale)
+        return _said(_written(number, frame.fields[name]), number, frame.fields[name], frame.scale)
     return compute
 
 
@@ -128,24 +118,22 @@ def _first(plan: Plan, frames: Sequence[Frame], latest: bool) -> tuple[str, ...]
 
 def _count(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
     frame, (name, measure), (text, above) = frames[0], plan.fields, plan.where
-    least = Decimal(above)
-    met = [entity for entity in frame.entities
-           if (frame.at(name, entity).text == text) & (_number(frame, measure, entity) > least)]
+    met = sum((frame.at(name, entity).text == text) & (_number(frame, measure, entity) > Decimal(above))
+              for entity in frame.entities)
     if not met:
         raise Dropped("no row meets both")
-    return (str(len(met)),)
+    return (str(met),)
 
 
 def _join(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
     entity = _extreme(frames[0], plan.fields[0], highest=True)
     if entity not in frames[1].entities:
         raise Dropped("the other table lacks the row")
-    value = frames[1].at(plan.fields[1], entity)
-    return said(value.text, value.number, frames[1].fields[plan.fields[1]], frames[1].scale)
+    return _look_up(frames[1], plan.fields[1], entity)
 
 
 _OPERATIONS: Mapping[Operation, Callable[[Plan, Sequence[Frame]], tuple[str, ...]]] = {
-    "look-up": _look_up,
+    "look-up": lambda plan, frames: _look_up(frames[0], plan.fields[0], plan.entities[0]),
     "arg-max": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=True),),
     "arg-min": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=False),),
     "sum": _arithmetic(lambda numbers: sum(numbers, Decimal(0))),
@@ -168,12 +156,13 @@ def planned(operation: Operation, frames: Sequence[Frame], rng: random.Random) -
     if operation != "look-up" and not frame.alike:
         return None
     if operation == "count":
-        names = [one for one in frame.having(lambda one: one.kind == "text") if _groups(one)]
+        names = frame.having(lambda one: one.kind == "text" and bool(_groups(one)))
         measures = frame.having(lambda one: one.measures)
         if not names or not measures:
             return None
         group, measure = rng.choice(names), rng.choice(measures)
-        return Plan(operation, (group.name, measure.name), (), (rng.choice(_groups(group)), _middle(measure.values)))
+        middle = median_low(value.number for value in measure.values if value.number is not None)
+        return Plan(operation, (group.name, measure.name), (), (rng.choice(_groups(group)), str(middle)))
     suits: Callable[[Field], bool] = {
         "look-up": lambda one: all(len(value.text) <= 60 for value in one.values),
         "sum": lambda one: one.adds_up, "ratio": lambda one: one.adds_up,
@@ -188,11 +177,11 @@ def planned(operation: Operation, frames: Sequence[Frame], rng: random.Random) -
 
 
 def _of_sentences(operation: Operation, frame: Frame, rng: random.Random) -> Plan | None:
-    dated = [entity for entity in frame.entities if frame.at(VALUE, entity).date]
     if operation == "look-up" and frame.entities:
         return Plan(operation, (VALUE,), (rng.choice(frame.entities),))
-    return Plan(operation, (VALUE,), tuple(rng.sample(dated, 2))) if operation in ("before", "after") and len(
-        dated) > 1 else None
+    dated = [entity for entity in frame.entities if frame.at(VALUE, entity).date]
+    asked = operation in ("before", "after") and len(dated) > 1
+    return Plan(operation, (VALUE,), tuple(rng.sample(dated, 2))) if asked else None
 
 
 def _groups(one: Field) -> list[str]:
@@ -201,14 +190,8 @@ def _groups(one: Field) -> list[str]:
     return sorted({text for text in texts if texts.count(text) > 1 and len(text) <= 40})
 
 
-def _middle(found: Sequence[Value]) -> str:
-    numbers = sorted(value.number for value in found if value.number is not None)
-    return str(numbers[(len(numbers) - 1) // 2])
-
-
 def _joined(frames: Sequence[Frame], rng: random.Random) -> Plan | None:
     """The entity that is highest by a field of the first, and its value of a field of the second."""
     first = frames[0].having(lambda one: one.measures)
-    names = set(frames[0].fields)
-    second = [one for one in frames[1].fields.values() if one.name not in names]
+    second = frames[1].having(lambda one: one.name not in frames[0].fields)
     return Plan("join", (rng.choice(first).name, rng.choice(second).name)) if first and second else None

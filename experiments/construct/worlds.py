@@ -33,15 +33,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What an edit makes of the question.
+    """What an edit makes of the question."""
 
-    Attributes:
-        answers: accepted ones; none where the right reply is a refusal.
-        edits: that lead there from the original.
-    """
-
-    answers: tuple[str, ...]
-    edits: tuple[Edit, ...] = ()
+    answers: tuple[str, ...]  # accepted ones; none where the right reply is a refusal
+    edits: tuple[Edit, ...] = ()  # that lead there from the original
 
 
 def worlds_of(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Document],
@@ -51,8 +46,8 @@ def worlds_of(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Docum
     answers, basis = computed(plan, frames), rests_on(plan, frames)
     every = [(number, name, entity) for number, frame in enumerate(frames) for name in frame.fields
              for entity in frame.entities]
-    basis_texts = {_core(_value(frames, place)) for place in basis}
-    others = [place for place in every if place not in basis and _core(_value(frames, place)) not in basis_texts]
+    said = {_core(_value(frames, place)) for place in basis}
+    others = [place for place in every if place not in basis and _core(_value(frames, place)) not in said]
     return {"original": World(answers),
             "edited": _first(plan, frames, documents, _changes(basis, frames, rng), answers, moved=True),
             "removed": World((), _edits([(place, GONE) for place in basis], frames, documents)),
@@ -126,8 +121,8 @@ def _edits(changes: Sequence[tuple[Place, str]], frames: Sequence[Frame],
     """The edits of values, and of every place of their documents, outside of their frame, that says one again."""
     changes = [(place, new) for place, new in changes if not _value(frames, place).empty]
     found: list[Edit] = []
-    for edit in [*(_own(place, new, frames) for place, new in changes),
-                 *(edit for place, new in changes for edit in _again(place, new, frames, documents))]:
+    for edit in (*(_own(place, new, frames) for place, new in changes),
+                 *(edit for place, new in changes for edit in _again(place, new, frames, documents))):
         if not any(one.document == edit.document and one.start < edit.end and edit.start < one.end for one in found):
             found.append(edit)
     return tuple(found)
@@ -153,13 +148,10 @@ def _again(place: Place, new: str, frames: Sequence[Frame], documents: Mapping[s
             continue
         if sure:
             yield Edit(frame.document, *found.span(), other)
-        elif not sentence and place[2].casefold() in _line(text, found.start()).casefold():
+            continue
+        line = text[:found.start()].rpartition("\n")[2] + text[found.start():].partition("\n")[0]
+        if not sentence and place[2].casefold() in line.casefold():
             raise Dropped("another sentence may say it, in digits too few to be sure")
-
-
-def _line(text: str, at: int) -> str:
-    end = text.find("\n", at)
-    return text[text.rfind("\n", 0, at) + 1:end if end >= 0 else len(text)]
 
 
 def edited(document: str, text: str, start: int, edits: Sequence[Edit]) -> str:
@@ -174,7 +166,7 @@ def reread(frame: Frame, edits: Sequence[Edit]) -> Frame:
     """Return a frame as a world's documents have it."""
     spans = dict(zip(frame.entities, frame.spans, strict=False))
 
-    def read(name: str, entity: str, value: Value) -> str:
+    def read(entity: str, value: Value) -> str:
         start, end = spans.get(entity, (value.start, value.end))  # what a question quotes has to stay as it is
         other = any(edit.document == frame.document and edit.start < end and start < edit.end
                     and (edit.start, edit.end) != (value.start, value.end) for edit in edits)

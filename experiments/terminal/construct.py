@@ -5,10 +5,12 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
+
 from experiments.construct.build import construct, library_of
 from experiments.construct.card import yield_view
 from experiments.construct.foresee import foreseen
-from experiments.construct.play import Played, Watch
+from experiments.construct.play import FAILED, Played, Watch
 from experiments.construct.settings import ConstructSettings
 from experiments.construct.writing import REPORT, write_set
 from experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
@@ -36,7 +38,7 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
     print_views([yield_view(card)], None)
     barren: dict[str, list[str]] = {}
     for one in card["sources"]:
-        if not one["kept"]:
+        if not one["kept"] and settings.benchmark is None:  # of a benchmark each question is a source or several
             why = one["why"] or f"every item of it was lost, at {listed(list(one['lost']))}"
             barren.setdefault(why, []).append(one["source"])
     for why, sources in barren.items():
@@ -47,6 +49,12 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
         if one["kinship"]:
             note(f"{one['role']}, {one['model']}, is {one['kinship']}: what it finds right or hard is no outside view")
     say(f"card: {settings.out / 'card.md'}; report: {settings.out / REPORT}")
+    failed = sum(card["yield"]["lost"].get(FAILED, {}).values())
+    if failed:
+        note(f"{plural(failed, 'item')} ended with a call that failed; the same command asks again")
+    if not card["yield"]["kept"]:
+        note("no item was kept")
+        raise typer.Exit(1)
     say(f"to ask its questions: ragbed run {settings.kind} {settings.out}")
 
 

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from documents.types import Chunk
 from experiments.construct import gates
@@ -24,11 +24,12 @@ from experiments.construct.asking import WRITER, structured
 from experiments.construct.frames import BLANK, SENTENCE, Frame, frames_of, sentences_of
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.operations import OPERATIONS, Operation, Plan, planned, rests_on, shared
-from experiments.construct.worlds import Edit, World, answers_in, edited, worlds_of
+from experiments.construct.worlds import World, answers_in, edited, worlds_of
 from experiments.metrics.matching import is_korean
 
 _ROUNDS = 60  # how often a table is drawn
 _SHARED = 3  # rows that two tables have in common, to be joined
+_PLAN, _WORLDS = TypeAdapter(Plan), TypeAdapter(dict[str, World])
 
 
 class ComputedOptions(BaseModel):
@@ -104,7 +105,9 @@ def plan(item: Item, library: Library) -> Item:
         frames = _frames(library, places)
         if drawn := planned(operation, frames, rng):
             worlds = worlds_of(drawn, frames, library.documents, rng)
-            return replace(item, answers=worlds["original"].answers, evidence=_evidence(drawn, frames), tags={
+            found = [(frames[at].document, frames[at].at(name, one)) for at, name, one in rests_on(drawn, frames)]
+            evidence = tuple(Evidence(id, "plain", value.start, value.end, value.text) for id, value in found)
+            return replace(item, answers=worlds["original"].answers, evidence=evidence, tags={
                 "operation": operation, "language": language(frames, drawn),
                 "source": "sentences" if frame.key == SENTENCE else "table"}, made={
                     **item.made, "plan": asdict(drawn), "frames": places,
@@ -124,11 +127,6 @@ def _partners(library: Library, frame: Frame) -> list[tuple[str, int]]:
             and other.end - other.start <= library.options.largest and len(shared([frame, other])) >= _SHARED]
 
 
-def _evidence(drawn: Plan, frames: Sequence[Frame]) -> tuple[Evidence, ...]:
-    found = [(frames[number].document, frames[number].at(name, one)) for number, name, one in rests_on(drawn, frames)]
-    return tuple(Evidence(document, "plain", value.start, value.end, value.text) for document, value in found)
-
-
 def language(frames: Sequence[Frame], drawn: Plan) -> str:
     """Return the language that the question is worded in: Korean where the names that it quotes are."""
     return "ko" if any(map(is_korean, (frames[0].title, *drawn.fields, *drawn.entities))) else "en"
@@ -136,8 +134,8 @@ def language(frames: Sequence[Frame], drawn: Plan) -> str:
 
 @cache
 def _wordings() -> dict[str, dict[str, Any]]:
-    text = resources.files("experiments.data").joinpath("computed/wordings.json").read_text(encoding="utf-8")
-    return dict(json.loads(text))
+    return dict(json.loads(
+        resources.files("experiments.data").joinpath("computed/wordings.json").read_text(encoding="utf-8")))
 
 
 def _by_template(item: Item, library: Library) -> str:
@@ -146,20 +144,13 @@ def _by_template(item: Item, library: Library) -> str:
     shape = "sentence" if frame.key == SENTENCE else "" if frame.key else "period"
     phrasings = words.get(f"{drawn.operation} {shape}") or words[drawn.operation]
     named = [words["one" if frame.key else "period"].format(key=frame.key, entity=one) for one in drawn.entities]
-    field, other = (*drawn.fields, "")[:2]
-    text, above = (*drawn.where, "", "")[:2]
-    sentence, other_sentence = (*drawn.entities, "", "")[:2]
-    first, second = (*named, "", "")[:2]
     return str(library.rng("wording", item.id).choice(phrasings)).format(
-        title=frame.title, second_title=frames[-1].title, key=frame.key, field=field, other=other, text=text,
-        above=above, one=first, first=first, second=second, all=words["and"].join(named), sentence=sentence,
-        other_sentence=other_sentence)
+        title=frame.title, second_title=frames[-1].title, key=frame.key, named=named, all=words["and"].join(named),
+        **asdict(drawn))
 
 
 def _drawn(item: Item, library: Library) -> tuple[Plan, list[Frame]]:
-    stored = item.made["plan"]
-    return Plan(stored["operation"], *(tuple(stored[name]) for name in ("fields", "entities", "where"))), _frames(
-        library, item.made["frames"])
+    return _PLAN.validate_python(item.made["plan"]), _frames(library, item.made["frames"])
 
 
 def wording(item: Item, library: Library) -> Playing:
@@ -173,10 +164,9 @@ def wording(item: Item, library: Library) -> Playing:
     names = sorted({*frames[0].entities, *drawn.entities})
     read, _ = yield from structured(WRITER, "read back", ReadBack, "computed_read", {
         "question": worded.question, "fields": "\n".join(fields), "names": "\n".join(names)})
-    ordered = drawn.operation in ("difference", "ratio")
-    for told, asked, keep in ((read.fields, drawn.fields, drawn.operation == "join"),
-                              (read.names, drawn.entities, ordered)):
-        if (list if keep else sorted)(told) != (list if keep else sorted)(asked):
+    for told, asked, ordered in ((read.fields, drawn.fields, drawn.operation == "join"),
+                                 (read.names, drawn.entities, drawn.operation in ("difference", "ratio"))):
+        if (list if ordered else sorted)(told) != (list if ordered else sorted)(asked):
             raise Dropped("its words are read back with other fields or names")
     if read.operation != drawn.operation:
         raise Dropped(f"its words are read back as {read.operation[:20]}, not as {drawn.operation}")
@@ -189,30 +179,22 @@ def company(item: Item, library: Library) -> Item:
     rng, own = library.rng("company", item.id), {frame.document for frame in frames}
     tables = [Chunk.of(library.documents[one.document], "plain", one.start, one.end, f"{one.title}\n\n")
               for one in frames]
-    names = drawn.fields if frames[0].key != SENTENCE else [max(one.split(BLANK), key=len) for one in drawn.entities]
-    said = [name.casefold() for name in names]
+    said = drawn.fields if frames[0].key != SENTENCE else [max(one.split(BLANK), key=len) for one in drawn.entities]
     free = [chunk for chunk in library.chunks if chunk.format == "plain" and not any(
-        text in chunk.content.casefold() for text in said) and not any(
+        name.casefold() in chunk.content.casefold() for name in said) and not any(
             chunk.document == one.document and chunk.start < one.end and one.start < chunk.end for one in frames)]
     near, far = ([chunk for chunk in free if (chunk.document in own) == inside] for inside in (True, False))
-    half = library.options.others // 2
-    others = rng.sample(near, min(half, len(near)))
+    others = rng.sample(near, min(library.options.others // 2, len(near)))
     others += rng.sample(far, min(library.options.others - len(others), len(far)))
     every = list({chunk.id: chunk for chunk in (*tables, *others)}.values())
     rng.shuffle(every)
     return replace(item, chunks=tuple(every))
 
 
-def worlds(item: Item) -> dict[str, World]:
-    """Return the worlds of an item, by name."""
-    return {name: World(tuple(one["answers"]), tuple(Edit(**edit) for edit in one["edits"]))
-            for name, one in item.made["worlds"].items()}
-
-
 def agree(item: Item, library: Library) -> str | None:
     """Check that every world, its edits applied and its tables read anew, gives the answer that it should."""
     drawn, frames = _drawn(item, library)
-    for name, world in worlds(item).items():
+    for name, world in _WORLDS.validate_python(item.made["worlds"]).items():
         if answers_in(drawn, frames, world.edits) != world.answers:
             return f"its {name} world gives another answer"
     return None
@@ -220,18 +202,17 @@ def agree(item: Item, library: Library) -> str | None:
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write one record an item, with its chunks, and the contents of those that another world changes."""
-    lines = [json.dumps(_row(item, library), ensure_ascii=False) for item in items]
-    (folder / "computed.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "computed.jsonl").write_text("".join(
+        f"{json.dumps(_row(item, library), ensure_ascii=False)}\n" for item in items), encoding="utf-8")
 
 
 def _row(item: Item, library: Library) -> dict[str, Any]:
     drawn, frames = _drawn(item, library)
     spans = [(chunk.document, chunk.start, chunk.end) for chunk in item.chunks]
     tables = [spans.index((frame.document, frame.start, frame.end)) for frame in frames]
-    documents = [{"source": library.documents[chunk.document].source, "content": chunk.content}
-                 for chunk in item.chunks]
+    documents = [{"source": library.documents[one.document].source, "content": one.content} for one in item.chunks]
     found = {}
-    for name, world in worlds(item).items():
+    for name, world in _WORLDS.validate_python(item.made["worlds"]).items():
         contents = {str(place): changed for place, chunk in enumerate(item.chunks) if (changed := chunk.prefix + edited(
             chunk.document, chunk.content.removeprefix(chunk.prefix), chunk.start, world.edits)) != chunk.content}
         found[name] = {"answers": list(world.answers), "contents": contents}

@@ -18,19 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from documents.types import Chunk
 from experiments.benchmarks.fields import REFERENCE, passage, with_references
-from experiments.construct import gates
+from experiments.construct import editing, gates
 from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
-from experiments.construct.editing import (
-    amiss,
-    edited,
-    inverted,
-    is_part,
-    names,
-    sentences,
-    stands,
-    survivor,
-    with_parts,
-)
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.rightness import right
 from experiments.metrics.matching import holds, tokens
@@ -110,18 +99,14 @@ def instances(library: Library) -> Iterator[Item]:
 def edit(item: Item, library: Library) -> Playing:
     """Have a table written and apply it; the passage goes on once for each number of hops."""
     text = "\n\n".join(chunk.content for chunk in item.chunks)
-    item = yield from edited_item(item, text, names(text, library))
+    item = yield from edited_item(item, text, editing.names(text, library))
     return [replace(item, id=f"{item.id}-{hops}", tags={"hops": str(hops)}) for hops in library.options.hops]
 
 
 def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[str] = ()) -> Playing:
-    """Have a table written for a text, and return the item with all its passages edited by it.
-
-    Args:
-        found: the names in the text.
-        further: what else is to be replaced.
-    """
-    wanted = [name for name in [*found, *further] if not any(is_part(name, other) for other in found)]
+    """Have a table written for a text, of the names found in it and of what else is to be replaced, and return the item
+    with all its passages edited by it."""
+    wanted = [name for name in [*found, *further] if not any(editing.is_part(name, other) for other in found)]
     fields: dict[str, Any] = {f"name{at}": (NewName, Field(alias=name)) for at, name in enumerate(wanted)}
     schema = create_model("TableOfText", __base__=Table, names=(create_model("Names", **fields), ...))
     said, _ = yield from structured(WRITER, "edit", schema, "mrke_edit",
@@ -129,12 +114,12 @@ def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[s
     pairs = {one.old: one.new for one in said.others if len(one.old) >= _SHORTEST}
     pairs |= {old: one["new"] for old, one in said.names.model_dump(by_alias=True).items()}
     table = {" ".join(old.split()): " ".join(new.split()) for old, new in pairs.items()
-             if old.strip() and new.strip() and new.lower() != old.lower() and stands(old, text)}
+             if old.strip() and new.strip() and new.lower() != old.lower() and editing.stands(old, text)}
     contents = [chunk.content for chunk in item.chunks]
-    if why := amiss(table, "\n".join([text, *contents])):
+    if why := editing.amiss(table, "\n".join([text, *contents])):
         raise Dropped(why)
-    table = with_parts(table, [*found, *further])
-    made = [passage(edited(content, table)) for content in contents]
+    table = editing.with_parts(table, [*found, *further])
+    made = [passage(editing.edited(content, table)) for content in contents]
     return replace(item, documents=tuple(document for document, _ in made), chunks=tuple(chunk for _, chunk in made),
                    made={"document": item.document, "names": list(found), "table": table, "contents": contents})
 
@@ -145,10 +130,10 @@ def chain(item: Item, library: Library) -> Playing:
     said, _ = yield from structured(WRITER, f"{hops} hops", CHAINS[int(hops)], "mrke_chain", {
         "passage": "\n\n".join(chunk.content for chunk in item.chunks), "hops": hops})
     asked, answered = [one.question for one in said.steps], [one.answer for one in said.steps]
-    back = inverted(item.made["table"])
-    original = {"question": edited(said.question, back), "answer": edited(said.answer, back),
-                "sub_questions": [edited(one, back) for one in asked],
-                "sub_answers": [edited(one, back) for one in answered]}
+    back = editing.inverted(item.made["table"])
+    original = {"question": editing.edited(said.question, back), "answer": editing.edited(said.answer, back),
+                "sub_questions": [editing.edited(one, back) for one in asked],
+                "sub_answers": [editing.edited(one, back) for one in answered]}
     found = [_sentence(with_references(one.question, answered), one.answer, item.chunks) for one in said.steps]
     return replace(item, question=said.question, answers=(said.answer,), tags={**item.tags, "type": "bridge"},
                    evidence=tuple(dict.fromkeys(one for one in found if one)),
@@ -158,8 +143,9 @@ def chain(item: Item, library: Library) -> Playing:
 def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence | None:
     """The sentence that holds the answer, and of several the one that shares most words with the question."""
     asked, wanted = set(tokens(question)), normalize_answer(answer)
-    found = [Evidence(chunk.document, chunk.format, start, end, chunk.content[start:end]) for chunk in chunks
-             for start, end in sentences(chunk.content) if holds(normalize_answer(chunk.content[start:end]), wanted)]
+    found = [Evidence(chunk.document, chunk.format, start, end, text) for chunk in chunks
+             for start, end in editing.sentences(chunk.content)
+             if holds(normalize_answer(text := chunk.content[start:end]), wanted)]
     return max(found, key=lambda one: len(asked & set(tokens(one.text))), default=None)
 
 
@@ -191,7 +177,7 @@ def no_original(item: Item, library: Library) -> str | None:
     originals = [one for one in (*item.made["names"], *item.made["table"]) if not one[0].islower()]
     texts = [item.question, *item.answers, *item.made["sub_questions"], *item.made["sub_answers"],
              *(chunk.content for chunk in supporting(item))]
-    return "an original name survives" if survivor(originals, texts) else None
+    return "an original name survives" if editing.survivor(originals, texts) else None
 
 
 def supporting(item: Item) -> list[Chunk]:
