@@ -70,8 +70,8 @@ _UNSENT = ("title", "default", "minLength", "description", "$defs")
 @cache
 def schema_of(fields: type[BaseModel], most: int | None = None) -> Mapping[str, Any]:
     """Return the JSON Schema of a reply as servers take it that follow it strictly: nothing refers elsewhere, every
-    field is required and no other allowed, and integers go up to `most`. What it leaves out is checked when the reply
-    is there."""
+    field is required and no other allowed, and integers go from 1, or their own least, to `most`. What it leaves out
+    is checked when the reply is there."""
     whole = fields.model_json_schema()
     definitions = whole.get("$defs", {})
 
@@ -85,8 +85,8 @@ def schema_of(fields: type[BaseModel], most: int | None = None) -> Mapping[str, 
         kept = {name: {key: strict(one) for key, one in inner.items()} if name == "properties" else strict(inner)
                 for name, inner in schema.items() if name not in _UNSENT}
         more = {"required": list(kept["properties"]), "additionalProperties": False} if "properties" in kept else {}
-        bound = {"maximum": most} if most is not None and kept.get("type") == "integer" else {}
-        return kept | more | bound
+        bound = {"minimum": 1, "maximum": most} if most is not None and kept.get("type") == "integer" else {}
+        return bound | kept | more
 
     return dict(strict(whole))
 

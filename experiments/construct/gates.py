@@ -118,7 +118,7 @@ def _pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
 
 
 def overlap(chunk: Chunk, one: Evidence) -> bool:
-    """Tell whether a chunk has a part of the evidence, in the rendering that this is of."""
+    """Tell whether a chunk has a part of the evidence, in the same rendering."""
     return (chunk.document, chunk.format) == (one.document, one.format) and (
         chunk.start < one.end and one.start < chunk.end)
 
