@@ -29,18 +29,12 @@ _HARDEST = 10  # of YourBench's scale, which begins at 1
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A question as other tools see it.
-
-    Attributes:
-        gold: for each piece of its evidence, the chunks of which any holds that piece.
-        quotes: the evidence word for word.
-        solved: the share of solvers that were right with its evidence; None where none was asked.
-    """
+    """A question as other tools see it."""
 
     question: Question
-    gold: tuple[tuple[Chunk, ...], ...]
-    quotes: tuple[str, ...] = ()
-    solved: float | None = None
+    gold: tuple[tuple[Chunk, ...], ...]  # for each piece of its evidence, the chunks of which any holds that piece
+    quotes: tuple[str, ...] = ()  # the evidence word for word
+    solved: float | None = None  # the share of solvers that were right with its evidence; None where none was asked
 
     @property
     def answers(self) -> list[str]:
@@ -58,15 +52,10 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class ExportedSet:
-    """Questions, and the chunks that they are searched over, with the documents of these by id.
+    """Questions, and the chunks that they are searched over, with the documents of these by id."""
 
-    Attributes:
-        kind: what the set was built by, or the benchmark's name.
-        writer: the model that wrote the questions; empty where none did.
-    """
-
-    kind: str
-    writer: str
+    kind: str  # what the set was built by, or the benchmark's name
+    writer: str  # the model that wrote the questions; empty where none did
     questions: tuple[Exported, ...]
     chunks: tuple[Chunk, ...]
     documents: Mapping[str, Document]
@@ -86,16 +75,12 @@ def of_items(items: Sequence[Item], library: Library, kind: str, writer: str) ->
         groups = (tuple(chunk for chunk in by_document.get(one.document, ()) if holds_evidence(chunk, one))
                   for one in item.evidence)
         gold = tuple(dict.fromkeys(group for group in groups if group)) if item.answerable else ()
-        return Exported(question_of(item), gold, tuple(one.text for one in item.evidence), item.measured.get("solved"))
+        question = Question(item.id, item.question, item.answers, item.answerable,
+                            options=tuple((text, text) for text in item.options),  # without labels
+                            tags={name: (value,) for name, value in item.tags.items()})
+        return Exported(question, gold, tuple(one.text for one in item.evidence), item.measured.get("solved"))
 
     return ExportedSet(kind, writer, tuple(map(exported, items)), tuple(chunks.values()), {**library.documents, **own})
-
-
-def question_of(item: Item) -> Question:
-    """Return an item as a question, its options without labels."""
-    return Question(item.id, item.question, item.answers, item.answerable,
-                    options=tuple((text, text) for text in item.options),
-                    tags={name: (value,) for name, value in item.tags.items()})
 
 
 def of_benchmark(benchmark: Benchmark) -> ExportedSet:

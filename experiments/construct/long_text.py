@@ -54,7 +54,7 @@ def sections(document: Document, size: int) -> list[Paragraphs]:
 
 
 def noted(document: Document, size: int) -> Playing:
-    """Have a writer summarise each section and name its clues, and merge the notes until they are half a section long.
+    """Have a writer sum up each section and name its clues, and merge the notes until they are half a section long.
 
     Returns:
         the summary, the clues, and how many sections were read, as in `34 of 35`; one of which no reply fits is left
@@ -66,16 +66,14 @@ def noted(document: Document, size: int) -> Playing:
     parts = sections(document, size)
     came = yield from together([_section(part) for part in parts])
     notes = [one for one in came if one is not None]
+    if not notes:
+        raise Dropped("no section of it could be read")
     told = f"{len(notes)} of {len(parts)}"
     for _ in range(_ROUNDS):
         if sum(map(_length, notes)) <= size // 2:
-            break
+            return *_joined(notes), told
         notes = yield from together([_merged(group) for group in _packed(notes, size, _length)])
-    if not notes:
-        raise Dropped("no section of it could be read")
-    if sum(map(_length, notes)) > size // 2:
-        raise Dropped("the notes of its sections stay too long; a larger options.section may hold them")
-    return "\n".join(summary for summary, _ in notes), _clues(notes), told
+    raise Dropped("the notes of its sections stay too long; a larger options.section may hold them")
 
 
 def _packed(parts: Sequence[Part], size: int, length: Callable[[Part], int]) -> list[list[Part]]:
@@ -90,27 +88,27 @@ def _packed(parts: Sequence[Part], size: int, length: Callable[[Part], int]) -> 
 
 def _section(part: Paragraphs) -> Generator[Any, Any, Noted | None]:
     try:
-        notes, _ = yield from structured(WRITER, "notes", Notes, "detectiveqa_notes", {"part": numbered(part)},
-                                         most=max(part))
+        return (yield from _notes("notes", {"part": numbered(part)}, part, 8))
     except Dropped:
         return None
-    return notes.summary, _shown(notes.clues[:8], part)
 
 
 def _merged(group: Sequence[Noted]) -> Generator[Any, Any, Noted]:
-    clues = _clues(group)
-    merged, _ = yield from structured(WRITER, "merge", Notes, "detectiveqa_merge", {
-        "summaries": "\n".join(summary for summary, _ in group), "clues": numbered(clues) or "(none)"},
-        most=max(clues, default=None))
-    return merged.summary, _shown([number for number in merged.clues if number in clues][:(len(clues) + 1) // 2], clues)
+    summaries, clues = _joined(group)
+    return (yield from _notes("merge", {"summaries": summaries, "clues": numbered(clues) or "(none)"}, clues,
+                              (len(clues) + 1) // 2))
 
 
-def _clues(notes: Sequence[Noted]) -> Paragraphs:
-    return {number: one for _, some in notes for number, one in some.items()}
+def _notes(name: str, given: Mapping[str, str], shown: Paragraphs, most: int) -> Generator[Any, Any, Noted]:
+    """Ask for a summary and at most so many clues; a number that was not shown is none."""
+    notes, _ = yield from structured(WRITER, name, Notes, f"detectiveqa_{name}", given, most=max(shown, default=None))
+    clues = [number for number in dict.fromkeys(notes.clues) if number in shown][:most]
+    return notes.summary, {number: shown[number] for number in sorted(clues)}
 
 
-def _shown(numbers: Sequence[int], paragraphs: Paragraphs) -> Paragraphs:
-    return {number: paragraphs[number] for number in sorted(set(numbers)) if number in paragraphs}
+def _joined(notes: Sequence[Noted]) -> Noted:
+    clues = {number: one for _, some in notes for number, one in some.items()}
+    return "\n".join(summary for summary, _ in notes), clues
 
 
 def _length(notes: Noted) -> int:

@@ -1,10 +1,9 @@
 """CReSt (2025), section 3 and appendix B.2: questions over random passages of structured documents.
 
-A passage of one to five chunks of one document in one rendering goes through one conversation of four turns: its key
-information, basic questions, simple ones, complex ones; simple and complex ones are kept. Nearest neighbours in the
-index fill what a question comes with up to ten chunks. The paper has people say whether it can be answered, and a
-bit less than half could not; here the chunks of the evidence are taken out of the ten of a drawn share. A writer that
-fails the fourth turn leaves simple questions alone, which their tags say.
+A passage of one to five chunks of one document in one rendering goes through one conversation of four turns. The
+questions of the last two, simple and complex, are kept; nearest neighbours in the index fill what each comes with up to
+ten chunks. In the paper people say which questions can be answered, a bit more than half; here a drawn share comes
+without the chunks of its evidence. The tags of a passage whose fourth turn fails say `simple only`.
 """
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,26 +32,18 @@ SHOWN = 10
 """Chunks that a question comes with."""
 _SHORTEST = 200  # characters of a passage that has something to reason about: the last chunk of a document may be less
 _ROW, _TAG, _WORD = re.compile(r"<tr\b.*?</tr>", re.DOTALL), re.compile(r"<[^<>]*>"), re.compile(r"\w")
-_PUBLISHED = {"simple": "SimpleQA", "complex": "ComplexQA"}
-Tier = Literal["simple", "complex"]
 Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
+Written = TypeVar("Written", bound=BaseModel)
 
 
 class CrestOptions(BaseModel):
     """Settings of the kind. A writer of a small context is given less by `most` and by smaller chunks, as in
-    `chunker={kind: crest, smallest: 500, largest: 2000}`.
-
-    Attributes:
-        most: chunks of the passage that an instance begins with.
-        tiers: which questions are kept.
-        unanswerable: the share of questions whose evidence is taken out of what they come with.
-    """
+    `chunker={kind: crest, smallest: 500, largest: 2000}`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    most: int = Field(default=5, ge=1, le=SHOWN)
-    tiers: tuple[Tier, ...] = ("simple", "complex")
-    unanswerable: float = Field(default=0.4, ge=0, le=1)
+    most: int = Field(default=5, ge=1, le=SHOWN)  # chunks of the passage that an instance begins with
+    unanswerable: float = Field(default=0.4, ge=0, le=1)  # the share of questions that come without their evidence
 
 
 class KeyInformation(BaseModel):
@@ -77,26 +68,26 @@ class Basic(BaseModel):
     answer: str
 
 
-class BasicList(BaseModel):
-    """The reply of the second turn."""
+class Simple(BaseModel):
+    """A question of the third turn, after the numbers of the lines that its answer needs: a writer that names them
+    first asks for what stands there."""
 
-    questions: list[Basic] = Field(min_length=1, max_length=5)
-
-
-class Harder(BaseModel):
-    """A question of the third and fourth turn, after the numbers of the lines that its answer rests on: a writer that
-    names them first asks for what stands there."""
-
-    types: list[Reasoning] = Field(min_length=1, max_length=5)
     evidence: list[int] = Field(min_length=1, max_length=8)
+    types: list[Reasoning] = Field(min_length=1, max_length=1)
     question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
 
 
-class HarderList(BaseModel):
-    """The reply of the third turn, whose questions are of one type each, and of the fourth."""
+class Complex(Simple):
+    """A question of the fourth turn; one of a single type is a simple one."""
 
-    questions: list[Harder] = Field(min_length=1, max_length=5)
+    types: list[Reasoning] = Field(min_length=1, max_length=5)
+
+
+class Questions(BaseModel, Generic[Written]):
+    """The reply of a turn after the first."""
+
+    questions: list[Written] = Field(min_length=1, max_length=5)
 
 
 def instances(library: Library) -> Iterator[Item]:
@@ -119,23 +110,22 @@ def turns(item: Item, library: Library) -> Playing:
         raise Dropped(f"its passage has fewer than {_SHORTEST} characters")
     _, first = yield from structured(WRITER, "key information", Outline, "crest_information",
                                      {"passage": numbered(lines)})
-    _, second = yield from structured(WRITER, "basic", BasicList, "crest_basic", {}, [first])
-    simple, third = yield from structured(WRITER, "simple", HarderList, "crest_simple", {}, [first, second],
+    _, second = yield from structured(WRITER, "basic", Questions[Basic], "crest_basic", {}, [first])
+    simple, third = yield from structured(WRITER, "simple", Questions[Simple], "crest_simple", {}, [first, second],
                                           most=len(lines))
-    found = [(one.types[:1], one) for one in simple.questions]
+    found = list(simple.questions)
     tags = {"language": "ko" if is_korean([library.documents[item.document].plain]) else "en"}
-    if "complex" in library.options.tiers:
-        try:
-            joined, _ = yield from structured(WRITER, "complex", HarderList, "crest_complex", {},
-                                              [first, second, third], most=len(lines))
-            found += [(list(dict.fromkeys(one.types)), one) for one in joined.questions]
-        except Dropped:
-            tags["degraded"] = "simple only"
-    items = [replace(item, id=f"{item.id}-{number}", question=one.question, answers=(one.answer,),
-                     evidence=named(one.evidence, lines), tags={
-                         **tags, "tier": "complex" if len(types) > 1 else "simple", "reasoning": ", ".join(types)})
-             for number, (types, one) in enumerate(found, 1)]
-    return [one for one in items if one.tags["tier"] in library.options.tiers]
+    try:
+        joined, _ = yield from structured(WRITER, "complex", Questions[Complex], "crest_complex", {},
+                                          [first, second, third], most=len(lines))
+        found += joined.questions
+    except Dropped:
+        tags["degraded"] = "simple only"
+    return [replace(item, id=f"{item.id}-{number}", question=one.question, answers=(one.answer,),
+                    evidence=named(one.evidence, lines), tags={
+                        **tags, "tier": "complex" if len(set(one.types)) > 1 else "simple",
+                        "reasoning": ", ".join(dict.fromkeys(one.types))})
+            for number, one in enumerate(found, 1)]
 
 
 def _lines(chunk: Chunk) -> Iterator[Evidence]:
@@ -164,14 +154,13 @@ def neighbours(item: Item, library: Library) -> Playing:
 
 
 def _holds(chunk: Chunk, item: Item) -> bool:
-    return any(one.document == chunk.document and one.format == chunk.format and one.start < chunk.end
-               and chunk.start < one.end for one in item.evidence)
+    return any(gates.overlap(chunk, one) for one in item.evidence)
 
 
 def in_language(item: Item, library: Library) -> str | None:
     """Check that the question is in the language of its source."""
-    korean = item.tags["language"] == "ko"
-    return None if is_korean([item.question]) == korean else "it is not in its source's language"
+    same = is_korean([item.question]) == (item.tags["language"] == "ko")
+    return None if same else "it is not in its source's language"
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
@@ -186,7 +175,7 @@ def _row(item: Item, library: Library) -> dict[str, object]:
     documents = [{"docid": number, "content": chunk.content, "type": "html" if chunk.format == "html" else "text",
                   "source_path": library.documents[chunk.document].source, "ground": number in held,
                   "citation_idx": None} for number, chunk in enumerate(item.chunks, 1)]
-    meta = {"language": item.tags["language"], "difficulty_type": _PUBLISHED[item.tags["tier"]]}
+    meta = {"language": item.tags["language"], "difficulty_type": f"{item.tags['tier'].title()}QA"}
     texts = {"documents": documents, "citation_ids": held, "meta": meta}  # JSON text within JSON, as published
     return {"id": item.id, "query": item.question, "answer": item.answers[0],
             **{name: json.dumps(value, ensure_ascii=False) for name, value in texts.items()},

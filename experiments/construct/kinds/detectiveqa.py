@@ -1,9 +1,9 @@
 """DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C: questions from a long text's own reasoning.
 
-The clues of the text come early and its conclusions late: a novel, an incident report, a court decision. A writer
-summarises it and copies its clues, part by part where its context is small; from these and the last parts it extracts
-the reasoning by which the text comes to each conclusion, and asks for the conclusion with four options. The paper has
-people see to the places of clues and answers; here the writer names them by the numbers of their paragraphs.
+The clues come early and the conclusions late, as in a novel, an incident report or a court decision. A writer sums the
+text up and names the paragraphs that are clues, part by part where its context is small. From these and the last parts
+it extracts the reasoning towards each conclusion, and asks for the conclusion with four options. In the paper people
+check the places of clues and answers; here gates do.
 """
 from __future__ import annotations
 
@@ -24,24 +24,17 @@ from experiments.construct.rightness import right
 from experiments.metrics import holds
 from strategies.normalising import normalize_answer
 
-INFERRED = -1
-"""Stands for the paragraph of a step that follows from others."""
+INFERRED = -1  # for the paragraph of a step that follows from others
+_STEPS = 3  # the fewest of a question's reasoning
 
 
 class DetectiveOptions(BaseModel):
-    """Settings of the kind.
-
-    Attributes:
-        section: characters of the text that the writer reads at once.
-        ending: the share of the text, from its end, in which conclusions are sought.
-        steps: the fewest steps of a question's reasoning; the paper's have three or more.
-    """
+    """Settings of the kind."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    section: int = Field(default=24_000, ge=500)
-    ending: float = Field(default=0.25, gt=0, le=1)
-    steps: int = Field(default=3, ge=2)
+    section: int = Field(default=24_000, ge=500)  # characters that the writer reads at once
+    ending: float = Field(default=0.25, gt=0, le=1)  # the share of the text, from its end, that conclusions come from
 
 
 class Reasoned(BaseModel):
@@ -55,7 +48,7 @@ class Deduction(BaseModel):
     """A conclusion that the text comes to, the number of the paragraph that states it, and how."""
 
     conclusion: str = Field(min_length=1)
-    paragraph: int = Field(ge=1)
+    paragraph: int
     steps: list[Reasoned] = Field(min_length=2, max_length=10)
 
 
@@ -129,8 +122,8 @@ def question(item: Item, library: Library) -> Playing:
 
 def complete(item: Item, library: Library) -> str | None:
     """Check that the reasoning has its steps, and that every clue comes before the conclusion."""
-    if len(item.made["steps"]) < library.options.steps:
-        return f"its reasoning has fewer than {library.options.steps} steps"
+    if len(item.made["steps"]) < _STEPS:
+        return f"its reasoning has fewer than {_STEPS} steps"
     if not item.made["answer_position"]:
         return "the paragraph of its conclusion is none that the writer was shown"
     late = max(item.made["positions"]) >= item.made["answer_position"]
@@ -146,50 +139,46 @@ def four_options(item: Item, library: Library) -> str | None:
         item.answers[0])) else None
 
 
-def unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+def not_known(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
     """Have every solver answer by the text's title alone; most of them must not know it."""
-    known, = yield from _rates(item, library, [()])
-    return "solvers know it by the title of its text" if known * 2 > 1 else replace(
-        item, measured={**item.measured, "known": known})
+    return (yield from _failed(item, library, [()], "known", "solvers know it by the title of its text"))
 
 
 def reasoned(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
-    """Have every solver answer from each paragraph of the evidence alone: a question that one of them answers is looked
+    """Have every solver answer from each paragraph of the evidence alone: a question that most of them answer is looked
     up, and not reasoned."""
-    rates = yield from _rates(item, library, [[chunk] for chunk in gates.evidence_chunks(item, library)])
-    return "one paragraph alone answers it" if max(rates) * 2 > 1 else replace(
-        item, measured={**item.measured, "one_paragraph": max(rates)})
+    views = [[chunk] for chunk in gates.evidence_chunks(item, library)]
+    return (yield from _failed(item, library, views, "one_paragraph", "one paragraph alone answers it"))
 
 
-def _rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Generator[Any, Any, list[float]]:
-    """For each view the share of solvers that are right in either order of the options: a letter that is guessed is
-    seldom right twice."""
-    asked = [(turned, view, number) for view in views for number in range(1, library.solvers + 1)
-             for turned in (item, replace(item, options=item.options[::-1]))]
-    drafts = yield from together([solved(f"{SOLVER} {number}", one, view) for one, view, number in asked])
-    said = [right(one, draft) for (one, _, _), draft in zip(asked, drafts, strict=True)]
+def _failed(item: Item, library: Library, views: Sequence[Sequence[Chunk]], name: str,
+            lost: str) -> Generator[Any, Any, Item | str]:
+    """Measure by that name the largest share of solvers, over the views, that are right in either order of the options:
+    a letter that is guessed is seldom right twice. More than half of them lose the item."""
+    asked = [(f"{SOLVER} {number}", one, view) for view in views for number in range(1, library.solvers + 1)
+             for one in (item, replace(item, options=item.options[::-1]))]
+    drafts = yield from together([solved(*one) for one in asked])
+    said = [right(one, draft) for (_, one, _), draft in zip(asked, drafts, strict=True)]
     both = [first and second for first, second in zip(said[::2], said[1::2], strict=True)]
-    return [sum(both[at:at + library.solvers]) / library.solvers for at in range(0, len(both), library.solvers)]
+    rate = max(sum(both[at:at + library.solvers]) / library.solvers for at in range(0, len(both), library.solvers))
+    return lost if rate * 2 > 1 else replace(item, measured={**item.measured, name: rate})
 
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write the annotations, and each text with its numbered paragraphs; texts are numbered, and titled in a table."""
-    ids = list(dict.fromkeys(item.made["document"] for item in items))
     records, titles = [], {}
-    for number, id in enumerate(ids, 1):
+    for number, id in enumerate(dict.fromkeys(item.made["document"] for item in items), 1):
         texts = paragraphs(library.documents[id])
         (folder / f"{number}.txt").write_text(f"{numbered(texts)}\n", encoding="utf-8")
         titles[str(number)] = {"title": library.documents[id].title}
-        records.append({"novel_id": number, "num_paragraphs": len(texts), "time_cost": None,
-                        "questions": [_question(item) for item in items if item.made["document"] == id]})
-    for name, content in {"annotations": records, "titles": titles}.items():
-        (folder / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-
-
-def _question(item: Item) -> dict[str, Any]:
-    return {"question": item.question, "options": dict(zip(LABELS, item.options, strict=False)),
+        questions = [{
+            "question": item.question, "options": dict(zip(LABELS, item.options, strict=False)),
             "answer": item.tags["position"], "reasoning": item.made["steps"], "clue_position": item.made["positions"],
             "answer_position": item.made["answer_position"], "distraction": {}}
+            for item in items if item.made["document"] == id]
+        records.append({"novel_id": number, "num_paragraphs": len(texts), "time_cost": None, "questions": questions})
+    for name, content in {"annotations": records, "titles": titles}.items():
+        (folder / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 DETECTIVEQA = Kind("detectiveqa", "DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C", instances,
@@ -197,5 +186,5 @@ DETECTIVEQA = Kind("detectiveqa", "DetectiveQA (2024), sections 3.2 and 5.1, app
                     Stage("question", question, calls=2)),
                    (Stage("spans", gates.spans), Stage("complete", complete), Stage("options", four_options),
                     Stage("self-contained", gates.self_contained), Stage("solvable", gates.solvable, calls=8),
-                    Stage("not known", unknown, calls=16), Stage("reasoned", reasoned, calls=160)),
+                    Stage("not known", not_known, calls=16), Stage("reasoned", reasoned, calls=160)),
                    write, most=40, options=DetectiveOptions)
