@@ -51,14 +51,13 @@ def inverted(table: Table) -> dict[str, str]:
 
 def amiss(table: Table, text: str) -> str | None:
     """Return why a table makes no consistent edit of the text; None where it does."""
-    news = [new.casefold() for new in table.values()]
+    news, folded = [new.casefold() for new in table.values()], text.casefold()
     if not table:
         return "no replacement stands in its text"
     if len(set(news)) < len(news):
         return "two originals have one replacement"
-    if any(new in text.casefold() and stands(new, text.casefold()) for new in news):
-        return "a replacement stands in the original text"
-    return None
+    there = any(new in folded and stands(new, folded) for new in news)
+    return "a replacement stands in the original text" if there else None
 
 
 def with_parts(table: Table, names: Iterable[str]) -> dict[str, str]:
@@ -87,8 +86,8 @@ def names(text: str, library: Library) -> list[str]:
     places: dict[str, int] = {}
     for name in sorted(names_of(text)):
         spelt = r"(?:['’]s)?\s+".join(map(re.escape, name.split()))
-        found = next((one for one in re.finditer(rf"(?<!\w){spelt}(?!\w)", text, re.IGNORECASE) if one[0][0].isupper()),
-                     None)
+        written = re.finditer(rf"(?<!\w){spelt}(?!\w)", text, re.IGNORECASE)
+        found = next((one for one in written if one[0][0].isupper()), None)
         if found and not is_korean(name) and name not in library.common:
             places.setdefault(" ".join(found[0].split()), found.start())
     return sorted(places, key=lambda name: (places[name], name))

@@ -180,10 +180,9 @@ def _statement(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value
                periods: Sequence[int]) -> Frame | str:
     """A table whose columns are periods: these are the entities, and the rows the fields."""
     names = tuple(" ".join(_SCALE.sub(" ", header[place]).split()) or header[place] for place in periods)
-    others = [place for place in range(1, len(header)) if place not in periods]
     if len(set(names)) < len(names):
         return "two columns have one name"
-    if any(row[place].text for row in rows for place in others):
+    if any(row[place].text for row in rows for place in range(1, len(header)) if place not in periods):
         return "a column is worked out from others"
     if any(not row[0].text and any(row[place].text for place in periods) for row in rows):
         return "a row without a name"

@@ -165,9 +165,8 @@ def leads(item: Item, library: Library) -> str | None:
         named = any(int(one) <= place for one in REFERENCE.findall(text))
         if not named and not any(holds(normalize_answer(text), one) for one in answers[:place]):
             return "a later sub-question refers to no earlier answer"
-    if any(holds(normalize_answer(item.question), one) for one in answers):
-        return "the question gives away a sub-answer"
-    return None
+    given = any(holds(normalize_answer(item.question), one) for one in answers)
+    return "the question gives away a sub-answer" if given else None
 
 
 def no_original(item: Item, library: Library) -> str | None:
