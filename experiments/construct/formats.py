@@ -1,9 +1,6 @@
-"""The question files of other tools, written of a set that was built or of any loaded benchmark.
-
-What a tool asks for as gold is a passage; here it is every chunk of the corpus that holds a piece of the evidence, in
-either rendering of its document. What cannot be answered has no gold passage, and its answer is the refusal. Nothing
-of the time of writing stands in a file: the same set makes the same bytes.
-"""
+"""The question files of other tools, written of a set that was built or of any loaded benchmark: the gold is every
+chunk that holds a piece of the evidence, in either rendering of its document. What cannot be answered has no gold
+passage, and its answer is the refusal. The same set makes the same bytes."""
 from __future__ import annotations
 
 import json
@@ -105,10 +102,10 @@ def of_benchmark(benchmark: Benchmark) -> ExportedSet:
 
 def write_beir(made: ExportedSet, folder: Path) -> None:
     """Write BEIR's corpus.jsonl, queries.jsonl and qrels/test.tsv; a query without gold is not judged."""
-    _lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
-                                      "text": chunk.content, "metadata": {}} for chunk in made.chunks))
-    _lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
-                                      for one in made.questions))
+    write_lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
+                                           "text": chunk.content, "metadata": {}} for chunk in made.chunks))
+    write_lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
+                                           for one in made.questions))
     judged = [f"{one.question.id}\t{id}\t1\n" for one in made.questions
               for id in dict.fromkeys(chunk.id for group in one.gold for chunk in group)]
     (folder / "qrels").mkdir(exist_ok=True)
@@ -117,7 +114,7 @@ def write_beir(made: ExportedSet, folder: Path) -> None:
 
 def write_ragas(made: ExportedSet, folder: Path) -> None:
     """Write testset.jsonl, which ragas reads as a Testset and as an EvaluationDataset of single turns."""
-    _lines(folder / "testset.jsonl", ({
+    write_lines(folder / "testset.jsonl", ({
         "user_input": one.question.text, "reference_contexts": [chunk.content for chunk in one.chunks],
         "reference": one.answers[0], "synthesizer_name": f"ragbed_{made.kind}"} for one in made.questions))
 
@@ -148,7 +145,7 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
     """Write prepared_lighteval.jsonl, the rows that YourBench hands to evaluation. Its difficulty, from 1 to 10, is of
     the share of solvers that were wrong with the evidence; null where none was asked."""
-    _lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.questions))
+    write_lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.questions))
 
 
 def _row_of_yourbench(one: Exported, made: ExportedSet) -> dict[str, Any]:
@@ -201,5 +198,6 @@ def own_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
         "tags": dict(item.tags)}
 
 
-def _lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON Lines."""
     write_text(file, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))

@@ -8,7 +8,6 @@ the paper's items 32 % have three answers that agree.
 """
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -20,6 +19,7 @@ from documents.tables import tables_of
 from documents.types import Chunk, Document, digest
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured, together
+from experiments.construct.formats import write_lines
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.kinds.table_edits import Edit, Grid, applied, grid_of, lacking, plan_in_words, tells
 from experiments.construct.rightness import right
@@ -186,8 +186,7 @@ def _whole(document: Document) -> Chunk:
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write the items as the published file has them, and their validity as its raw files do."""
-    (folder / "mdbench.jsonl").write_text("".join(f"{json.dumps(_row(item), ensure_ascii=False)}\n" for item in items),
-                                          encoding="utf-8")
+    write_lines(folder / "mdbench.jsonl", map(_row, items))
 
 
 def _row(item: Item) -> dict[str, object]:
