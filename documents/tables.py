@@ -16,17 +16,11 @@ from documents.types import Document
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell of a table.
+    """A cell of a table, and where it stands in the document's renderings."""
 
-    Attributes:
-        text: its text in one line; a sign or unit that has a cell of its own stands with its number.
-        html: where its content stands in the document's `html`; None where the row has no such cell.
-        plain: where its text stands in the document's `plain`; None where it is empty, or is not written there again.
-    """
-
-    text: str
-    html: Span | None = None
-    plain: Span | None = None
+    text: str  # in one line; a sign or unit that has a cell of its own stands with its number
+    html: Span | None = None  # None where the row has no such cell
+    plain: Span | None = None  # None where it is empty, or is not written there again
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +33,15 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table of a document.
+    """A table of a document, and where the whole of it stands in the document's renderings."""
 
-    Attributes:
-        document: the document's id.
-        caption: its caption, else the nearest heading above it; may be empty.
-        header: the title of each column, several rows of titles joined by a space; may be empty for a column.
-        rows: the rows below the header; a cell that spans rows or columns stands in each of them.
-        html: where the whole table stands in the document's `html`.
-        plain: the same in `plain`; None where it is indented there, as in a list, or is not found.
-        page: the page where it begins; None without pages.
-    """
-
-    document: str
-    caption: str
-    header: tuple[str, ...]
-    rows: tuple[TableRow, ...]
+    document: str  # its id
+    caption: str  # else the nearest heading above it; may be empty
+    header: tuple[str, ...]  # the title of each column, several rows of titles joined by a space; one may be empty
+    rows: tuple[TableRow, ...]  # below the header; a cell that spans rows or columns stands in each of them
     html: Span
-    plain: Span | None
-    page: int | None
+    plain: Span | None  # None where it is indented there, as in a list, or is not found
+    page: int | None  # where it begins; None without pages
 
 
 def tables_of(document: Document) -> list[SourceTable]:
@@ -143,8 +127,7 @@ def _titled(rows: Sequence[PipeRow], heads: int, columns: Sequence[int]) -> int:
     return heads
 
 
-def _row(row: PipeRow, columns: Sequence[int], spans: dict[int, Span],
-         line: Line | None) -> TableRow:
+def _row(row: PipeRow, columns: Sequence[int], spans: dict[int, Span], line: Line | None) -> TableRow:
     cells: list[TableCell] = []
     for number, column in enumerate(columns):
         shown, cell = row.places[column] if column < len(row.places) else ("", None)
@@ -210,7 +193,11 @@ def _place(page: str, span: Span, heading: str) -> _Place | None:
     for tag in _TAG.finditer(page, *span):
         closing, name, attributes = tag.groups()
         if before is not None:
-            _text_event(place.events, page[before.end():tag.start()], before)
+            raw = page[before.end():tag.start()]
+            if before[2] in CONTAINERS or (before[1] and before[2] in PHRASING):
+                raw = raw.removeprefix("\n")  # which the rendering sets there
+            if raw:
+                place.events.append(html.unescape(raw))
         before = tag
         if not closing:
             if name in _WITHIN and not (opened and opened[-1][0] in _WITHIN[name]):
@@ -225,25 +212,14 @@ def _place(page: str, span: Span, heading: str) -> _Place | None:
             return None
         _, start = opened.pop()
         if name in ("td", "th"):
-            place.cells.append(_trimmed(page, start, tag.start()))
+            content = page[start:tag.start()]
+            first = start + len(content) - len(content.lstrip())
+            place.cells.append((first, max(first, start + len(content.rstrip()))))
         elif name == "caption":
             place.caption = _text(page[start:tag.start()]) or heading
         if name != "table":
             place.events.append(Close(name))
     return None if opened else place
-
-
-def _text_event(events: list[Event], raw: str, before: re.Match[str]) -> None:
-    """Adds the text after a tag, without the line end that the rendering sets there."""
-    ends_line = before[2] in CONTAINERS or (before[1] and before[2] in PHRASING)
-    if text := raw.removeprefix("\n") if ends_line else raw:
-        events.append(html.unescape(text))
-
-
-def _trimmed(page: str, start: int, end: int) -> Span:
-    content = page[start:end]
-    left = len(content) - len(content.lstrip())
-    return start + left, max(start + left, start + len(content.rstrip()))
 
 
 def _text(markup: str) -> str:

@@ -107,9 +107,7 @@ def _value(cell: Any) -> str:
 
 
 def _sheet(name: str, rows: Sequence[Sequence[str]]) -> Iterator[Event]:
-    yield Open("h2")
-    yield normalised(name)
-    yield Close("h2")
+    yield from (Open("h2"), normalised(name), Close("h2"))
     for filled, group in groupby(rows, key=any):
         if filled:
             yield from _table(list(group))
@@ -119,9 +117,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[Event]:
     """A table whose first row is its header if it holds no number but years; paragraphs where no row has two cells."""
     if all(sum(map(bool, row)) < 2 for row in rows):
         for text in filter(None, (text for row in rows for text in row)):
-            yield Open("p")
-            yield text
-            yield Close("p")
+            yield from (Open("p"), text, Close("p"))
         return
     titled = all(is_year(text) or not is_number(text) for text in rows[0])
     yield Open("table")
@@ -129,9 +125,6 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[Event]:
         yield Open("tr")
         for text in row:
             tag = "th" if titled and number == 0 else "td"
-            yield Open(tag)
-            if text:
-                yield text
-            yield Close(tag)
+            yield from (Open(tag), text, Close(tag)) if text else (Open(tag), Close(tag))
         yield Close("tr")
     yield Close("table")

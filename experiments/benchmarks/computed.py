@@ -73,8 +73,8 @@ def _questions(row: Row) -> list[Loaded]:
             id=f"{row.filled('id')}-{name}", text=row.filled("question"), answers=answers, answerable=bool(answers),
             gold=tuple(gold_chunk(chunk) for place, (_, chunk) in enumerate(made) if place in tables),
             given=tuple(chunk for _, chunk in made), world=World(name, original),
-            tags=tagged(world=name, item=row.filled("id"), operation=row.optional("operation"),
-                        language=row.optional("language"), source=row.optional("source"))),
+            tags=tagged(world=name, item=row.filled("id"), **{
+                tag: row.optional(tag) for tag in ("operation", "language", "source")})),
             [document for document, _ in made]))
     return found
 

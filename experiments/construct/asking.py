@@ -2,7 +2,6 @@
 own strategies over evidence that is put before them."""
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -42,22 +41,10 @@ class Turn:
 def structured(role: str, purpose: str, fields: type[Fields], name: str, given: Mapping[str, str],
                before: Sequence[Turn] = (), sample: int = 0,
                most: int | None = None) -> Generator[Any, Any, tuple[Fields, Turn]]:
-    """Ask for a reply that fits a model's JSON Schema, and once more, with what is amiss, where it does not fit.
-
-    Args:
-        role: who is asked: WRITER, or `solver 1`, `judge 2` and so on.
-        purpose: a word for the trace.
-        name, given: the prompt and its fields; what strangers wrote stands in it between marks.
-        before: the turns of the conversation that it goes on.
-        sample: which of several draws with an equal prompt this is.
-        most: the largest integer of the reply, such as the last number of the lines that the prompt shows.
-
-    Returns:
-        the reply, and the turn to go on from.
-
-    Raises:
-        Dropped: neither reply fits.
-    """
+    """Ask for a reply that fits a model's JSON Schema, and once more, with what is amiss, where it does not fit; return
+    the reply, and the turn to go on from. `role` is WRITER, or `solver 1`, `judge 2` and so on; what strangers wrote
+    stands in the named prompt between marks; `sample` tells draws with an equal prompt apart; `most` is the largest
+    integer of the reply, such as the number of lines that are shown. Raises Dropped where neither reply fits."""
     asked = fill_framed(prompt(name), name, given)
     messages = tuple(message for turn in before for message in
                      (Message("user", (turn.asked,)), Message("assistant", (turn.said,))))
@@ -120,13 +107,8 @@ def _amiss(error: ValueError) -> str:
 
 def solved(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direct",
            rules: Rules | None = None) -> Generator[Any, Any, Draft]:
-    """Have a solver answer an item's question from these chunks alone, without being shown any other; from none,
-    closed-book.
-
-    Args:
-        strategy: a built-in reasoning strategy.
-        rules: by default `grounded`, which allows a refusal; `closed-book` without chunks.
-    """
+    """Have a solver answer an item's question by a built-in reasoning strategy from these chunks alone; from none,
+    closed-book. By default the rules are `grounded`, which allows a refusal, or `choice` where there are options."""
     def placed(task: Task, query: str) -> Gathering:
         return tuple(Passage(number, chunk) for number, chunk in enumerate(chunks, 1))
         yield  # a retrieval strategy is a generator, and this one asks for nothing
@@ -142,8 +124,3 @@ def solved(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "dire
 def together(recipes: Sequence[Playing]) -> Playing:
     """Play recipes side by side, so that their calls go out together, and return what each returns, in order."""
     return Lockstep().run(recipes)
-
-
-def as_json(value: BaseModel) -> str:
-    """Return a reply as the JSON that prompts show."""
-    return json.dumps(value.model_dump(), ensure_ascii=False, indent=1)

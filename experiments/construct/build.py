@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from agents.cassette import Cassette, is_cassette, write_cassette
 from agents.journal import Journal, Mode, Model
@@ -20,7 +19,7 @@ from documents.types import Chunk, Document, digest
 from documents.workers import read_documents
 from experiments.construct.gates import twin
 from experiments.construct.item import Library
-from experiments.construct.play import Construction, Machine, Watch
+from experiments.construct.play import Construction, Machine, Played
 from experiments.construct.settings import ConstructSettings
 from experiments.running.budget import Metered, Spending
 from experiments.running.cassette import ENDING
@@ -38,40 +37,23 @@ _FOUND = 10  # chunks that a search finds where a stage names no number
 
 @dataclass(frozen=True)
 class Built:
-    """A construction that came to its end.
-
-    Attributes:
-        models: the identity of the model of each role.
-        unread: each source that could not be read, with why.
-    """
+    """A construction that came to its end."""
 
     settings: ConstructSettings
     construction: Construction
-    models: Mapping[str, str]
-    unread: tuple[str, ...]
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """The settings that decide what is built."""
-        return told(self.settings)
+    models: Mapping[str, str]  # the identity of the model of each role
+    unread: tuple[str, ...]  # each source that could not be read, with why
 
     @property
     def library(self) -> Library:
         return self.construction.library
 
 
-async def construct(settings: ConstructSettings, watch: Watch | None = None, fresh: bool = False,
-                    replay: Path | None = None) -> Built:
-    """Build a set, or go on with one.
-
-    Args:
-        fresh: forget the calls that were made before.
-        replay: a cassette that calls and searches are from, in the place of models.
-
-    Raises:
-        UserError: what the user can mend: a source, a setting, a model; calls made so far are kept.
-        BudgetSpent: the budget was spent before the end.
-    """
+async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Played]], None] = lambda came: None,
+                    fresh: bool = False, replay: Path | None = None) -> Built:
+    """Build a set, or go on with one: with `fresh` without the calls that were made before, with `replay` by the calls
+    and searches of a cassette in the place of models. Raises UserError where a source, a setting or a model has to be
+    mended, and BudgetSpent where the budget was spent before the end; calls made so far are kept."""
     library, unread = library_of(settings)
     with _folder(settings, library, fresh, replay) as folder:
         mode: Mode = "replay" if replay else "record"
@@ -90,7 +72,7 @@ async def construct(settings: ConstructSettings, watch: Watch | None = None, fre
             stack.callback(searcher.close)
             window = max((client.limits.concurrency for client in clients.values()), default=1)
             construction = Construction(settings.what, library, Machine(models, searcher, settings.limits), settings.n,
-                                        settings.most_tries, window, twin(library), spending, watch or Watch())
+                                        settings.most_tries, window, twin(library), spending, watch)
             async with spending.in_time():
                 await construction.run()
         if spending.stopped:
@@ -100,12 +82,6 @@ async def construct(settings: ConstructSettings, watch: Watch | None = None, fre
             raise BudgetSpent(f"{settings.out}: the budget of {limit} is spent, and {len(construction.kept)} of "
                               f"{settings.n} items are made; a larger --budget goes on")
         return Built(settings, construction, {role: models[role].client.identity for role in models}, unread)
-
-
-def told(settings: ConstructSettings) -> dict[str, Any]:
-    """Return the settings that decide what is built, wherever it is written and however much of it."""
-    return settings.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
-                                                     "licence", "exports"})
 
 
 def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
@@ -197,7 +173,7 @@ def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: 
     try:
         folder.pin("sources", digest(*(text for one in library.documents.values()
                                        for text in (one.source, one.html, one.plain))))
-        folder.pin("settings", digest(json.dumps(told(settings), sort_keys=True)))
+        folder.pin("settings", digest(json.dumps(settings.told, sort_keys=True)))
         if replay is not None:
             _take(Cassette.open(replay), folder)
         yield folder

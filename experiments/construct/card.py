@@ -40,7 +40,7 @@ def card_of(built: Built) -> dict[str, Any]:
             for name in sorted({name for item in kept for name in item.tags})}
     return {
         "kind": settings.kind, "paper": settings.what.paper, "ragbed": version("ragbed"),
-        "licence": settings.licence, "settings": built.told, "models": _models(built),
+        "licence": settings.licence, "settings": settings.told, "models": _models(built),
         "yield": construction.counted(), "sources": list(_sources(built)), "unread": list(built.unread),
         "measured": {name: {"mean": round(fmean(values), 6), "n": len(values)} for name in names
                      if (values := [item.measured[name] for item in kept if name in item.measured])},

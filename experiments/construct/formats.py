@@ -29,18 +29,12 @@ _HARDEST = 10  # of YourBench's scale, which begins at 1
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A question as other tools see it.
-
-    Attributes:
-        gold: for each piece of its evidence, the chunks of which any holds that piece.
-        quotes: the evidence word for word.
-        solved: the share of solvers that were right with its evidence; None where none was asked.
-    """
+    """A question as other tools see it."""
 
     question: Question
-    gold: tuple[tuple[Chunk, ...], ...]
-    quotes: tuple[str, ...] = ()
-    solved: float | None = None
+    gold: tuple[tuple[Chunk, ...], ...]  # for each piece of its evidence, the chunks of which any holds that piece
+    quotes: tuple[str, ...] = ()  # the evidence word for word
+    solved: float | None = None  # the share of solvers that were right with its evidence; None where none was asked
 
     @property
     def answers(self) -> list[str]:
@@ -58,15 +52,10 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class ExportedSet:
-    """Questions, and the chunks that they are searched over, with the documents of these by id.
+    """Questions, and the chunks that they are searched over, with the documents of these by id."""
 
-    Attributes:
-        kind: what the set was built by, or the benchmark's name.
-        writer: the model that wrote the questions; empty where none did.
-    """
-
-    kind: str
-    writer: str
+    kind: str  # what the set was built by, or the benchmark's name
+    writer: str  # the model that wrote the questions; empty where none did
     questions: tuple[Exported, ...]
     chunks: tuple[Chunk, ...]
     documents: Mapping[str, Document]
@@ -86,16 +75,12 @@ def of_items(items: Sequence[Item], library: Library, kind: str, writer: str) ->
         groups = (tuple(chunk for chunk in by_document.get(one.document, ()) if holds_evidence(chunk, one))
                   for one in item.evidence)
         gold = tuple(dict.fromkeys(group for group in groups if group)) if item.answerable else ()
-        return Exported(question_of(item), gold, tuple(one.text for one in item.evidence), item.measured.get("solved"))
+        question = Question(item.id, item.question, item.answers, item.answerable,
+                            options=tuple((text, text) for text in item.options),  # without labels
+                            tags={name: (value,) for name, value in item.tags.items()})
+        return Exported(question, gold, tuple(one.text for one in item.evidence), item.measured.get("solved"))
 
     return ExportedSet(kind, writer, tuple(map(exported, items)), tuple(chunks.values()), {**library.documents, **own})
-
-
-def question_of(item: Item) -> Question:
-    """Return an item as a question, its options without labels."""
-    return Question(item.id, item.question, item.answers, item.answerable,
-                    options=tuple((text, text) for text in item.options),
-                    tags={name: (value,) for name, value in item.tags.items()})
 
 
 def of_benchmark(benchmark: Benchmark) -> ExportedSet:
@@ -120,9 +105,9 @@ def of_benchmark(benchmark: Benchmark) -> ExportedSet:
 
 def write_beir(made: ExportedSet, folder: Path) -> None:
     """Write BEIR's corpus.jsonl, queries.jsonl and qrels/test.tsv; a query without gold is not judged."""
-    _lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
+    write_lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
                                       "text": chunk.content, "metadata": {}} for chunk in made.chunks))
-    _lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
+    write_lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
                                       for one in made.questions))
     judged = [f"{one.question.id}\t{id}\t1\n" for one in made.questions
               for id in dict.fromkeys(chunk.id for group in one.gold for chunk in group)]
@@ -132,7 +117,7 @@ def write_beir(made: ExportedSet, folder: Path) -> None:
 
 def write_ragas(made: ExportedSet, folder: Path) -> None:
     """Write testset.jsonl, which ragas reads as a Testset and as an EvaluationDataset of single turns."""
-    _lines(folder / "testset.jsonl", ({
+    write_lines(folder / "testset.jsonl", ({
         "user_input": one.question.text, "reference_contexts": [chunk.content for chunk in one.chunks],
         "reference": one.answers[0], "synthesizer_name": f"ragbed_{made.kind}"} for one in made.questions))
 
@@ -163,7 +148,7 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
     """Write prepared_lighteval.jsonl, the rows that YourBench hands to evaluation. Its difficulty, from 1 to 10, is of
     the share of solvers that were wrong with the evidence; null where none was asked."""
-    _lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.questions))
+    write_lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.questions))
 
 
 def _row_of_yourbench(one: Exported, made: ExportedSet) -> dict[str, Any]:
@@ -216,5 +201,6 @@ def own_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
         "tags": dict(item.tags)}
 
 
-def _lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON Lines."""
     write_text(file, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))

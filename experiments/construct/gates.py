@@ -1,8 +1,5 @@
-"""The gates that items pass, in this order: each says why an item is lost, or lets it pass.
-
-What decides is pure: texts, spans and solvers' answers in, a reason or None out. Solvers are asked by recipes that the
-machine plays.
-"""
+"""The gates that items pass, in this order: each says why an item is lost, or lets it pass. What decides is pure;
+solvers are asked by recipes that the machine plays."""
 from __future__ import annotations
 
 import re
@@ -79,8 +76,7 @@ def self_contained(item: Item, library: Library) -> str | None:
 
 def solvable(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
     """Have every solver answer from the evidence alone; most of them must be right."""
-    drafts = yield from _by_solvers(item, library, evidence_chunks(item, library))
-    rate = sum(right(item, draft) for draft in drafts) / len(drafts)
+    rate, = yield from _rates(item, library, [evidence_chunks(item, library)])
     if rate * 2 <= 1:
         return "solvers with its evidence do not reach its answer"
     return replace(item, measured={**item.measured, "solved": rate})
@@ -88,8 +84,7 @@ def solvable(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
 
 def unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
     """Have every solver answer closed-book; most of them must not know it."""
-    drafts = yield from _by_solvers(item, library, ())
-    rate = sum(right(item, draft) for draft in drafts) / len(drafts)
+    rate, = yield from _rates(item, library, [()])
     if rate * 2 > 1:
         return "solvers know it without any document"
     return replace(item, measured={**item.measured, "known": rate})
@@ -98,23 +93,17 @@ def unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
 def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = "chunk"
                    ) -> Generator[Any, Any, Item | str | None]:
     """Have every solver answer from what the item comes with less its evidence, and from the evidence less each piece
-    of it; from none of these may most be right. Where nothing is left to answer from, `unknown` has asked.
-
-    Args:
-        by: what a piece is: all spans in one chunk of what the item comes with, or each span.
-    """
+    of it; from none of these may most be right. Where nothing is left to answer from, `unknown` has asked. A piece is
+    all spans in one chunk of what the item comes with, or each span."""
     pieces = _pieces(item, by)
     shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
     views = [shown] if shown else []
     if len(pieces) > 1:
-        views += [evidence_chunks(replace(item, evidence=_but(item, piece)), library)
-                  for piece in pieces]
+        views += [evidence_chunks(replace(item, evidence=tuple(one for one in item.evidence if one not in piece)),
+                                  library) for piece in pieces]
     if not views:
         return None
-    drafts = yield from together([solved(f"{SOLVER} {number}", item, view) for view in views
-                                  for number in range(1, library.solvers + 1)])
-    rates = [sum(right(item, draft) for draft in drafts[at:at + library.solvers]) / library.solvers
-             for at in range(0, len(drafts), library.solvers)]
+    rates = yield from _rates(item, library, views)
     if shown and rates[0] * 2 > 1:
         return "solvers reach its answer with its evidence removed"
     if any(rate * 2 > 1 for rate in rates):
@@ -126,10 +115,6 @@ def _pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
     held = [[one for one in item.evidence if overlap(chunk, one)] for chunk in item.chunks] if by == "chunk" else []
     rest = [one for one in item.evidence if not any(one in piece for piece in held)]
     return [piece for piece in held if piece] + [[one] for one in rest]
-
-
-def _but(item: Item, piece: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    return tuple(one for one in item.evidence if one not in piece)
 
 
 def overlap(chunk: Chunk, one: Evidence) -> bool:
@@ -187,27 +172,30 @@ def _asked(item: Item) -> Question:
     return Question(item.id, item.question, item.answers, item.answerable)
 
 
-def _by_solvers(item: Item, library: Library, chunks: Sequence[Chunk]) -> Generator[Any, Any, list[Draft]]:
-    return together([solved(f"{SOLVER} {number}", item, chunks) for number in range(1, library.solvers + 1)])
+def by_solvers(item: Item, library: Library, views: Sequence[Sequence[Chunk]], strategy: str = "direct"
+               ) -> Generator[Any, Any, list[list[Draft]]]:
+    """Have every solver answer from each of these views; return the solvers' drafts of each."""
+    drafts = yield from together([solved(f"{SOLVER} {number}", item, view, strategy) for view in views
+                                  for number in range(1, library.solvers + 1)])
+    return [drafts[at:at + library.solvers] for at in range(0, len(drafts), library.solvers)]
+
+
+def _rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Generator[Any, Any, list[float]]:
+    groups = yield from by_solvers(item, library, views)
+    return [sum(right(item, draft) for draft in group) / len(group) for group in groups]
 
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
     """Return the evidence as chunks, each by itself."""
-    return [chunk for one in item.evidence if (chunk := _chunk_of(item, one, library)) is not None]
-
-
-def _chunk_of(item: Item, one: Evidence, library: Library) -> Chunk | None:
-    document = library.document(item, one.document)
-    return None if document is None else Chunk.of(document, one.format, one.start, one.end)
+    return [Chunk.of(document, one.format, one.start, one.end) for one in item.evidence
+            if (document := library.document(item, one.document)) is not None]
 
 
 def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
-    """Return what says whether an item asks what one of those kept before it asks.
-
-    It does where they share an answer and their questions are alike, by five-character runs (Jaccard's index 0.7, or as
-    much of the shorter one) or by the cosine of their vectors (0.95). The same question with another answer is lost
-    too, unless the item answers it from a document of its own.
-    """
+    """Return what says whether an item asks what one of those kept before it asks: they share an answer and their
+    questions are alike, by five-character runs (Jaccard's index 0.7, or as much of the shorter one) or by the cosine of
+    their vectors (0.95). The same question with another answer is lost too, unless the item answers it from a document
+    of its own."""
     vectors: dict[str, Any] = {}
 
     def check(item: Item, kept: Sequence[Item]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -52,30 +52,19 @@ def named(numbers: Iterable[int], lines: Mapping[int, Evidence]) -> tuple[Eviden
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question under construction, with what made it.
-
-    Attributes:
-        answers: accepted ones; the first is the key. Of a multiple-choice item, the text of the right option.
-        evidence: the spans that the answer rests on.
-        chunks: what the question comes with, the chunks of its evidence among them.
-        documents: those that were made for this item alone, such as edited ones; its evidence and chunks may be of
-            them.
-        made: what the kind's own stages and format need beside, as plain JSON; `about` is shown closed-book, such as
-            the title of a novel.
-        measured: what solvers made of it, by name, such as `solved`: a rate from 0 to 1.
-    """
+    """A question under construction, with what made it."""
 
     id: str
     question: str = ""
-    answers: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()  # accepted ones, the key first; of a multiple-choice item, the right option's text
     answerable: bool = True
-    evidence: tuple[Evidence, ...] = ()
-    chunks: tuple[Chunk, ...] = ()
-    documents: tuple[Document, ...] = ()
+    evidence: tuple[Evidence, ...] = ()  # the spans that the answer rests on
+    chunks: tuple[Chunk, ...] = ()  # what the question comes with, the chunks of its evidence among them
+    documents: tuple[Document, ...] = ()  # made for this item alone, such as edited ones
     options: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
-    made: Mapping[str, Any] = field(default_factory=dict)
-    measured: Mapping[str, float] = field(default_factory=dict)
+    made: Mapping[str, Any] = field(default_factory=dict)  # plain JSON of the kind; `about` is shown closed-book
+    measured: Mapping[str, float] = field(default_factory=dict)  # rates from 0 to 1 by name, such as `solved`
 
     @property
     def document(self) -> str:
@@ -91,26 +80,17 @@ class Dropped(Exception):  # it ends an item, not the construction
 
 @dataclass(frozen=True)
 class Library:
-    """What items are made from and checked against.
+    """What items are made from and checked against."""
 
-    Attributes:
-        documents: by id.
-        chunks: of the whole index, in the order of the documents.
-        solvers, judges: how many models of each role there are; their roles are `solver 1`, `judge 1` and so on.
-        benchmark: the loaded benchmark that items are made from, where it is no folder of documents.
-        embedder: opened when it is first asked for.
-        writes: whether there is a writer.
-    """
-
-    documents: Mapping[str, Document]
-    chunks: Sequence[Chunk]
-    solvers: int
-    judges: int
+    documents: Mapping[str, Document]  # by id
+    chunks: Sequence[Chunk]  # of the whole index, in the order of the documents
+    solvers: int  # how many there are: their roles are `solver 1` and so on
+    judges: int  # likewise
     seed: int
     options: Any  # the kind's own settings
-    embedder: Callable[[], Embedder]
-    benchmark: Benchmark | None = None
-    writes: bool = False
+    embedder: Callable[[], Embedder]  # opened when it is first asked for
+    benchmark: Benchmark | None = None  # that items are made from, in the place of documents
+    writes: bool = False  # whether there is a writer
 
     @cached_property
     def guarded(self) -> GuardedIndex:
@@ -140,16 +120,11 @@ what was measured. Either may raise Dropped."""
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step of a construction, or a gate.
+    """A step of a construction, or a gate."""
 
-    Attributes:
-        name: as the yield table has it.
-        calls: how many model calls it may make for one item; the machine ends an item that asks for more.
-    """
-
-    name: str
+    name: str  # as the yield table has it
     step: Step
-    calls: int = 0
+    calls: int = 0  # that it may make for one item: the machine ends an item that asks for more
 
 
 class NoOptions(BaseModel):
@@ -158,44 +133,24 @@ class NoOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Writing(Protocol):
-    """Writes kept items in a format, below a folder."""
-
-    def __call__(self, items: Sequence[Item], library: Library, folder: Path) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A way of building a benchmark.
-
-    Attributes:
-        paper: what it follows, with its section.
-        instances: gives what stages start from, in an order that the seed decides; may end.
-        stages: turn an instance into items.
-        gates: decide over each item, in this order.
-        write: writes the paper's own format, which `ragbed run KIND DIR` reads.
-        most: how many items one instance can become.
-        surplus: says why no further item of this one's sort is wanted beside those kept before it; None where it is.
-        notes: what the card says of all that was played.
-        options: the settings of this kind alone.
-        chunker, formats: how the index that items are checked against is cut.
-        judged: whether it asks judges.
-        written: whether it asks a writer; else `--writer` may be left out.
-        solved: likewise of solvers.
-    """
+    """A way of building a benchmark."""
 
     name: str
-    paper: str
-    instances: Callable[[Library], Iterator[Item]]
-    stages: tuple[Stage, ...]
-    gates: tuple[Stage, ...]
-    write: Writing
-    most: int = 1
+    paper: str  # that it follows, with its section
+    instances: Callable[[Library], Iterator[Item]]  # what stages start from, in seeded order; may end
+    stages: tuple[Stage, ...]  # that turn an instance into items
+    gates: tuple[Stage, ...]  # that decide over each item, in this order
+    write: Callable[[Sequence[Item], Library, Path], None]  # the paper's own format, which `ragbed run KIND DIR` reads
+    most: int = 1  # items that one instance can become
+    # Says why no further item of this one's sort is wanted beside those kept before it; None where it is.
     surplus: Callable[[Item, Sequence[Item], Library], str | None] = lambda item, kept, library: None
-    notes: Callable[[Sequence[Played], Library], Sequence[str]] = lambda played, library: ()
-    options: type[BaseModel] = NoOptions
+    notes: Callable[[Sequence[Played], Library], Sequence[str]] = lambda played, library: ()  # for the card
+    options: type[BaseModel] = NoOptions  # the settings of this kind alone
+    # How the index that items are checked against is cut.
     chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
     formats: tuple[Format, ...] = ("plain",)
-    judged: bool = False
-    written: bool = True
-    solved: bool = True
+    judged: bool = False  # whether it asks judges
+    written: bool = True  # whether it asks a writer; else `--writer` may be left out
+    solved: bool = True  # likewise of solvers

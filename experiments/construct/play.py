@@ -35,27 +35,13 @@ _LEAST_BLOCK = 8  # instances begun together, however few items are missing
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What became of an item.
-
-    Attributes:
-        lost: the stage or gate that it ended at; empty where it was kept.
-        why: in a few words.
-        calls: purpose and journal key of each call made for it, in order, those before it was an item included.
-        generated: whether the stages had made it an item before it was lost.
-    """
+    """What became of an item."""
 
     item: Item
-    lost: str = ""
-    why: str = ""
-    calls: tuple[tuple[str, str], ...] = ()
-    generated: bool = False
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Who is told how a construction goes: `played` after each instance, with how many items are kept so far."""
-
-    played: Callable[[Sequence[Played]], None] = lambda played: None
+    lost: str = ""  # the stage or gate that it ended at; empty where it was kept
+    why: str = ""  # in a few words
+    calls: tuple[tuple[str, str], ...] = ()  # purpose and journal key of each, those before it was an item included
+    generated: bool = False  # whether the stages had made it an item before it was lost
 
 
 def stage_recipe(stage: Stage, item: Item, library: Library, result: list[Any]) -> Recipe:
@@ -70,12 +56,7 @@ def stage_recipe(stage: Stage, item: Item, library: Library, result: list[Any]) 
 
 
 class Machine:
-    """Plays stages and gates, each as a question of its own.
-
-    Args:
-        models: by role, such as `writer` and `solver 1`.
-        search: over the index.
-    """
+    """Plays stages and gates, each as a question of its own; models are by role, such as `writer` and `solver 1`."""
 
     def __init__(self, models: Mapping[str, Model], search: SearchFunction, limits: Limits) -> None:
         self._models, self._search, self._limits = models, search, limits
@@ -117,27 +98,19 @@ def _unkept(chunk: str) -> Chunk:
 
 @dataclass(slots=True)
 class Construction:
-    """Makes items of instances until enough are kept, or no instance is left.
-
-    Attributes:
-        wanted: how many items are asked for.
-        tries: how many instances may be begun.
-        window: instances played at once.
-        twin: says why an item is too like those kept so far; None where it is not.
-        played: what became of every item and of every instance that became none, in order.
-    """
+    """Makes items of instances until enough are kept, or no instance is left."""
 
     kind: Kind
     library: Library
     machine: Machine
-    wanted: int
-    tries: int
-    window: int
-    twin: Callable[[Item, Sequence[Item]], str | None]
+    wanted: int  # items
+    tries: int  # instances that may be begun
+    window: int  # instances played at once
+    twin: Callable[[Item, Sequence[Item]], str | None]  # says why an item is too like those kept so far
     spending: Spending
-    watch: Watch = field(default_factory=Watch)
+    watch: Callable[[Sequence[Played]], None] = lambda came: None  # told what became of each instance
     begun: int = 0
-    played: list[Played] = field(default_factory=list)
+    played: list[Played] = field(default_factory=list)  # every item, and every instance that became none, in order
 
     @property
     def kept(self) -> list[Item]:
@@ -169,7 +142,7 @@ class Construction:
 
         async def one(place: int) -> None:
             came[place] = await self._instance(block[place])
-            self.watch.played(came[place])
+            self.watch(came[place])
 
         await in_window(self.spending.affordable(range(len(block))), self.window, one)
         if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
@@ -199,30 +172,25 @@ class Construction:
         return [*ended, *[await self._through_gates(one) for one in made]]
 
     async def _stage(self, stage: Stage, before: Played) -> list[Played]:
-        came, answer = await self.machine.play(stage, before.item, self.library)
-        played = _with_calls(before, stage, answer)
-        if (lost := _lost(played, stage, came, answer)) is not None:
-            return [lost]
+        played, came = await self._step(stage, before)
+        if played.lost:
+            return [played]
         return [replace(played, item=item) for item in (came if isinstance(came, list) else [came])]
 
     async def _through_gates(self, played: Played) -> Played:
         for gate in self.kind.gates:
-            came, answer = await self.machine.play(gate, played.item, self.library)
-            played = _with_calls(played, gate, answer)
-            if (lost := _lost(played, gate, came, answer)) is not None:
-                return lost
-            if isinstance(came, str):
-                return replace(played, lost=gate.name, why=came)
+            played, came = await self._step(gate, played)
+            if played.lost:
+                return played
             played = replace(played, item=came or played.item)
         return played
 
-
-def _with_calls(played: Played, stage: Stage, answer: Answer) -> Played:
-    calls = [(f"{stage.name}/{step.purpose}", step.key) for step in answer.trace if isinstance(step, GenerateStep)]
-    return replace(played, calls=(*played.calls, *calls))
-
-
-def _lost(played: Played, stage: Stage, came: Any, answer: Answer) -> Played | None:
-    if answer.failure is not None:
-        return replace(played, lost=FAILED, why=f"{stage.name}: {answer.failure.kind}: {answer.failure.message}")
-    return replace(played, lost=stage.name, why=str(came)) if isinstance(came, Dropped) else None
+    async def _step(self, stage: Stage, before: Played) -> tuple[Played, Any]:
+        came, answer = await self.machine.play(stage, before.item, self.library)
+        calls = [(f"{stage.name}/{step.purpose}", step.key) for step in answer.trace if isinstance(step, GenerateStep)]
+        played = replace(before, calls=(*before.calls, *calls))
+        if answer.failure is not None:
+            why = f"{stage.name}: {answer.failure.kind}: {answer.failure.message}"
+            return replace(played, lost=FAILED, why=why), None
+        lost = isinstance(came, Dropped | str)
+        return replace(played, lost=stage.name, why=str(came)) if lost else played, came

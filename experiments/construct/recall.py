@@ -28,27 +28,16 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
 
 @dataclass(frozen=True, slots=True)
 class GuardRecall:
-    """What the guard found of what was planted.
+    """What the guard found of what was planted."""
 
-    Attributes:
-        share: of the planted answers that it found, with its 95 % interval, by answers where one was planted in
-            several ways.
-        ways: how many it found and how many were planted, by the way in which they stand in the text.
-    """
-
-    share: Estimate
-    ways: Mapping[str, tuple[int, int]]
+    share: Estimate  # of the planted answers, with its 95 % interval, by answers where one was planted in several ways
+    ways: Mapping[str, tuple[int, int]]  # how many it found and were planted, by the way they stand in the text
 
 
 def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> GuardRecall:
     """Plant the items' answers, each in every way that applies, in texts drawn from the index, and count how many the
     guard finds. A text in which it finds the answer already is not planted in, and what stands anywhere, such as yes,
-    is not planted. What is drawn is seeded.
-
-    Args:
-        items: those whose answers are planted.
-        most: how many are planted at the most.
-    """
+    is not planted. What is drawn, `most` at the most, is seeded."""
     planted = [(item, answer, way, text) for item in items for answer in dict.fromkeys(item.answers)
                if library.guarded.guard(_asked(item, answer)).answers for way, text in ways(answer)]
     rng = library.rng("recall")

@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from documents.numbers import values
+from documents.numbers import TextValue, values
 from experiments.construct.asking import LABELS
 from experiments.construct.item import Item
 from experiments.judges.lexical import grade
@@ -88,10 +88,10 @@ def _has_what_matters(text: str, answer: str, question: str) -> bool:
     """Whether the text has the answer's words, in whatever order, or those that the question has not itself."""
     if len(text.split()) > max(_SHORT, _RATIO * len(answer.split())) or _denied(text) != _denied(answer):
         return False
-    known, asked, wanted = (_Figures(one) for one in (text, question, answer))
-    stray, missing = known.beside(wanted, asked), wanted.beside(known)
+    known, asked, wanted = (values(one) for one in (text, question, answer))
+    stray, missing = _beside(known, [*wanted, *asked]), _beside(wanted, known)
     words, said, before = content_words(answer), all_words(text), content_words(question)
-    if missing and (stray or wanted.beside(known, asked)):
+    if missing and (stray or _beside(wanted, [*known, *asked])):
         return False
     if any(any(map(str.isdecimal, word)) and word not in said for word in words - before):  # such as fy2023
         return False
@@ -99,20 +99,12 @@ def _has_what_matters(text: str, answer: str, question: str) -> bool:
     if len(words) > 1 and len(words & said) >= enough * len(words):
         return True
     rest, beside = words - before, content_words(text) - words - before
-    return bool(rest or wanted.beside(asked)) and len(rest & said) >= enough * len(rest) and not beside and not stray
+    return bool(rest or _beside(wanted, asked)) and len(rest & said) >= enough * len(rest) and not beside and not stray
 
 
-class _Figures:
-    """The numbers and dates of a text."""
-
-    def __init__(self, text: str) -> None:
-        self._values = values(text)
-
-    def beside(self, *others: _Figures) -> bool:
-        """Tell whether it has a figure that none of the others says."""
-        theirs = [value for one in others for value in one._values]
-        return any(not any(other.says(value) and other.percent == value.percent for other in theirs)
-                   for value in self._values)
+def _beside(own: Sequence[TextValue], others: Sequence[TextValue]) -> bool:
+    """Whether there is a number or date that none of the others says."""
+    return any(not any(other.says(one) and other.percent == one.percent for other in others) for one in own)
 
 
 def _denied(text: str) -> bool:

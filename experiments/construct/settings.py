@@ -97,6 +97,12 @@ class ConstructSettings(BaseModel):
                 **{f"judge {number}": name for number, name in enumerate(judges, 1)}}
 
     @property
+    def told(self) -> dict[str, Any]:
+        """The settings that decide what is built, wherever it is written and however much of it."""
+        return self.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
+                                                     "licence", "exports"})
+
+    @property
     def most_tries(self) -> int:
         """How many instances may be begun."""
         return self.tries or TRIES * self.n
@@ -104,16 +110,8 @@ class ConstructSettings(BaseModel):
 
 def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str],
                        benchmark: str | None = None) -> ConstructSettings:
-    """Return the settings that a command line gives.
-
-    Args:
-        benchmark: of the form `hotpotqa:PATH`, or its name alone where it needs no path.
-        others: of the form `retriever=dense`.
-        budget: of the form `tokens=200000`.
-
-    Raises:
-        SettingsError: one does not fit.
-    """
+    """Return the settings that a command line gives: others as `retriever=dense`, a budget as `tokens=200000`, the
+    benchmark as `hotpotqa:PATH`, or its name alone. Raises SettingsError where one does not fit."""
     content: dict[str, Any] = dict(given)
     if benchmark is not None:
         kind, _, path = benchmark.partition(":")

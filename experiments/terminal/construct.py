@@ -10,7 +10,7 @@ import typer
 from experiments.construct.build import construct, library_of
 from experiments.construct.card import yield_view
 from experiments.construct.foresee import foreseen
-from experiments.construct.play import FAILED, Played, Watch
+from experiments.construct.play import FAILED, Played
 from experiments.construct.settings import ConstructSettings
 from experiments.construct.writing import REPORT, write_set
 from experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
@@ -30,7 +30,7 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
             kept += sum(not one.lost for one in came)
             bars("items", min(kept, settings.n), settings.n)
 
-        built = asyncio.run(construct(settings, Watch(played), fresh, replay))
+        built = asyncio.run(construct(settings, played, fresh, replay))
     card = write_set(built)
     if json:
         print_json({"out": str(settings.out), **card})

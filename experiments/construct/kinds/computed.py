@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
+from experiments.construct.formats import write_lines
 from experiments.construct.frames import BLANK, SENTENCE, Frame, frames_of, sentences_of
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.operations import OPERATIONS, Operation, Plan, planned, rests_on, shared
@@ -202,8 +203,7 @@ def agree(item: Item, library: Library) -> str | None:
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write one record an item, with its chunks, and the contents of those that another world changes."""
-    (folder / "computed.jsonl").write_text("".join(
-        f"{json.dumps(_row(item, library), ensure_ascii=False)}\n" for item in items), encoding="utf-8")
+    write_lines(folder / "computed.jsonl", (_row(item, library) for item in items))
 
 
 def _row(item: Item, library: Library) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
 from experiments.construct.editing import sentences
+from experiments.construct.formats import write_lines
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, named, numbered
 from retrieval.lexical.tokens import is_korean
 from strategies.types import Evidence as Passages
@@ -166,9 +167,8 @@ def in_language(item: Item, library: Library) -> str | None:
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write the two splits as the published set has them."""
     for split, answerable in (("non_refusal", True), ("refusal", False)):
-        rows = [_row(item, library) for item in items if item.answerable == answerable]
-        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
-                                               encoding="utf-8")
+        write_lines(folder / f"{split}.jsonl",
+                    (_row(item, library) for item in items if item.answerable == answerable))
 
 
 def _row(item: Item, library: Library) -> dict[str, object]:

@@ -8,7 +8,6 @@ the paper's items 32 % have three answers that agree.
 """
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -19,7 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from documents.tables import tables_of
 from documents.types import Chunk, Document, digest
 from experiments.construct import gates
-from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
+from experiments.construct.asking import WRITER, structured, together
+from experiments.construct.formats import write_lines
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.kinds.table_edits import Edit, Grid, applied, grid_of, lacking, plan_in_words, tells
 from experiments.construct.rightness import right
@@ -159,9 +159,7 @@ def oracles(item: Item, library: Library) -> Playing:
     about = item.made["about"]
     views = [[_whole(_text(item, "original", f"{about}\n{original}\n\nEdits:\n{item.made['plan']}"))],
              [_whole(_text(item, "edited", f"{about}\n{edited}"))], item.chunks]
-    drafts = yield from together([solved(f"{SOLVER} {number}", item, view, "chain_of_thought") for view in views
-                                  for number in range(1, library.solvers + 1)])
-    groups = [drafts[at:at + library.solvers] for at in range(0, len(drafts), library.solvers)]
+    groups = yield from gates.by_solvers(item, library, views, "chain_of_thought")
     rates = {name: sum(right(item, draft) for draft in group) / len(group)
              for name, group in zip(_VIEWS, groups, strict=True)}
     wrong = [_VIEWS[name] for name, rate in rates.items() if rate * 2 <= 1]
@@ -188,8 +186,7 @@ def _whole(document: Document) -> Chunk:
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write the items as the published file has them, and their validity as its raw files do."""
-    (folder / "mdbench.jsonl").write_text("".join(f"{json.dumps(_row(item), ensure_ascii=False)}\n" for item in items),
-                                          encoding="utf-8")
+    write_lines(folder / "mdbench.jsonl", map(_row, items))
 
 
 def _row(item: Item) -> dict[str, object]:

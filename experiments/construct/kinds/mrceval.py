@@ -9,9 +9,9 @@ noise: what all of them answer otherwise than the key is suspect.
 """
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +21,7 @@ from documents.types import Chunk
 from experiments.benchmarks.mrceval import named_subtask
 from experiments.construct import gates
 from experiments.construct.asking import JUDGE, LABELS, WRITER, solved, structured, together
+from experiments.construct.formats import write_lines
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.rightness import choice
 from experiments.metrics import share_of
@@ -46,8 +47,7 @@ ASKS: Mapping[str, str] = {
     "temporal": "asks which of two events of the text came first"}
 """What a writer is told of each sub-task that can be asked over any passage."""
 NONE = "None of the above"
-SELECTING, LOOKING = 3, 6
-"""Judges, as in the paper."""
+SELECTING, LOOKING = 3, 6  # judges, as in the paper
 _TRUTHS = ("yes", "no", "maybe")
 _WRONG = 3  # options of an item
 
@@ -85,8 +85,7 @@ def instances(library: Library) -> Iterator[Item]:
     sub-task, in random order."""
     rng, subtasks = library.rng("instances"), library.options.subtasks
     if library.benchmark is not None:
-        questions = library.benchmark.questions
-        for question in rng.sample(questions, len(questions)):
+        for question in rng.sample(library.benchmark.questions, len(library.benchmark.questions)):
             if question.answerable and question.answers and question.given:
                 named = question.tags.get("subtask", (named_subtask(library.benchmark.name) or subtasks[0],))
                 yield _of_question(question, named[0], library)
@@ -161,19 +160,16 @@ def key_stands(item: Item, library: Library) -> str | None:
 def one_right(item: Item, library: Library) -> str | None:
     """Check that no wrong option is an accepted answer, holds one, or is a part of one: `1990` where `May 1990` is
     right, or the other way round."""
-    answers = [form(answer) for answer in item.answers for form in (normalize_answer, with_values)]
-    for option in item.options:
-        if option != item.answers[0] and any(holds(answer, said) or holds(said, answer) for answer in answers
-                                             for said in (normalize_answer(option), with_values(option))):
-            return "two options are right"
-    return None
+    forms = (normalize_answer, with_values)
+    pairs = product([form(answer) for answer in item.answers for form in forms],
+                    [form(option) for option in item.options if option != item.answers[0] for form in forms])
+    return "two options are right" if any(holds(one, two) or holds(two, one) for one, two in pairs) else None
 
 
 def judged(item: Item, library: Library) -> Playing:
     """Have every judge answer. The first three select: an item is hard where at least one of them errs. The others look
     for noise, or these three where there are no others. A reply that names no option is no vote."""
-    drafts = yield from together([solved(f"{JUDGE} {number}", item, item.chunks)
-                                  for number in range(1, library.judges + 1)])
+    drafts = yield from together([solved(f"{JUDGE} {at + 1}", item, item.chunks) for at in range(library.judges)])
     votes = [choice(item, draft) for draft in drafts]
     selecting, looking = ([vote in item.answers for vote in part if vote is not None]
                           for part in (votes[:SELECTING], votes[SELECTING:] or votes))
@@ -210,10 +206,9 @@ def notes(played: Sequence[Played], library: Library) -> list[str]:
     rates = [f"{figure(one['mean'], one['low'], one['high'])}, n {one['n']}" for one in shares]
     said = [f"Solvers with the evidence alone agree with the key of hard items at a rate of {rates[0]}; of all, "
             f"{rates[1]}."]
-    looking = library.judges - SELECTING
     if library.judges < SELECTING:
         said.append(f"Selected by {library.judges} of the paper's {SELECTING} judges.")
-    if looking < LOOKING:
+    if (looking := library.judges - SELECTING) < LOOKING:
         said.append(f"Noise was looked for by {looking if looking > 0 else library.judges} of the paper's {LOOKING} "
                     f"judges{'' if looking > 0 else ', the selecting ones'}.")
     return said
@@ -221,11 +216,10 @@ def notes(played: Sequence[Played], library: Library) -> list[str]:
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write one record for each item."""
-    rows = [{"id": item.id, "context": "\n\n".join(chunk.content for chunk in item.chunks), "question": item.question,
-             "choices": list(item.options), "answer": LABELS[item.options.index(item.answers[0])],
-             "subtask": item.tags["subtask"], "selection": item.tags["selection"]} for item in items]
-    (folder / "mrceval.jsonl").write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
-                                          encoding="utf-8")
+    write_lines(folder / "mrceval.jsonl", ({
+        "id": item.id, "context": "\n\n".join(chunk.content for chunk in item.chunks), "question": item.question,
+        "choices": list(item.options), "answer": LABELS[item.options.index(item.answers[0])],
+        "subtask": item.tags["subtask"], "selection": item.tags["selection"]} for item in items))
 
 
 MRCEVAL = Kind("mrceval", "MRCEval (2025), section 3.2 and appendices B and D", instances,

@@ -7,7 +7,6 @@ pair. What the paper had people review are gates of their own here.
 """
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -20,6 +19,7 @@ from documents.types import Chunk
 from experiments.benchmarks.fields import REFERENCE, passage, with_references
 from experiments.construct import editing, gates
 from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
+from experiments.construct.formats import write_lines
 from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.rightness import right
 from experiments.metrics.matching import holds, tokens
@@ -152,9 +152,8 @@ def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence |
 def sub_answers(item: Item, library: Library) -> str | None:
     """Check that every sub-answer stands in the edited passage."""
     text = normalize_answer("\n".join(chunk.content for chunk in item.chunks))
-    if all(holds(text, normalize_answer(answer)) for answer in item.made["sub_answers"]):
-        return None
-    return "a sub-answer does not stand in the edited passage"
+    stand = all(holds(text, normalize_answer(answer)) for answer in item.made["sub_answers"])
+    return None if stand else "a sub-answer does not stand in the edited passage"
 
 
 def leads(item: Item, library: Library) -> str | None:
@@ -197,9 +196,9 @@ def changed(item: Item, library: Library) -> str | None:
 
 def hops_needed(item: Item, library: Library) -> Playing:
     """Have every solver answer from the passage without the sentence of one hop, for each hop; most must fail."""
-    solvers = range(1, library.solvers + 1)
     views = [[_without(chunk, one) for chunk in item.chunks] for one in item.evidence]
-    drafts = yield from together([solved(f"{SOLVER} {number}", item, view) for view in views for number in solvers])
+    drafts = yield from together([solved(f"{SOLVER} {number}", item, view)
+                                  for view in views for number in range(1, library.solvers + 1)])
     for at in range(0, len(drafts), library.solvers):
         if sum(right(item, draft) for draft in drafts[at:at + library.solvers]) * 2 > library.solvers:
             return "solvers reach its answer without the sentence of a hop"
@@ -212,8 +211,7 @@ def _without(chunk: Chunk, one: Evidence) -> Chunk:
 
 def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write each edited question with its original."""
-    (folder / "mrke.jsonl").write_text("".join(f"{json.dumps(_row(item), ensure_ascii=False)}\n" for item in items),
-                                       encoding="utf-8")
+    write_lines(folder / "mrke.jsonl", map(_row, items))
 
 
 def _row(item: Item) -> dict[str, Any]:

@@ -13,26 +13,17 @@ from experiments.construct.item import Dropped
 from experiments.metrics.matching import holds
 from strategies.normalising import with_values
 
-Skill = Literal["multi-hop", "numeric", "temporal", "information_aggregation", "soft_reasoning"]
-
 
 class Edit(BaseModel):
-    """One edit of a plan.
-
-    Attributes:
-        row: from 1, of `relate` and `reword`.
-        other: of `relate`, the row whose value the row's own is said by.
-        digits: of `round`, those behind the point.
-        text: of `reword`, what is written in the value's place.
-    """
+    """One edit of a plan."""
 
     action: Literal["drop", "round", "relate", "reword"]
-    skill: Skill
+    skill: Literal["multi-hop", "numeric", "temporal", "information_aggregation", "soft_reasoning"]
     column: str
-    row: int = 0
-    other: int = 0
-    digits: int = Field(default=0, ge=0, le=6)
-    text: str = ""
+    row: int = 0  # from 1, of `relate` and `reword`
+    other: int = 0  # of `relate`, the row whose value the row's own is said by
+    digits: int = Field(default=0, ge=0, le=6)  # of `round`, those behind the point
+    text: str = ""  # of `reword`, what is written in the value's place
 
 
 _LONGEST = 20  # characters of a number that is rounded

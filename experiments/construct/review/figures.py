@@ -20,14 +20,10 @@ Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
 
 
 def figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str, Any]:
-    """Return what reviewers decided, as plain JSON.
+    """Return what reviewers decided on items, all ids in the order in which they are shown, as plain JSON.
 
     An item counts as accepted or rejected by the majority of those who decided on it, and as disputed at a tie. It is
     in error where at least half of them rejected it, but not as of no use, or accepted it only as edited.
-
-    Args:
-        items: all ids of the set, in the order in which they are shown.
-        stale: how many reviews are of items that the set no longer has.
     """
     decided = {id: found for id in items if (found := [
         own[id] for own in reviews.values() if id in own and own[id].decision])}
@@ -96,11 +92,13 @@ def review_lines(found: Mapping[str, Any]) -> list[str]:
     edited = f", {found['edited']} of them as edited" if found["edited"] else ""
     disputed = f", {found['disputed']} disputed" if found["disputed"] else ""
     people = sum(one["reviewed"] > 0 for one in found["reviewers"])
+    error = found["label_error"]
+    interval = f"[{100 * error['low']:.0f}, {100 * error['high']:.0f}]"
     lines = [f"{found['reviewed']} of {plural(found['items'], 'item')} reviewed by "
              f"{plural(people, 'person', 'people')}: {found['accepted']} accepted{edited}, "
              f"{found['rejected']} rejected{f' ({reasons})' if reasons else ''}{disputed}.",
-             f"Label error: {label_error(found['label_error'])}."]
-    if not found["label_error"]["random"]:
+             f"Label error: {100 * error['share']:.0f} % {interval} of {error['n']} reviewed of {error['of']}."]
+    if not error["random"]:
         lines.append("Items were passed over or picked: those reviewed are no random sample of the set, and the "
                      "interval holds for it only as far as they are like one.")
     agreement = found["agreement"]
@@ -111,12 +109,6 @@ def review_lines(found: Mapping[str, Any]) -> list[str]:
     if found["stale"]:
         lines.append(f"{plural(found['stale'], 'review')} of items that changed since, or are gone, do not count.")
     return lines
-
-
-def label_error(figure: Mapping[str, Any]) -> str:
-    """Return the share of wrong labels in percent, such as `4 % [1, 11] of 30 reviewed of 100`."""
-    interval = f" [{100 * figure['low']:.0f}, {100 * figure['high']:.0f}]"
-    return f"{100 * figure['share']:.0f} %{interval} of {figure['n']} reviewed of {figure['of']}"
 
 
 def _kappa(pair: Mapping[str, Any]) -> str:

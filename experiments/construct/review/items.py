@@ -29,32 +29,19 @@ FILE = "review.sqlite"
 
 @dataclass(frozen=True)
 class ReviewSet:
-    """What reviewers look at.
-
-    Attributes:
-        items: by id, in the order in which they are shown, which the seed decides: whoever stops has seen a random
-            sample, and every reviewer the same.
-        documents: by id and by source.
-        file: where reviews are kept.
-        folder: of a constructed set; None of other questions.
-    """
+    """What reviewers look at, in an order that the seed decides: whoever stops has seen a random sample, and every
+    reviewer the same."""
 
     name: str
-    items: Mapping[str, Item]
-    documents: Mapping[str, Document]
-    file: Path
-    folder: Path | None = None
+    items: Mapping[str, Item]  # by id, as they are shown
+    documents: Mapping[str, Document]  # by id and by source
+    file: Path  # of the reviews
+    folder: Path | None = None  # of a constructed set
 
 
 def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet:
-    """Read a set's folder, a JSON Lines file of questions, or `KIND:PATH`.
-
-    Args:
-        index: whose documents and chunks the questions name as their gold.
-
-    Raises:
-        UserError: it is neither, cannot be read, or has no items.
-    """
+    """Read a set's folder, a JSON Lines file of questions, or `KIND:PATH`; questions may name their gold in an index.
+    Raises UserError where it is neither, cannot be read, or has no items."""
     kind, colon, path = target.partition(":")
     folder = local(target)
     opened = None
@@ -64,7 +51,9 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
         opened = Index.open(index)
     documents = named(opened.documents() if opened else ())
     if (folder / ITEMS).is_file():
-        items, file = _kept(folder), folder / FILE
+        items = [_parsed(_ITEM, row.part("item", row.fields.get("item"))) for row in read_rows(folder / ITEMS)
+                 if not row.fields.get("lost")]
+        file = folder / FILE
         documents |= named(_parsed(_DOCUMENT, row) for row in read_rows(folder / DOCUMENTS))
     elif folder.is_file():
         items, file = _asked({"kind": "jsonl", "path": target}, documents, opened), _beside(folder)
@@ -85,11 +74,6 @@ def named(documents: Iterable[Document]) -> dict[str, Document]:
     """Return documents by id and by source."""
     found = list(documents)
     return {one.source: one for one in found} | {one.id: one for one in found}
-
-
-def _kept(folder: Path) -> list[Item]:
-    return [_parsed(_ITEM, row.part("item", row.fields.get("item"))) for row in read_rows(folder / ITEMS)
-            if not row.fields.get("lost")]
 
 
 def _parsed(adapter: TypeAdapter[Any], row: Row) -> Any:
@@ -113,8 +97,7 @@ def _asked(given: Mapping[str, Any], documents: dict[str, Document], index: Inde
         raise SettingsError(f"{given['kind']}: {explain(error, kind)}") from error
     documents |= named(benchmark.documents.values())
     if benchmark.corpus is not None:
-        documents |= named(one for one in read_documents(find_sources([benchmark.corpus]))
-                           if isinstance(one, Document))
+        documents |= named(one for one in read_documents(find_sources([benchmark.corpus])) if isinstance(one, Document))
     return [_item(question, documents, index) for question in benchmark.questions]
 
 

@@ -132,16 +132,8 @@ def review_app(reviewed: ReviewSet, file: ReviewFile, token: str, sample: int | 
 
 
 def serve(reviewed: ReviewSet, sample: int | None, port: int, told: Callable[[str], None]) -> None:
-    """Serve the page until the process is interrupted.
-
-    Args:
-        port: 0 for any that is free.
-        told: is given the page's address.
-
-    Raises:
-        SettingsError: the port is not free.
-        RunError: the file of reviews cannot be opened.
-    """
+    """Serve the page until the process is interrupted, at any free port for 0, and tell its address. Raises
+    SettingsError where the port is not free, RunError where the file of reviews cannot be opened."""
     file = ReviewFile(reviewed.file, reviewed.items)
     try:
         listening = socket.create_server(("127.0.0.1", port))

@@ -34,20 +34,14 @@ Reviewer = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 class Review(BaseModel):
-    """What one reviewer says of one item.
-
-    Attributes:
-        decision: empty where there is a note alone.
-        reason: of a rejection, one of `REASONS` or another.
-        question, answers: as edited, of an item that is accepted so; empty where they are as they were.
-    """
+    """What one reviewer says of one item."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    decision: Literal["accept", "reject", ""] = ""
-    reason: _Text = ""
+    decision: Literal["accept", "reject", ""] = ""  # empty where there is a note alone
+    reason: _Text = ""  # of a rejection, one of `REASONS` or another
     note: _Text = ""
-    question: _Text = ""
+    question: _Text = ""  # as edited, of an item that is accepted so, like the answers; empty where it is as it was
     answers: tuple[_Text, ...] = Field(default=(), max_length=100)
 
     @model_validator(mode="after")

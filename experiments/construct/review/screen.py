@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from documents.types import Chunk, Document
+from experiments.construct.gates import overlap
 from experiments.construct.item import Evidence, Item
 from experiments.words import visible
 
@@ -118,9 +119,8 @@ def _spacing(tag: re.Match[str]) -> str:
 
 def _chunk(chunk: Chunk, item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
     document = documents.get(chunk.document)
-    holds = any((one.document, one.format) == (chunk.document, chunk.format) and one.start < chunk.end
-                and chunk.start < one.end for one in item.evidence)
-    return {"source": document.source if document else chunk.document, "page": _page(chunk.pages), "holds": holds,
+    return {"source": document.source if document else chunk.document, "page": _page(chunk.pages),
+            "holds": any(overlap(chunk, one) for one in item.evidence),
             "pieces": _begun(_between(chunk.content, _LONGEST, 0, chunk.format == "html"))}
 
 
