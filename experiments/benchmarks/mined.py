@@ -112,10 +112,10 @@ def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
     path = changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
     if path is not None:
         raise _damaged(path)
-    brought = [_parsed(_BROUGHT, row) for row in read_rows(folder / CHUNKS)]
+    brought = [parsed(_BROUGHT, row) for row in read_rows(folder / CHUNKS)]
     chunks = {one.chunk.id: one.chunk for one in brought}
-    questions = tuple(_whole(_parsed(_PLACED, row), chunks, row) for row in read_rows(folder / QUESTIONS))
-    documents = (_parsed(_DOCUMENT, row) for row in read_rows(folder / DOCUMENTS))
+    questions = tuple(_whole(parsed(_PLACED, row), chunks, row) for row in read_rows(folder / QUESTIONS))
+    documents = (parsed(_DOCUMENT, row) for row in read_rows(folder / DOCUMENTS))
     return Benchmark(f"mined:{manifest.name}", questions, {document.id: document for document in documents},
                      tuple(one.chunk for one in brought if one.shared), manifest.corpus)
 
@@ -134,7 +134,8 @@ def _whole(placed: _Placed, chunks: Mapping[str, Chunk], row: Row) -> Question:
         row.fail("given", f"ids of chunks of {CHUNKS}", error.args[0])
 
 
-def _parsed(adapter: TypeAdapter[Any], row: Row) -> Any:
+def parsed(adapter: TypeAdapter[Any], row: Row) -> Any:
+    """Read a row as the adapter's type; the error of a row that does not fit says file, line and field."""
     try:
         return adapter.validate_python(dict(row.fields))
     except ValidationError as error:

@@ -21,7 +21,6 @@ from strategies.types import Draft, Gathering, Generate, Message, Passage, Reply
 Fields = TypeVar("Fields", bound=BaseModel)
 WRITER, SOLVER, JUDGE = "writer", "solver", "judge"
 LABELS = "ABCDEFGHIJ"
-_REPAIR = "repair"
 
 
 @cache
@@ -51,17 +50,15 @@ def structured(role: str, purpose: str, fields: type[Fields], name: str, given: 
     call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=schema_of(fields, most),
                     sample=sample)
     reply: Reply = yield call
-    try:
-        return _fitting(fields, reply), Turn(asked, reply.text)
-    except ValueError as error:
-        amiss = _amiss(error)
-    again = fill_framed(prompt(_REPAIR), _REPAIR, {"amiss": amiss})
-    reply = yield replace(call, purpose=f"{role}: {purpose}, repaired", messages=(
-        *call.messages, Message("assistant", (reply.text or "(nothing)",)), Message("user", (again,))))
-    try:
-        return _fitting(fields, reply), Turn(asked, reply.text)
-    except ValueError as error:
-        raise Dropped(f"the {role}'s reply does not fit: {_amiss(error)}") from error
+    found = _fitting(fields, reply)
+    if isinstance(found, str):
+        again = fill_framed(prompt("repair"), "repair", {"amiss": found})
+        reply = yield replace(call, purpose=f"{role}: {purpose}, repaired", messages=(
+            *call.messages, Message("assistant", (reply.text or "(nothing)",)), Message("user", (again,))))
+        found = _fitting(fields, reply)
+    if isinstance(found, str):
+        raise Dropped(f"the {role}'s reply does not fit: {found}")
+    return found, Turn(asked, reply.text)
 
 
 _UNSENT = ("title", "default", "minLength", "description", "$defs")
@@ -91,18 +88,16 @@ def schema_of(fields: type[BaseModel], most: int | None = None) -> Mapping[str, 
     return dict(strict(whole))
 
 
-def _fitting(fields: type[Fields], reply: Reply) -> Fields:
+def _fitting(fields: type[Fields], reply: Reply) -> Fields | str:
+    """The reply's fields, or what is amiss with it."""
     parsed = reply.parsed if reply.parsed is not None else parse_object(reply.text)
     if parsed is None:
-        raise ValueError("it is cut short" if reply.finish_reason == "length" else "it is no JSON object")
-    return fields.model_validate(parsed)
-
-
-def _amiss(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
+        return "it is cut short" if reply.finish_reason == "length" else "it is no JSON object"
+    try:
+        return fields.model_validate(parsed)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
 
 
 def solved(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direct",

@@ -30,8 +30,7 @@ from retrieval.pool import Pool, RetrieverChoice, WholeSearch
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.types import Embedder
 
-WORK = "build"
-"""The folder of the journal, below that of the set."""
+WORK = "build"  # the folder of the journal, below that of the set
 _FOUND = 10  # chunks that a search finds where a stage names no number
 
 

@@ -1,10 +1,7 @@
 """The card of a set: what it was made of, by whom, where items were lost, and what was measured of those that are kept.
-
-`card.json` has the figures, `card.md` says them, and `report.html` shows them with every item.
-"""
+`card.json` has the figures, and `card.md` says them."""
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +17,7 @@ from experiments.construct.recall import guard_recall
 from experiments.construct.review.figures import review_lines
 from experiments.runs.store import write_text
 from experiments.words import figure, plural, visible
+from retrieval.storage.files import sha256_of
 
 if TYPE_CHECKING:
     from experiments.construct.build import Built
@@ -89,24 +87,22 @@ def _sources(built: Built) -> Iterator[dict[str, Any]]:
 def yield_view(card: Mapping[str, Any]) -> View:
     """Return the yield: asked for, begun, generated, lost at each step with its most frequent reasons, kept."""
     found = card["yield"]
+    begun = plural(found["instances"], "instance")
+    why = f"{begun} may be begun; --tries allows more"
+    if found["instances"] < found["tries"]:
+        why = f"the sources give {begun}; add documents"
     lost = [(f"lost: {name}", sum(reasons.values()), _most(reasons)) for name, reasons in found["lost"].items()]
     missing = found["asked_for"] - found["kept"]
     return View("yield", "Yield", ("step", "items", "why"), (
         ("asked for", found["asked_for"], ""), ("instances begun", found["instances"], ""),
         ("generated", found["generated"], ""), *lost, ("kept", found["kept"], ""),
-        *([("missing", missing, _why_missing(found))] if missing else [])), main=1)
+        *([("missing", missing, why)] if missing else [])), main=1)
 
 
 def _most(reasons: Mapping[str, int]) -> str:
     most = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
     named = "; ".join(f"{why} ({count})" for why, count in most[:_REASONS])
     return visible(named + (f"; {len(most) - _REASONS} other reasons" if len(most) > _REASONS else ""))
-
-
-def _why_missing(found: Mapping[str, Any]) -> str:
-    if found["instances"] < found["tries"]:
-        return f"the sources give {plural(found['instances'], 'instance')}; add documents"
-    return f"{plural(found['instances'], 'instance')} may be begun; --tries allows more"
 
 
 def sources_view(card: Mapping[str, Any]) -> View:
@@ -169,4 +165,4 @@ def hashes(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of the set's files by their names, those of folders included."""
     files = sorted(file for name in names for file in (
         (folder / name).rglob("*") if (folder / name).is_dir() else [folder / name]) if file.is_file())
-    return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}

@@ -9,17 +9,15 @@ from typing import Any
 
 from agents.models import without_opening
 from agents.scripted import drive, instance, questions
-from documents.types import Chunk
 from experiments.construct.item import Item, Library, Stage
 from experiments.construct.play import stage_recipe
 from experiments.construct.settings import ConstructSettings
 from experiments.running.bounds import Use
 from experiments.running.budget import about_tokens, prompt_tokens
 from strategies.catalogue import RETRIEVAL
-from strategies.types import Generate, Reply, Search, Task
+from strategies.types import Generate, Reply, Task
 
-SAMPLE = 40
-"""Instances that stand for all."""
+SAMPLE = 40  # instances that stand for all
 _ITEMS = 8  # in a list of a reply that has no bound of its own
 
 
@@ -61,23 +59,19 @@ def _of_instance(one: Item, settings: ConstructSettings, library: Library) -> di
 
 def _play(stage: Stage, item: Item, settings: ConstructSettings, library: Library, uses: dict[str, Use]) -> Any:
     result: list[Any] = []
-    limit = settings.limits.max_tokens
 
     def replies(calls: Sequence[Generate]) -> list[Reply]:
         found = []
         for call in calls:
             role = call.purpose.partition(":")[0]
-            most = call.max_tokens or limit
+            most = call.max_tokens or settings.limits.max_tokens
             uses[role] = uses.get(role, Use()) + Use(1, prompt_tokens(call), most)
             found.append(_reply(call, most))
         return found
 
-    def find(searches: Sequence[Search]) -> list[Sequence[Chunk]]:
-        return [library.chunks[:search.k or SAMPLE] for search in searches]
-
     limits = settings.limits.model_copy(update={"calls": max(stage.calls, 1)})
     drive(lambda task: stage_recipe(stage, item, library, result), Task(item.id, item.id, RETRIEVAL["none"]), replies,
-          find, limits)
+          lambda searches: [library.chunks[:search.k or SAMPLE] for search in searches], limits)
     return result[0] if result else None
 
 

@@ -1,9 +1,6 @@
-"""The question files of other tools, written of a set that was built or of any loaded benchmark.
-
-What a tool asks for as gold is a passage; here it is every chunk of the corpus that holds a piece of the evidence, in
-either rendering of its document. What cannot be answered has no gold passage, and its answer is the refusal. Nothing
-of the time of writing stands in a file: the same set makes the same bytes.
-"""
+"""The question files of other tools, written of a set that was built or of any loaded benchmark: the gold is every
+chunk that holds a piece of the evidence, in either rendering of its document. What cannot be answered has no gold
+passage, and its answer is the refusal. The same set makes the same bytes."""
 from __future__ import annotations
 
 import json
@@ -106,9 +103,9 @@ def of_benchmark(benchmark: Benchmark) -> ExportedSet:
 def write_beir(made: ExportedSet, folder: Path) -> None:
     """Write BEIR's corpus.jsonl, queries.jsonl and qrels/test.tsv; a query without gold is not judged."""
     write_lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
-                                      "text": chunk.content, "metadata": {}} for chunk in made.chunks))
+                                           "text": chunk.content, "metadata": {}} for chunk in made.chunks))
     write_lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
-                                      for one in made.questions))
+                                           for one in made.questions))
     judged = [f"{one.question.id}\t{id}\t1\n" for one in made.questions
               for id in dict.fromkeys(chunk.id for group in one.gold for chunk in group)]
     (folder / "qrels").mkdir(exist_ok=True)

@@ -1,10 +1,10 @@
 """Reading a long text with a writer of a small context: section by section, the notes merged until they fit."""
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import lru_cache
 from re import compile as pattern
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -20,7 +20,6 @@ _BLOCK, _LINE = pattern(r"\S(?:.*\n(?!\s*\n))*.*\S|\S"), pattern(r"\S.*")
 Paragraphs = Mapping[int, Evidence]
 """Paragraphs of a text by their numbers, which begin with 1."""
 Noted = tuple[str, Paragraphs]
-Part = TypeVar("Part")
 
 
 class Notes(BaseModel):
@@ -47,10 +46,10 @@ def sections(document: Document, size: int) -> list[Paragraphs]:
     texts = paragraphs(document)
     if len(texts) < _FEWEST:
         raise Dropped(f"it has fewer than {_FEWEST} paragraphs")
-    made = _packed(list(texts.items()), size, lambda one: len(one[1].text))
+    made = [_joined(group)[1] for group in _packed([("", {number: one}) for number, one in texts.items()], size)]
     if len(made) > _SECTIONS:
         raise Dropped(f"it has more than {_SECTIONS} sections; a larger options.section makes fewer")
-    return [dict(section) for section in made]
+    return made
 
 
 def noted(document: Document, size: int) -> Playing:
@@ -72,17 +71,17 @@ def noted(document: Document, size: int) -> Playing:
     for _ in range(_ROUNDS):
         if sum(map(_length, notes)) <= size // 2:
             return *_joined(notes), told
-        notes = yield from together([_merged(group) for group in _packed(notes, size, _length)])
+        notes = yield from together([_merged(group) for group in _packed(notes, size)])
     raise Dropped("the notes of its sections stay too long; a larger options.section may hold them")
 
 
-def _packed(parts: Sequence[Part], size: int, length: Callable[[Part], int]) -> list[list[Part]]:
-    groups: list[list[Part]] = []
-    for part in parts:
-        if groups and sum(map(length, groups[-1])) + length(part) <= size:
-            groups[-1].append(part)
+def _packed(notes: Sequence[Noted], size: int) -> list[list[Noted]]:
+    groups: list[list[Noted]] = []
+    for one in notes:
+        if groups and sum(map(_length, groups[-1])) + _length(one) <= size:
+            groups[-1].append(one)
         else:
-            groups.append([part])
+            groups.append([one])
     return groups
 
 

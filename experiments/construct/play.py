@@ -1,8 +1,6 @@
-"""Playing instances through the stages and gates of a kind, on the machine that plays answers.
-
-Every call goes through the journal, so that the same command goes on after a kill from what was asked, and the order in
-which items are kept is that of their instances, however many are played at once: the same calls make the same bytes.
-"""
+"""Playing instances through the stages and gates of a kind, on the machine that plays answers. Every call goes through
+the journal, and items are kept in the order of their instances, however many are played at once: the same calls make
+the same bytes, also after a kill."""
 from __future__ import annotations
 
 import inspect
@@ -16,10 +14,9 @@ from agents.graph import Graph, State, build_graph, recursion_limit
 from agents.journal import Model
 from agents.limits import in_window
 from agents.playback import Playback, Runtime
-from agents.replies import Tell
 from agents.search import SearchFunction
 from agents.settings import Limits
-from agents.types import Answer, CallOutcome, GenerateStep
+from agents.types import Answer, GenerateStep
 from documents.errors import RunError
 from documents.types import Chunk
 from experiments.construct.item import Dropped, Item, Kind, Library, Stage
@@ -74,19 +71,14 @@ class Machine:
         id = f"{item.id}/{stage.name}"
         task = Task(id, item.question or item.id, RETRIEVAL["none"])
         play = self._live[id] = Playback(task, lambda task: stage_recipe(stage, item, library, result),
-                                         Runtime(self._search, self._ask, self._key, _unkept, limits))
+                                         Runtime(self._search, lambda call, *how: self._model(call).ask(call, *how),
+                                                 lambda call: self._model(call).key(call), _unkept, limits))
         try:
             await self._graph.ainvoke({"id": id, "question": task.question}, recursion_limit(limits),
                                       output_keys="answer")
         finally:
             del self._live[id]
         return (result[0] if result else None), play.answer()
-
-    async def _ask(self, call: Generate, deadline: float, tell: Tell | None) -> CallOutcome:
-        return await self._model(call).ask(call, deadline, tell)
-
-    def _key(self, call: Generate) -> str:
-        return self._model(call).key(call)
 
     def _model(self, call: Generate) -> Model:
         return self._models[call.purpose.partition(":")[0]]

@@ -1,9 +1,6 @@
-"""The guard's recall: how many answers it finds that were planted in texts of the index, without a model.
-
-A certificate says that the guard finds none of the answers an unanswerable item would have; how much that is worth is
-the share of answers that it finds where they do stand. They are planted in the ways that answers stand in texts. An
-answer in other words altogether is none of these, and the guard does not see it: the recall is of what texts write.
-"""
+"""The guard's recall, without a model: how many answers it finds that were planted in texts of the index, in the ways
+that answers stand in texts. This is what a certificate is worth; an answer in other words altogether is none of these,
+and the guard does not see it."""
 from __future__ import annotations
 
 import random
@@ -16,7 +13,6 @@ from documents.types import Chunk, normalize
 from experiments.construct.item import Item, Library
 from experiments.metrics import is_korean
 from experiments.metrics.aggregate import Estimate, share_among
-from experiments.negatives.guard import GuardedIndex
 from experiments.question import Question
 
 _HOSTS = 20  # texts that are drawn for one answer until one is found that does not hold it already
@@ -44,11 +40,11 @@ def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> 
     rng.shuffle(planted)
     hits: list[tuple[str, str, bool]] = []
     for item, answer, way, text in planted[:most]:
-        question = _asked(item, answer)
-        host = _host(question, library.guarded, rng)
+        guard = library.guarded.guard(_asked(item, answer))
+        drawn = (rng.choice(library.chunks) for _ in range(_HOSTS))
+        host = next((chunk for chunk in drawn if guard.check(chunk) is None), None)
         if host is not None:
-            found = library.guarded.guard(question).check(_planted(host, text, rng)) is not None
-            hits.append((answer, way, found))
+            hits.append((answer, way, guard.check(_planted(host, text, rng)) is not None))
     counts = {way: (sum(found for _, one, found in hits if one == way), sum(one == way for _, one, _ in hits))
               for way in sorted({way for _, way, _ in hits})}
     return GuardRecall(share_among([found for *_, found in hits], [answer for answer, *_ in hits]), counts)
@@ -98,12 +94,6 @@ def _other_figures(answer: str) -> Iterator[tuple[str, str]]:
                 yield "in other notation", text.replace(stands, grouped, 1)
             elif "," in stands or len(plain) > len("1999"):  # no year
                 yield "in other notation", text.replace(stands, plain if "," in stands else grouped, 1)
-
-
-def _host(question: Question, guarded: GuardedIndex, rng: random.Random) -> Chunk | None:
-    guard = guarded.guard(question)
-    drawn = (rng.choice(guarded.chunks) for _ in range(_HOSTS))
-    return next((chunk for chunk in drawn if guard.check(chunk) is None), None)
 
 
 def _planted(host: Chunk, text: str, rng: random.Random) -> Chunk:

@@ -21,8 +21,7 @@ from experiments.settings.targets import put
 from retrieval.embedders import EmbedderSettings, Sentence
 from retrieval.retrievers import Bm25, RetrieverSettings
 
-TRIES = 5
-"""Instances that may be begun for each item that is asked for."""
+TRIES = 5  # instances that may be begun for each item that is asked for
 
 
 class ConstructSettings(BaseModel):

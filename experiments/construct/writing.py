@@ -1,26 +1,28 @@
-"""The files of a set: the paper's own format, every item with what became of it, the card and the report."""
+"""The files of a set: the paper's own format, every item with what became of it, the card, and the report, one page
+that shows its yield, its sources and its items."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from documents.types import Document
+from experiments.analysis.view import text_of
 from experiments.construct.asking import WRITER
-from experiments.construct.card import card_of, hashes, write_card
+from experiments.construct.build import Built
+from experiments.construct.card import card_of, hashes, sources_view, write_card, yield_view
 from experiments.construct.formats import of_items, own_line, write_exports
 from experiments.construct.item import DOCUMENTS, ITEMS, QUESTIONS, Item
-from experiments.construct.report import write_report
+from experiments.construct.play import Played
+from experiments.report.page import policy
 from experiments.runs.store import write_text
-
-if TYPE_CHECKING:
-    from experiments.construct.build import Built
-    from experiments.construct.play import Played
+from experiments.words import visible
 
 REPORT = "report.html"
+_MOST = 1_000  # items that the page shows of those kept, and of those lost; items.jsonl has all
 _ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
 
 
@@ -29,7 +31,7 @@ def write_set(built: Built) -> Mapping[str, Any]:
     Beside its own format below KIND/ stand questions.jsonl, the formats that were asked for, every item with what
     became of it, and the documents of kept items, which `ragbed review` marks evidence in."""
     settings, construction = built.settings, built.construction
-    folder: Path = settings.out / settings.kind
+    folder = settings.out / settings.kind
     folder.mkdir(parents=True, exist_ok=True)
     settings.what.write(construction.kept, built.library, folder)
     write_text(settings.out / QUESTIONS, "".join(_json(own_line(item, built.library.documents))
@@ -43,18 +45,37 @@ def write_set(built: Built) -> Mapping[str, Any]:
     every = {**built.library.documents, **{one.id: one for item in construction.kept for one in item.documents}}
     write_text(settings.out / DOCUMENTS, "".join(_json(_DOCUMENT.dump_python(document, mode="json"))
                                                  for document in every.values() if document.id in named))
-    files = hashes(settings.out, [settings.kind, QUESTIONS, ITEMS, DOCUMENTS, *settings.exports])
-    card = {**card_of(built), "files": files}
+    written = hashes(settings.out, [settings.kind, QUESTIONS, ITEMS, DOCUMENTS, *settings.exports])
+    card = {**card_of(built), "files": written}
     write_card(settings.out, card)
-    write_report(settings.out / REPORT, card, construction.played)
+    write_text(settings.out / REPORT, _report(card, construction.played))
     return card
 
 
 def _line(played: Played) -> str:
-    fields = {"item": _ITEM.dump_python(played.item, mode="json"), "lost": played.lost, "why": played.why,
-              "calls": [list(call) for call in played.calls]}
-    return _json(fields)
+    return _json({"item": _ITEM.dump_python(played.item, mode="json"), "lost": played.lost, "why": played.why,
+                  "calls": [list(call) for call in played.calls]})
 
 
 def _json(fields: object) -> str:
     return json.dumps(fields, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _report(card: Mapping[str, Any], played: Sequence[Played]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(loader=PackageLoader("experiments.construct", "assets"), autoescape=True,
+                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["visible"] = visible
+    style = "\n".join(files(package).joinpath("assets", name).read_text("utf-8") for package, name in (
+        ("experiments.report", "page.css"), ("experiments.report", "tables.css"),
+        ("experiments.construct", "report.css")))
+    kept = [one for one in played if not one.lost]
+    lost = [one for one in played if one.lost]
+    steps, sources = yield_view(card).rows, sources_view(card)
+    most = max(1, *(row[1] for row in steps if isinstance(row[1], int)))
+    return environment.get_template("report.html.j2").render(
+        card=card, style=style, policy=policy([], [style]), found=card["yield"], most=most, steps=steps,
+        sources=(sources.header, [[text_of(sources, name, value) for name, value in zip(
+            sources.header, row, strict=True)] for row in sources.rows]),
+        lists=[("Kept", kept[:_MOST], len(kept)), ("Lost", lost[:_MOST], len(lost))])

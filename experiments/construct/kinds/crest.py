@@ -72,7 +72,7 @@ class Simple(BaseModel):
     """A question of the third turn, after the numbers of the lines that its answer needs: a writer that names them
     first asks for what stands there."""
 
-    evidence: list[int] = Field(min_length=1, max_length=8)
+    evidence: list[int] = Field(min_length=1, max_length=3)
     types: list[Reasoning] = Field(min_length=1, max_length=1)
     question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
@@ -81,6 +81,7 @@ class Simple(BaseModel):
 class Complex(Simple):
     """A question of the fourth turn; one of a single type is a simple one."""
 
+    evidence: list[int] = Field(min_length=1, max_length=5)
     types: list[Reasoning] = Field(min_length=1, max_length=5)
 
 

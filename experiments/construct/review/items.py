@@ -11,11 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import SettingsError
 from documents.places import local
-from documents.rows import Row, read_rows
+from documents.rows import read_rows
 from documents.sources import find_sources
 from documents.types import Chunk, Document, digest
 from documents.workers import read_documents
 from experiments.benchmarks import BENCHMARKS
+from experiments.benchmarks.mined import parsed
 from experiments.construct.item import DOCUMENTS, ITEMS, Evidence, Item
 from experiments.question import Gold, Question
 from experiments.settings.file import explain
@@ -51,10 +52,10 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
         opened = Index.open(index)
     documents = named(opened.documents() if opened else ())
     if (folder / ITEMS).is_file():
-        items = [_parsed(_ITEM, row.part("item", row.fields.get("item"))) for row in read_rows(folder / ITEMS)
+        items = [parsed(_ITEM, row.part("item", row.fields.get("item"))) for row in read_rows(folder / ITEMS)
                  if not row.fields.get("lost")]
         file = folder / FILE
-        documents |= named(_parsed(_DOCUMENT, row) for row in read_rows(folder / DOCUMENTS))
+        documents |= named(parsed(_DOCUMENT, row) for row in read_rows(folder / DOCUMENTS))
     elif folder.is_file():
         items, file = _asked({"kind": "jsonl", "path": target}, documents, opened), _beside(folder)
     elif kind in BENCHMARKS:
@@ -74,14 +75,6 @@ def named(documents: Iterable[Document]) -> dict[str, Document]:
     """Return documents by id and by source."""
     found = list(documents)
     return {one.source: one for one in found} | {one.id: one for one in found}
-
-
-def _parsed(adapter: TypeAdapter[Any], row: Row) -> Any:
-    try:
-        return adapter.validate_python(dict(row.fields))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        row.fail(".".join(map(str, first["loc"])), first["msg"], first["input"])
 
 
 def _beside(path: Path) -> Path:

@@ -12,8 +12,7 @@ from experiments.construct.gates import overlap
 from experiments.construct.item import Evidence, Item
 from experiments.words import visible
 
-_AROUND = 20_000
-"""Characters that are shown before and after a mark."""
+_AROUND = 20_000  # characters that are shown before and after a mark
 _LONGEST = 30_000  # of a chunk
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
 _CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # of a span that begins or ends in one
