@@ -10,7 +10,7 @@ import pytest
 from documents.parse import parse_document
 from experiments.construct.frames import frames_of, sentences_of
 from experiments.construct.item import Dropped
-from experiments.construct.operations import OPERATIONS, Plan, computed, planned
+from experiments.construct.operations import OPERATIONS, Computation, computed, planned
 from experiments.construct.worlds import edited, reread, worlds_of
 from experiments.metrics.matching import gives
 from strategies import REFUSAL
@@ -54,48 +54,48 @@ def frame(text=DEPOTS, name="depots.csv"):
 
 
 @pytest.mark.parametrize(("plan", "answer"), [
-    (Plan("look-up", ("parcels",), ("Aster",)), "1,577"),
-    (Plan("look-up", ("county",), ("Birch",)), "South"),
-    (Plan("arg-max", ("parcels",)), "Aster"),
-    (Plan("arg-min", ("cost",)), "Dogwood"),
-    (Plan("sum", ("parcels",), ("Aster", "Birch", "Cedar")), "3,691"),
-    (Plan("difference", ("cost",), ("Dogwood", "Aster")), "-$1.60"),
-    (Plan("ratio", ("parcels",), ("Aster", "Birch")), "1.74"),
-    (Plan("before", ("opened",), ("Birch", "Cedar")), "Cedar"),
-    (Plan("after", ("opened",), ("Aster", "Dogwood")), "Aster"),
-    (Plan("count", ("county", "parcels"), (), ("North", "904")), "2")])
+    (Computation("look-up", ("parcels",), ("Aster",)), "1,577"),
+    (Computation("look-up", ("county",), ("Birch",)), "South"),
+    (Computation("arg-max", ("parcels",)), "Aster"),
+    (Computation("arg-min", ("cost",)), "Dogwood"),
+    (Computation("sum", ("parcels",), ("Aster", "Birch", "Cedar")), "3,691"),
+    (Computation("difference", ("cost",), ("Dogwood", "Aster")), "-$1.60"),
+    (Computation("ratio", ("parcels",), ("Aster", "Birch")), "1.74"),
+    (Computation("before", ("opened",), ("Birch", "Cedar")), "Cedar"),
+    (Computation("after", ("opened",), ("Aster", "Dogwood")), "Aster"),
+    (Computation("count", ("county", "parcels"), (), ("North", "904")), "2")])
 def test_each_operation_comes_to_what_a_reader_works_out(plan, answer):
     assert computed(plan, [frame()])[0] == answer
 
 
 @pytest.mark.parametrize(("plan", "answer"), [
-    (Plan("arg-max", ("매출액",)), "서울"),
-    (Plan("sum", ("매출액",), ("서울", "인천")), "1660 억원"),
-    (Plan("before", ("개점일",), ("서울", "부산")), "부산"),
-    (Plan("count", ("지역", "매출액"), (), ("수도권", "410")), "1")])
+    (Computation("arg-max", ("매출액",)), "서울"),
+    (Computation("sum", ("매출액",), ("서울", "인천")), "1660 억원"),
+    (Computation("before", ("개점일",), ("서울", "부산")), "부산"),
+    (Computation("count", ("지역", "매출액"), (), ("수도권", "410")), "1")])
 def test_korean_tables_are_worked_out_alike(plan, answer):
     assert computed(plan, [frame(KOREAN, "지점.csv")])[0] == answer
 
 
 def test_a_join_takes_the_highest_of_one_table_to_the_other():
     staff = frame(STAFF, "staff.csv")
-    assert computed(Plan("join", ("parcels", "manager")), [frame(), staff]) == ("Ilse Brandt",)
+    assert computed(Computation("join", ("parcels", "manager")), [frame(), staff]) == ("Ilse Brandt",)
     with pytest.raises(Dropped, match="the other table lacks the row"):
-        computed(Plan("join", ("parcels", "manager")), [frame(DEPOTS.replace("904", "9904")), staff])
+        computed(Computation("join", ("parcels", "manager")), [frame(DEPOTS.replace("904", "9904")), staff])
 
 
 def test_columns_that_are_periods_are_what_is_compared_and_brackets_are_a_minus():
     accounts = frame(REPORT, "accounts.md")
     assert (accounts.entities, list(accounts.fields)) == (("2022", "2021", "2020"), ["Revenue", "Repairs", "Ferries"])
-    assert computed(Plan("arg-min", ("Repairs",)), [accounts]) == ("2022",)
-    assert computed(Plan("difference", ("Repairs",), ("2022", "2021")), [accounts])[0] == "-335"
-    assert computed(Plan("look-up", ("Revenue",), ("2021",)), [accounts]) == ("$8,120", "8,120")
+    assert computed(Computation("arg-min", ("Repairs",)), [accounts]) == ("2022",)
+    assert computed(Computation("difference", ("Repairs",), ("2022", "2021")), [accounts])[0] == "-335"
+    assert computed(Computation("look-up", ("Revenue",), ("2021",)), [accounts]) == ("$8,120", "8,120")
 
 
 @pytest.mark.parametrize(("plan", "why"), [
-    (Plan("arg-max", ("Ferries",)), "an empty cell"),
-    (Plan("look-up", ("Ferries",), ("2020",)), "an empty cell"),
-    (Plan("ratio", ("Repairs",), ("2021", "2022")), "a ratio with nothing, or with less")])
+    (Computation("arg-max", ("Ferries",)), "an empty cell"),
+    (Computation("look-up", ("Ferries",), ("2020",)), "an empty cell"),
+    (Computation("ratio", ("Repairs",), ("2021", "2022")), "a ratio with nothing, or with less")])
 def test_what_has_no_answer_says_why(plan, why):
     with pytest.raises(Dropped, match=why):
         computed(plan, [frame(REPORT, "accounts.md")])
@@ -103,7 +103,7 @@ def test_what_has_no_answer_says_why(plan, why):
 
 def test_a_tie_has_no_answer():
     with pytest.raises(Dropped, match="a tie"):
-        computed(Plan("arg-max", ("parcels",)), [frame(DEPOTS.replace("904", '"1,577"'))])
+        computed(Computation("arg-max", ("parcels",)), [frame(DEPOTS.replace("904", '"1,577"'))])
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -129,7 +129,7 @@ def test_ranks_and_averages_are_not_added_up():
 
 def test_an_edit_reaches_every_place_where_the_value_stands():
     accounts = document(REPORT, "accounts.md")
-    plan, frames = Plan("look-up", ("Revenue",), ("2022",)), [frames_of(accounts)[0]]
+    plan, frames = Computation("look-up", ("Revenue",), ("2022",)), [frames_of(accounts)[0]]
     worlds = worlds_of(plan, frames, {accounts.id: accounts}, random.Random(0))
     assert list(worlds) == ["original", "edited", "removed", "unrelated"]
     said = {name: edited(accounts.id, accounts.plain, 0, world.edits) for name, world in worlds.items()}
@@ -165,10 +165,11 @@ def test_dated_sentences_are_asked_by_a_blank():
     pier, repairs = frames[0].entities
     assert (pier, repairs) == ("The pier was sold in ____ for 20,000 crowns.",
                                "Repairs of the ferries ended on ____ at last.")
-    assert computed(Plan("look-up", ("value",), (repairs,)), frames) == ("4 May 2020",)
+    assert computed(Computation("look-up", ("value",), (repairs,)), frames) == ("4 May 2020",)
     with pytest.raises(Dropped, match="not equally exact"):
-        computed(Plan("before", ("value",), (pier, repairs)), frames)
-    worlds = worlds_of(Plan("look-up", ("value",), (repairs,)), frames, {accounts.id: accounts}, random.Random(0))
+        computed(Computation("before", ("value",), (pier, repairs)), frames)
+    plan = Computation("look-up", ("value",), (repairs,))
+    worlds = worlds_of(plan, frames, {accounts.id: accounts}, random.Random(0))
     assert "Repairs of" in accounts.plain
     assert "Repairs of" not in edited(accounts.id, accounts.plain, 0, worlds["removed"].edits)
 

@@ -7,7 +7,7 @@ import pytest
 from documents import parse_document, tables_of
 from experiments.benchmarks import Mdbench
 from experiments.construct.item import Dropped
-from experiments.construct.kinds.table_edits import Edit, applied, grid_of, lacking, plan_in_words, tells
+from experiments.construct.kinds.table_edits import TableEdit, applied, grid_of, lacking, plan_in_words, tells
 from strategies import REFUSAL
 
 NAMES = ("Aster Point", "Boral Rock", "Cedar Head", "Dunlin Bar", "Esk Mouth")
@@ -144,7 +144,7 @@ def grid():
 
 
 def edit(action, column, **fields):
-    return Edit(action=action, skill="numeric", column=column, **fields)
+    return TableEdit(action=action, skill="numeric", column=column, **fields)
 
 
 def test_edits_are_applied_by_program_in_the_order_that_keeps_them_true():

@@ -30,7 +30,7 @@ def prompt(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Exchange:
     """A turn that a role has taken: what it was asked, and what it replied."""
 
     asked: str
@@ -38,8 +38,8 @@ class Turn:
 
 
 def structured(role: str, purpose: str, fields: type[Fields], name: str, given: Mapping[str, str],
-               before: Sequence[Turn] = (), sample: int = 0,
-               most: int | None = None) -> Generator[Any, Any, tuple[Fields, Turn]]:
+               before: Sequence[Exchange] = (), sample: int = 0,
+               most: int | None = None) -> Generator[Any, Any, tuple[Fields, Exchange]]:
     """Ask for a reply that fits a model's JSON Schema, and once more, with what is amiss, where it does not fit; return
     the reply, and the turn to go on from. `role` is WRITER, or `solver 1`, `judge 2` and so on; what strangers wrote
     stands in the named prompt between marks; `sample` tells draws with an equal prompt apart; `most` is the largest
@@ -58,7 +58,7 @@ def structured(role: str, purpose: str, fields: type[Fields], name: str, given: 
         found = _fitting(fields, reply)
     if isinstance(found, str):
         raise Dropped(f"the {role}'s reply does not fit: {found}")
-    return found, Turn(asked, reply.text)
+    return found, Exchange(asked, reply.text)
 
 
 _UNSENT = ("title", "default", "minLength", "description", "$defs")

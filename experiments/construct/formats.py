@@ -3,7 +3,6 @@ chunk that holds a piece of the evidence, in either rendering of its document. W
 passage, and its answer is the refusal. The same set makes the same bytes."""
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +12,7 @@ from typing import Any, Literal
 
 from documents.types import Chunk, Document
 from experiments.construct.gates import holds_evidence
-from experiments.construct.item import Item, Library
+from experiments.construct.item import Item, Library, write_lines
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import Places
 from experiments.runs.store import write_text
@@ -196,8 +195,3 @@ def own_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
     return {"id": item.id, "question": item.question, **({"answers": list(item.answers)} if item.answerable else {
         "answerable": False}), **({"options": list(item.options)} if item.options else {}), "gold_documents": gold,
         "tags": dict(item.tags)}
-
-
-def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as JSON Lines."""
-    write_text(file, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))

@@ -23,7 +23,7 @@ Place = tuple[int, str, str]  # a value that an operation rests on: number of th
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Computation:
     """A question before it is worded."""
 
     operation: Operation
@@ -32,12 +32,15 @@ class Plan:
     where: tuple[str, ...] = ()  # of a count, what the first field equals and what the second is above, as written
 
 
-def computed(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+Computing = Callable[[Computation, Sequence[Frame]], tuple[str, ...]]
+
+
+def computed(plan: Computation, frames: Sequence[Frame]) -> tuple[str, ...]:
     """Return the accepted answers, the key first. Raises Dropped where there is none: a tie, an empty cell."""
     return _OPERATIONS[plan.operation](plan, frames)
 
 
-def rests_on(plan: Plan, frames: Sequence[Frame]) -> list[Place]:
+def rests_on(plan: Computation, frames: Sequence[Frame]) -> list[Place]:
     """Return the values that an answer rests on: change none of them, and it stays."""
     if plan.operation == "join":
         return [(place, plan.fields[place], one) for place, entities in enumerate((frames[0].entities, shared(frames)))
@@ -89,22 +92,22 @@ def _extreme(frame: Frame, name: str, highest: bool) -> str:
     return found[0]
 
 
-def _arithmetic(combine: Callable[[list[Decimal]], Decimal]) -> Callable[[Plan, Sequence[Frame]], tuple[str, ...]]:
-    def compute(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+def _arithmetic(combine: Callable[[list[Decimal]], Decimal]) -> Computing:
+    def compute(plan: Computation, frames: Sequence[Frame]) -> tuple[str, ...]:
         frame, name = frames[0], plan.fields[0]
         number = combine([_number(frame, name, entity) for entity in plan.entities])
         return _said(_written(number, frame.fields[name]), number, frame.fields[name], frame.scale)
     return compute
 
 
-def _ratio(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+def _ratio(plan: Computation, frames: Sequence[Frame]) -> tuple[str, ...]:
     above, below = (_number(frames[0], plan.fields[0], entity) for entity in plan.entities)
     if below <= 0 or above <= 0:
         raise Dropped("a ratio with nothing, or with less")
     return (f"{(above / below).quantize(Decimal('0.01'), ROUND_HALF_UP)}",)
 
 
-def _first(plan: Plan, frames: Sequence[Frame], latest: bool) -> tuple[str, ...]:
+def _first(plan: Computation, frames: Sequence[Frame], latest: bool) -> tuple[str, ...]:
     frame, name = frames[0], plan.fields[0]
     found = {entity: frame.at(name, entity) for entity in plan.entities}
     dates = [value.date for value in found.values()]
@@ -116,7 +119,7 @@ def _first(plan: Plan, frames: Sequence[Frame], latest: bool) -> tuple[str, ...]
     return (found[ordered[0]].text if frame.key == SENTENCE else ordered[0],)
 
 
-def _count(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+def _count(plan: Computation, frames: Sequence[Frame]) -> tuple[str, ...]:
     frame, (name, measure), (text, above) = frames[0], plan.fields, plan.where
     met = sum((frame.at(name, entity).text == text) & (_number(frame, measure, entity) > Decimal(above))
               for entity in frame.entities)
@@ -125,14 +128,14 @@ def _count(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
     return (str(met),)
 
 
-def _join(plan: Plan, frames: Sequence[Frame]) -> tuple[str, ...]:
+def _join(plan: Computation, frames: Sequence[Frame]) -> tuple[str, ...]:
     entity = _extreme(frames[0], plan.fields[0], highest=True)
     if entity not in frames[1].entities:
         raise Dropped("the other table lacks the row")
     return _look_up(frames[1], plan.fields[1], entity)
 
 
-_OPERATIONS: Mapping[Operation, Callable[[Plan, Sequence[Frame]], tuple[str, ...]]] = {
+_OPERATIONS: Mapping[Operation, Computing] = {
     "look-up": lambda plan, frames: _look_up(frames[0], plan.fields[0], plan.entities[0]),
     "arg-max": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=True),),
     "arg-min": lambda plan, frames: (_extreme(frames[0], plan.fields[0], highest=False),),
@@ -146,7 +149,7 @@ _OPERATIONS: Mapping[Operation, Callable[[Plan, Sequence[Frame]], tuple[str, ...
 }
 
 
-def planned(operation: Operation, frames: Sequence[Frame], rng: random.Random) -> Plan | None:
+def planned(operation: Operation, frames: Sequence[Frame], rng: random.Random) -> Computation | None:
     """Draw a question of an operation over a frame, or for a join over two; None where no field allows it."""
     frame = frames[0]
     if operation == "join":
@@ -162,7 +165,7 @@ def planned(operation: Operation, frames: Sequence[Frame], rng: random.Random) -
             return None
         group, measure = rng.choice(names), rng.choice(measures)
         middle = median_low(value.number for value in measure.values if value.number is not None)
-        return Plan(operation, (group.name, measure.name), (), (rng.choice(_groups(group)), str(middle)))
+        return Computation(operation, (group.name, measure.name), (), (rng.choice(_groups(group)), str(middle)))
     suits: Callable[[Field], bool] = {
         "look-up": lambda one: all(len(value.text) <= 60 for value in one.values),
         "sum": lambda one: one.adds_up, "ratio": lambda one: one.adds_up,
@@ -173,15 +176,15 @@ def planned(operation: Operation, frames: Sequence[Frame], rng: random.Random) -
         return None
     name = rng.choice(fields).name
     size = {"look-up": 1, "arg-max": 0, "arg-min": 0, "sum": min(3, len(frame.entities))}.get(operation, 2)
-    return Plan(operation, (name,), tuple(rng.sample(frame.entities, size)))
+    return Computation(operation, (name,), tuple(rng.sample(frame.entities, size)))
 
 
-def _of_sentences(operation: Operation, frame: Frame, rng: random.Random) -> Plan | None:
+def _of_sentences(operation: Operation, frame: Frame, rng: random.Random) -> Computation | None:
     if operation == "look-up" and frame.entities:
-        return Plan(operation, (VALUE,), (rng.choice(frame.entities),))
+        return Computation(operation, (VALUE,), (rng.choice(frame.entities),))
     dated = [entity for entity in frame.entities if frame.at(VALUE, entity).date]
     asked = operation in ("before", "after") and len(dated) > 1
-    return Plan(operation, (VALUE,), tuple(rng.sample(dated, 2))) if asked else None
+    return Computation(operation, (VALUE,), tuple(rng.sample(dated, 2))) if asked else None
 
 
 def _groups(one: Field) -> list[str]:
@@ -190,8 +193,8 @@ def _groups(one: Field) -> list[str]:
     return sorted({text for text in texts if texts.count(text) > 1 and len(text) <= 40})
 
 
-def _joined(frames: Sequence[Frame], rng: random.Random) -> Plan | None:
+def _joined(frames: Sequence[Frame], rng: random.Random) -> Computation | None:
     """The entity that is highest by a field of the first, and its value of a field of the second."""
     first = frames[0].having(lambda one: one.measures)
     second = frames[1].having(lambda one: one.name not in frames[0].fields)
-    return Plan("join", (rng.choice(first).name, rng.choice(second).name)) if first and second else None
+    return Computation("join", (rng.choice(first).name, rng.choice(second).name)) if first and second else None

@@ -14,7 +14,7 @@ from decimal import Decimal
 from documents.types import Document
 from experiments.construct.frames import NUMBER, SENTENCE, Field, Frame, Value, distinctive
 from experiments.construct.item import Dropped
-from experiments.construct.operations import Place, Plan, computed, rests_on
+from experiments.construct.operations import Computation, Place, computed, rests_on
 
 GONE = "—"
 _DRAWN = 80  # other values that are tried before an item is given up
@@ -22,7 +22,7 @@ _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class DocumentEdit:
     """A span of a document's `plain` rendering, and what stands there in another world."""
 
     document: str
@@ -32,15 +32,15 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class EditedWorld:
     """What an edit makes of the question."""
 
     answers: tuple[str, ...]  # accepted ones; none where the right reply is a refusal
-    edits: tuple[Edit, ...] = ()  # that lead there from the original
+    edits: tuple[DocumentEdit, ...] = ()  # that lead there from the original
 
 
-def worlds_of(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Document],
-              rng: random.Random) -> dict[str, World]:
+def worlds_of(plan: Computation, frames: Sequence[Frame], documents: Mapping[str, Document],
+              rng: random.Random) -> dict[str, EditedWorld]:
     """Return the worlds of a question by name, the original first. Raises Dropped where it has no answer, or no edit is
     found."""
     answers, basis = computed(plan, frames), rests_on(plan, frames)
@@ -48,14 +48,14 @@ def worlds_of(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Docum
              for entity in frame.entities]
     said = {_core(_value(frames, place)) for place in basis}
     others = [place for place in every if place not in basis and _core(_value(frames, place)) not in said]
-    return {"original": World(answers),
+    return {"original": EditedWorld(answers),
             "edited": _first(plan, frames, documents, _changes(basis, frames, rng), answers, moved=True),
-            "removed": World((), _edits([(place, GONE) for place in basis], frames, documents)),
+            "removed": EditedWorld((), _edits([(place, GONE) for place in basis], frames, documents)),
             "unrelated": _first(plan, frames, documents, _changes(others, frames, rng), answers, moved=False)}
 
 
-def _first(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Document],
-           changes: Iterator[tuple[Place, str]], answers: tuple[str, ...], moved: bool) -> World:
+def _first(plan: Computation, frames: Sequence[Frame], documents: Mapping[str, Document],
+           changes: Iterator[tuple[Place, str]], answers: tuple[str, ...], moved: bool) -> EditedWorld:
     why = "no edit moves the answer" if moved else "nothing else to edit"
     for change in changes:
         try:
@@ -65,11 +65,11 @@ def _first(plan: Plan, frames: Sequence[Frame], documents: Mapping[str, Document
             continue
         found = answers_in(plan, frames, edits)
         if found and (found[0] != answers[0]) == moved:
-            return World(found, edits)
+            return EditedWorld(found, edits)
     raise Dropped(why)
 
 
-def answers_in(plan: Plan, frames: Sequence[Frame], edits: Sequence[Edit]) -> tuple[str, ...]:
+def answers_in(plan: Computation, frames: Sequence[Frame], edits: Sequence[DocumentEdit]) -> tuple[str, ...]:
     """Return what a question comes to over documents as a world has them; nothing where it has no answer there."""
     try:
         return computed(plan, [reread(frame, edits) for frame in frames])
@@ -117,10 +117,10 @@ def _another(value: Value, field: Field, rng: random.Random) -> str | None:
 
 
 def _edits(changes: Sequence[tuple[Place, str]], frames: Sequence[Frame],
-           documents: Mapping[str, Document]) -> tuple[Edit, ...]:
+           documents: Mapping[str, Document]) -> tuple[DocumentEdit, ...]:
     """The edits of values, and of every place of their documents, outside of their frame, that says one again."""
     changes = [(place, new) for place, new in changes if not _value(frames, place).empty]
-    found: list[Edit] = []
+    found: list[DocumentEdit] = []
     for edit in (*(_own(place, new, frames) for place, new in changes),
                  *(edit for place, new in changes for edit in _again(place, new, frames, documents))):
         if not any(one.document == edit.document and one.start < edit.end and edit.start < one.end for one in found):
@@ -128,14 +128,15 @@ def _edits(changes: Sequence[tuple[Place, str]], frames: Sequence[Frame],
     return tuple(found)
 
 
-def _own(place: Place, new: str, frames: Sequence[Frame]) -> Edit:
+def _own(place: Place, new: str, frames: Sequence[Frame]) -> DocumentEdit:
     frame, value = frames[place[0]], _value(frames, place)
     if frame.key == SENTENCE and new == GONE:
-        return Edit(frame.document, *frame.spans[frame.entities.index(place[2])], "")
-    return Edit(frame.document, value.start, value.end, new)
+        return DocumentEdit(frame.document, *frame.spans[frame.entities.index(place[2])], "")
+    return DocumentEdit(frame.document, value.start, value.end, new)
 
 
-def _again(place: Place, new: str, frames: Sequence[Frame], documents: Mapping[str, Document]) -> Iterator[Edit]:
+def _again(place: Place, new: str, frames: Sequence[Frame],
+           documents: Mapping[str, Document]) -> Iterator[DocumentEdit]:
     """Raises Dropped where a sentence may say it again in digits too few to be sure of."""
     frame, value = frames[place[0]], _value(frames, place)
     text, core, sentence = documents[frame.document].plain, _core(value), frame.key == SENTENCE
@@ -147,14 +148,14 @@ def _again(place: Place, new: str, frames: Sequence[Frame], documents: Mapping[s
         if value.start <= found.start() < value.end or (not sentence and frame.start <= found.start() < frame.end):
             continue
         if sure:
-            yield Edit(frame.document, *found.span(), other)
+            yield DocumentEdit(frame.document, *found.span(), other)
             continue
         line = text[:found.start()].rpartition("\n")[2] + text[found.start():].partition("\n")[0]
         if not sentence and place[2].casefold() in line.casefold():
             raise Dropped("another sentence may say it, in digits too few to be sure")
 
 
-def edited(document: str, text: str, start: int, edits: Sequence[Edit]) -> str:
+def edited(document: str, text: str, start: int, edits: Sequence[DocumentEdit]) -> str:
     """Return a passage of a document, that begins at `start`, as a world has it."""
     for edit in sorted(edits, key=lambda one: -one.start):
         if edit.document == document and start <= edit.start and edit.end <= start + len(text):
@@ -162,7 +163,7 @@ def edited(document: str, text: str, start: int, edits: Sequence[Edit]) -> str:
     return text
 
 
-def reread(frame: Frame, edits: Sequence[Edit]) -> Frame:
+def reread(frame: Frame, edits: Sequence[DocumentEdit]) -> Frame:
     """Return a frame as a world's documents have it."""
     spans = dict(zip(frame.entities, frame.spans, strict=False))
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from documents.types import Document
 from experiments.analysis.view import text_of
 from experiments.construct.asking import WRITER
-from experiments.construct.build import Built
 from experiments.construct.card import card_of, hashes, sources_view, write_card, yield_view
 from experiments.construct.formats import of_items, own_line, write_exports
 from experiments.construct.item import DOCUMENTS, ITEMS, QUESTIONS, Item
@@ -20,6 +19,9 @@ from experiments.construct.play import Played
 from experiments.report.page import policy
 from experiments.runs.store import write_text
 from experiments.words import visible
+
+if TYPE_CHECKING:
+    from experiments.construct.build import Built
 
 REPORT = "report.html"
 _MOST = 1_000  # items that the page shows of those kept, and of those lost; items.jsonl has all

@@ -21,16 +21,15 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
-from experiments.construct.formats import write_lines
 from experiments.construct.frames import BLANK, SENTENCE, Frame, frames_of, sentences_of
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.operations import OPERATIONS, Operation, Plan, planned, rests_on, shared
-from experiments.construct.worlds import World, answers_in, edited, worlds_of
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, write_lines
+from experiments.construct.operations import OPERATIONS, Computation, Operation, planned, rests_on, shared
+from experiments.construct.worlds import EditedWorld, answers_in, edited, worlds_of
 from experiments.metrics.matching import is_korean
 
 _ROUNDS = 60  # how often a table is drawn
 _SHARED = 3  # rows that two tables have in common, to be joined
-_PLAN, _WORLDS = TypeAdapter(Plan), TypeAdapter(dict[str, World])
+_PLAN, _WORLDS = TypeAdapter(Computation), TypeAdapter(dict[str, EditedWorld])
 
 
 class ComputedOptions(BaseModel):
@@ -128,7 +127,7 @@ def _partners(library: Library, frame: Frame) -> list[tuple[str, int]]:
             and other.end - other.start <= library.options.largest and len(shared([frame, other])) >= _SHARED]
 
 
-def language(frames: Sequence[Frame], drawn: Plan) -> str:
+def language(frames: Sequence[Frame], drawn: Computation) -> str:
     """Return the language that the question is worded in: Korean where the names that it quotes are."""
     return "ko" if any(map(is_korean, (frames[0].title, *drawn.fields, *drawn.entities))) else "en"
 
@@ -150,7 +149,7 @@ def _by_template(item: Item, library: Library) -> str:
         **asdict(drawn))
 
 
-def _drawn(item: Item, library: Library) -> tuple[Plan, list[Frame]]:
+def _drawn(item: Item, library: Library) -> tuple[Computation, list[Frame]]:
     return _PLAN.validate_python(item.made["plan"]), _frames(library, item.made["frames"])
 
 

@@ -19,9 +19,8 @@ from documents.tables import tables_of
 from documents.types import Chunk, Document, digest
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured, together
-from experiments.construct.formats import write_lines
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.kinds.table_edits import Edit, Grid, applied, grid_of, lacking, plan_in_words, tells
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, write_lines
+from experiments.construct.kinds.table_edits import Grid, TableEdit, applied, grid_of, lacking, plan_in_words, tells
 from experiments.construct.rightness import right
 from experiments.metrics.matching import holds
 from strategies.normalising import normalize_answer
@@ -50,15 +49,15 @@ class FirstQuestion(BaseModel):
     answer: str = Field(min_length=1)
 
 
-class Plan(BaseModel):
+class EditPlan(BaseModel):
     """The reply of the second turn: edits, and the question and answer that hold after them."""
 
-    edits: list[Edit] = Field(min_length=1, max_length=5)
+    edits: list[TableEdit] = Field(min_length=1, max_length=5)
     question: str = Field(min_length=8)
     answer: str = Field(min_length=1)
 
 
-class Review(BaseModel):
+class Assessment(BaseModel):
     """The review of an edited table with its question and answer; difficulty by skill."""
 
     answerable: bool
@@ -98,7 +97,8 @@ def question(item: Item, library: Library) -> Playing:
     grid = _grid(item, "original")
     shown = {"about": item.made["about"], "table": grid.pipes()}
     first, turn = yield from structured(WRITER, "question", FirstQuestion, "mdbench_question", shown)
-    plan, _ = yield from structured(WRITER, "plan", Plan, "mdbench_plan", {"columns": ", ".join(grid.header)}, [turn])
+    columns = {"columns": ", ".join(grid.header)}
+    plan, _ = yield from structured(WRITER, "plan", EditPlan, "mdbench_plan", columns, [turn])
     edited = applied(grid, plan.edits)
     made = {"summary": first.summary, "first": first.question, "edits": [one.model_dump() for one in plan.edits],
             "plan": plan_in_words(plan.edits, edited), "edited": edited.model_dump(mode="json")}
@@ -107,7 +107,7 @@ def question(item: Item, library: Library) -> Playing:
 
 def review(item: Item, library: Library) -> Playing:
     """Have the edited table, its question and its answer reviewed."""
-    came, _ = yield from structured(WRITER, "review", Review, "mdbench_review", {
+    came, _ = yield from structured(WRITER, "review", Assessment, "mdbench_review", {
         "about": item.made["about"], "table": _grid(item, "edited").pipes(), "question": item.question,
         "answer": item.answers[0]})
     if why := refused(came, item.answers[0]):
@@ -117,7 +117,7 @@ def review(item: Item, library: Library) -> Playing:
                    made={**item.made, "review": rated})
 
 
-def refused(review: Review, key: str) -> str | None:
+def refused(review: Assessment, key: str) -> str | None:
     """Say why a review ends an item of this key; None where it does not."""
     if not review.answerable:
         return "the reviewer finds no answer in the edited table"

@@ -19,8 +19,7 @@ from documents.types import Chunk
 from experiments.benchmarks.fields import REFERENCE, passage, with_references
 from experiments.construct import editing, gates
 from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
-from experiments.construct.formats import write_lines
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, write_lines
 from experiments.construct.rightness import right
 from experiments.metrics.matching import holds, tokens
 from strategies.normalising import normalize_answer
@@ -61,7 +60,7 @@ class NewName(BaseModel):
     new: str = Field(min_length=1)
 
 
-class Table(BaseModel):
+class ReplacementTable(BaseModel):
     """The writer's table; each text has a schema of its own, whose `names` has a field for every name in it."""
 
     names: BaseModel
@@ -108,7 +107,7 @@ def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[s
     with all its passages edited by it."""
     wanted = [name for name in [*found, *further] if not any(editing.is_part(name, other) for other in found)]
     fields: dict[str, Any] = {f"name{at}": (NewName, Field(alias=name)) for at, name in enumerate(wanted)}
-    schema = create_model("TableOfText", __base__=Table, names=(create_model("Names", **fields), ...))
+    schema = create_model("TableOfText", __base__=ReplacementTable, names=(create_model("Names", **fields), ...))
     said, _ = yield from structured(WRITER, "edit", schema, "mrke_edit",
                                     {"passage": text, "names": "\n".join(wanted) or "(none)"})
     pairs = {one.old: one.new for one in said.others if len(one.old) >= _SHORTEST}

@@ -14,7 +14,7 @@ from experiments.metrics.matching import holds
 from strategies.normalising import with_values
 
 
-class Edit(BaseModel):
+class TableEdit(BaseModel):
     """One edit of a plan."""
 
     action: Literal["drop", "round", "relate", "reword"]
@@ -82,7 +82,7 @@ def number(text: str) -> Decimal | None:
     return found[0].number if len(found) == 1 and found[0].start == 0 and found[0].end == len(text) else None
 
 
-def applied(grid: Grid, edits: Sequence[Edit]) -> Grid:
+def applied(grid: Grid, edits: Sequence[TableEdit]) -> Grid:
     """Apply the edits of a plan: columns are dropped, then numbers rounded, then values said by those of other rows,
     then reworded. Raises Dropped where one does not fit the table, or they change nothing."""
     before = grid
@@ -97,7 +97,7 @@ def applied(grid: Grid, edits: Sequence[Edit]) -> Grid:
     return grid
 
 
-def _drop(grid: Grid, edit: Edit) -> Grid:
+def _drop(grid: Grid, edit: TableEdit) -> Grid:
     if edit.column == grid.named or len(grid.header) == 2:
         raise Dropped("an edit drops what the rows are known by")
     at = grid.header.index(edit.column)
@@ -105,7 +105,7 @@ def _drop(grid: Grid, edit: Edit) -> Grid:
                                    "rows": tuple((*row[:at], *row[at + 1:]) for row in grid.rows)})
 
 
-def _round(grid: Grid, edit: Edit) -> Grid:
+def _round(grid: Grid, edit: TableEdit) -> Grid:
     at = grid.header.index(edit.column)
     if edit.column == grid.named or not any(map(number, (row[at] for row in grid.rows))):
         raise Dropped("an edit rounds a column without numbers")
@@ -117,7 +117,7 @@ def _round(grid: Grid, edit: Edit) -> Grid:
     return grid
 
 
-def _relate(grid: Grid, edit: Edit) -> Grid:
+def _relate(grid: Grid, edit: TableEdit) -> Grid:
     if not 1 <= edit.other <= len(grid.rows) or edit.other == edit.row:
         raise Dropped("an edit of a row that is not there")
     own, other = (grid.cell(row - 1, edit.column) for row in (edit.row, edit.other))
@@ -137,14 +137,14 @@ def _relate(grid: Grid, edit: Edit) -> Grid:
     return _hide(grid, edit, said, (apart, name))
 
 
-def _reword(grid: Grid, edit: Edit) -> Grid:
+def _reword(grid: Grid, edit: TableEdit) -> Grid:
     said, own = _cleaned(edit.text), grid.cell(edit.row - 1, edit.column)
     if not said or stands(own, said):
         raise Dropped("an edit's words tell what they hide")
     return _hide(grid, edit, said, ())
 
 
-def _hide(grid: Grid, edit: Edit, said: str, told_by: tuple[str, ...]) -> Grid:
+def _hide(grid: Grid, edit: TableEdit, said: str, told_by: tuple[str, ...]) -> Grid:
     row, value = edit.row - 1, grid.cell(edit.row - 1, edit.column)
     if any((one.row, one.column) == (row, edit.column) for one in grid.hidden):
         raise Dropped("two edits of one value")
@@ -161,12 +161,12 @@ def _with(grid: Grid, row: int, column: str, text: str) -> Grid:
 _APPLY = {"drop": _drop, "round": _round, "relate": _relate, "reword": _reword}
 
 
-def plan_in_words(edits: Sequence[Edit], edited: Grid) -> str:
+def plan_in_words(edits: Sequence[TableEdit], edited: Grid) -> str:
     """Say what was edited, a line for each edit."""
     return "\n".join(f"{number}. {_in_words(edit, edited)}" for number, edit in enumerate(edits, 1))
 
 
-def _in_words(edit: Edit, edited: Grid) -> str:
+def _in_words(edit: TableEdit, edited: Grid) -> str:
     if edit.action == "drop":
         return f"The column {edit.column} is left out."
     if edit.action == "round":
