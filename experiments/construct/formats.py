@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from documents.types import Chunk, Document
 from experiments.construct.gates import holds_evidence
-from experiments.construct.item import Item, Library, write_lines
+from experiments.construct.item import Item, Library
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import Places
-from experiments.runs.store import write_text
+from experiments.runs.store import write_lines, write_text
 from strategies.reading import REFUSAL
 
 Export = Literal["beir", "ragas", "autorag", "yourbench"]

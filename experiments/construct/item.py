@@ -1,7 +1,6 @@
 """An item, a question under construction, and the steps that make it or let it go."""
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from documents.chunkers import ChunkerSettings, Sections
 from documents.types import Chunk, Document, Format
 from experiments.negatives.guard import GuardedIndex
-from experiments.runs.store import write_text
 from strategies.types import Asked
 
 if TYPE_CHECKING:
@@ -156,8 +154,3 @@ class Kind:
     judged: bool = False  # whether it asks judges
     written: bool = True  # whether it asks a writer; else `--writer` may be left out
     solved: bool = True  # likewise of solvers
-
-
-def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as JSON Lines."""
-    write_text(file, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))

@@ -8,7 +8,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -278,6 +278,11 @@ def write_text(path: Path, content: str) -> None:
         write_atomically(path, content.encode())
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Replace a file by rows of JSON Lines, as `write_text` does."""
+    write_text(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
 
 
 def question_json(question: Question) -> str:

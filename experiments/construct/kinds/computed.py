@@ -22,10 +22,11 @@ from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
 from experiments.construct.frames import BLANK, SENTENCE, Frame, frames_of, sentences_of
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, write_lines
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.operations import OPERATIONS, Computation, Operation, planned, rests_on, shared
 from experiments.construct.worlds import EditedWorld, answers_in, edited, worlds_of
 from experiments.metrics.matching import is_korean
+from experiments.runs.store import write_lines
 
 _ROUNDS = 60  # how often a table is drawn
 _SHARED = 3  # rows that two tables have in common, to be joined

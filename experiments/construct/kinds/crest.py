@@ -22,18 +22,8 @@ from documents.types import Chunk
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured
 from experiments.construct.editing import sentences
-from experiments.construct.item import (
-    Dropped,
-    Evidence,
-    Item,
-    Kind,
-    Library,
-    Playing,
-    Stage,
-    named,
-    numbered,
-    write_lines,
-)
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, named, numbered
+from experiments.runs.store import write_lines
 from retrieval.lexical.tokens import is_korean
 from strategies.types import Evidence as Passages
 from strategies.types import Search

@@ -19,10 +19,11 @@ from documents.tables import tables_of
 from documents.types import Chunk, Document, digest
 from experiments.construct import gates
 from experiments.construct.asking import WRITER, structured, together
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, write_lines
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.kinds.table_edits import Grid, TableEdit, applied, grid_of, lacking, plan_in_words, tells
 from experiments.construct.rightness import right
 from experiments.metrics.matching import holds
+from experiments.runs.store import write_lines
 from strategies.normalising import normalize_answer
 from strategies.reading import strip_citations
 

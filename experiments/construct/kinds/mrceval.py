@@ -21,12 +21,13 @@ from documents.types import Chunk
 from experiments.benchmarks.mrceval import named_subtask
 from experiments.construct import gates
 from experiments.construct.asking import JUDGE, LABELS, WRITER, solved, structured, together
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, write_lines
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.rightness import choice
 from experiments.metrics import share_of
 from experiments.metrics.matching import holds
 from experiments.question import Question
 from experiments.running.gold import Places
+from experiments.runs.store import write_lines
 from experiments.words import figure
 from strategies.normalising import normalize_answer, with_values
 

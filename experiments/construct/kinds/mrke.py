@@ -19,9 +19,10 @@ from documents.types import Chunk
 from experiments.benchmarks.fields import REFERENCE, passage, with_references
 from experiments.construct import editing, gates
 from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, write_lines
+from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
 from experiments.construct.rightness import right
 from experiments.metrics.matching import holds, tokens
+from experiments.runs.store import write_lines
 from strategies.normalising import normalize_answer
 
 if TYPE_CHECKING:
