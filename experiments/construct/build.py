@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -160,21 +160,16 @@ def export_set(folder: Path, out: Path | None = None) -> tuple[Path, Mapping[str
 def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: Path | None) -> Iterator[RunFolder]:
     """The folder of the journal, held to the same sources and settings as before."""
     place = settings.out / WORK
-    lock = hold(place)
-    try:
-        if fresh:
-            for file in place.glob("records.sqlite*"):
-                file.unlink()
+    with ExitStack() as held:
+        lock = hold(place)
+        held.callback(lock.release)
+        for file in place.glob("records.sqlite*") if fresh else ():
+            file.unlink()
         folder = RunFolder(place, lock)
-    except BaseException:
-        lock.release()
-        raise
-    try:
+        held.callback(folder.close)
         folder.pin("sources", digest(*(text for one in library.documents.values()
                                        for text in (one.source, one.html, one.plain))))
         folder.pin("settings", digest(json.dumps(settings.told, sort_keys=True)))
         if replay is not None:
             _take(Cassette.open(replay), folder)
         yield folder
-    finally:
-        folder.close()
