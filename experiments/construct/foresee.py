@@ -23,7 +23,7 @@ _ITEMS = 8  # in a list of a reply that has no bound of its own
 
 def foreseen(settings: ConstructSettings, library: Library) -> dict[str, Any]:
     """Return what the construction asks at most: instances, and by model calls, tokens of prompts and replies, and the
-    price in US dollars, None where it is unknown."""
+    price in US dollars, None where it is unknown. Tokens are estimated, and a sample stands for many instances."""
     instances = list(islice(settings.what.instances(library), settings.most_tries))
     step = max(1, len(instances) // SAMPLE)
     sample = instances[::step][:SAMPLE]
@@ -35,9 +35,8 @@ def foreseen(settings: ConstructSettings, library: Library) -> dict[str, Any]:
     for name in dict.fromkeys(settings.roles.values()):
         use = sum((uses.get(role, Use()) for role, model in settings.roles.items() if model == name), Use())
         _, price = without_opening(name, settings.calls)
-        cost = price(round(use.prompt), round(use.completion), 0)
         rows.append({"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
-                     "completion_tokens": round(use.completion), "price": cost})
+                     "completion_tokens": round(use.completion), "price": use.priced(price)})
     return {"kind": settings.kind, "asked_for": settings.n, "instances": len(instances),
             "documents": len(library.documents), "chunks": len(library.chunks), "models": rows}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from agents.replies import Pricer
 from agents.scripted import answering, calling, drive, instance, never_content, questions
 from agents.settings import Context
 from agents.types import Answer
@@ -34,6 +35,13 @@ class Use:
     def times(self, factor: float) -> Use:
         """Return the use of so many times as many questions."""
         return Use(self.calls * factor, self.prompt * factor, self.completion * factor)
+
+    def priced(self, price: Pricer) -> float | None:
+        """Return the price in US dollars, as of so many calls of equal size; None where it is not known."""
+        if not self.calls:
+            return 0.0
+        one = price(round(self.prompt / self.calls), round(self.completion / self.calls), 0)
+        return None if one is None else one * self.calls
 
 
 @dataclass(frozen=True, slots=True)

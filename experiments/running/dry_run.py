@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.models import without_opening
-from agents.replies import Pricer
 from agents.settings import Context
 from experiments.analysis.notes import on_skipped
 from experiments.analysis.pairs import planned_pairs
@@ -80,8 +79,8 @@ class _Planner:
         if key not in self._played:
             self._played[key] = self._play(replace(alike, model=cell.model), context)
         bounds, judge = self._played[key]
-        return CellPlan(cell, bounds, judge, _price(price, replace(bounds.least, completion=0)),
-                        _price(price, bounds.most))
+        return CellPlan(cell, bounds, judge, replace(bounds.least, completion=0).priced(price),
+                        bounds.most.priced(price))
 
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
@@ -103,20 +102,13 @@ class _Planner:
         name = self.settings.judge.model
         _, price = without_opening(name, self.settings.calls)
         return {"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
-                "completion_tokens": round(use.completion), "price": _price(price, use)}
+                "completion_tokens": round(use.completion), "price": use.priced(price)}
 
 
 def spread(questions: Sequence[Question]) -> Sequence[Question]:
     """Return at most `SAMPLE` of the questions, evenly spread."""
     count = len(questions)
     return questions if count <= SAMPLE else [questions[place * count // SAMPLE] for place in range(SAMPLE)]
-
-
-def _price(price: Pricer, use: Use) -> float | None:
-    if not use.calls:
-        return 0.0
-    one = price(round(use.prompt / use.calls), round(use.completion / use.calls), 0)
-    return None if one is None else one * use.calls
 
 
 def _sum(prices: Sequence[float | None]) -> float | None:
