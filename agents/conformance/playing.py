@@ -242,7 +242,8 @@ class _Play:
 
     def _look_at_end(self, task: Task, ended: Answer) -> None:
         outcome, grounded = ended.outcome, task.rules == "grounded"
-        self._tell("answers", ended.failure is None and not task.with_sub_answers and self._said not in (None, ended.text),
+        last = self._said is not None and ended.failure is None and not task.with_sub_answers
+        self._tell("answers", last and self._said != ended.text,
                    "ends with another answer than the reply that was to be it")
         if ended.failure is not None and ended.failure.kind == "strategy":
             self.problems.append(("protocol", ended.failure.message))
