@@ -103,6 +103,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     from retrieval.storage.manifest import read_manifest
 
     estimates: list[BuildEstimate] = []
+    unread = [] if remove else _left_out(sources)
 
     def told(estimate: BuildEstimate) -> None:
         estimates.append(estimate)
@@ -116,7 +117,6 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     except (IndexFolderError, OSError):
         before = None  # no index stands there, or none that can be read
     fields = read_metadata(metadata) if metadata else None
-    unread = [] if remove else _left_out(sources)
     with Bars() as bars:
         report = remove_from_index(sources, out, bars) if remove else \
             build_index(sources, out, settings, bars, metadata=fields, estimated=told) if settings else \
@@ -133,9 +133,8 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         print_json({"index": str(out), "documents": report.documents, "parsed": report.parsed,
                     "replaced": report.replaced, "removed": report.removed,
                     "chunks": report.chunks, "windows": report.windows, "embedded": report.embedded_now,
-                    "reused": report.reused, "search": report.how, "seconds": report.seconds,
+                    "reused": report.reused, "search": report.how, "seconds": report.seconds, "unread": unread,
                     "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped],
-                    "unread": unread,
                     "estimate": asdict(estimates[0]) if estimates else None})
         return
     changes = ((report.replaced, "replaced"), (report.removed, "removed"))
