@@ -17,7 +17,8 @@ Those who watch a question are told of it by events, as plain JSON:
 
 `searching`  a search begins: its `query`
 `search`     it ended: `found` are evidence numbers, or its `failure`
-`asking`     a call begins: its number `call` in the question, its `purpose`, and the evidence that it has `shown`
+`asking`     a call begins: its number `call` in the question, its `purpose`, the evidence that it has `shown`, and,
+             where its reply is the final answer, the form that it `answers` in
 `token`      a piece of its reply, of which all pieces together are the text
 `reasoning`  a piece of what the model thinks, where the server sends that
 `retry`      it is sent again, and the pieces so far are void: `why`
@@ -59,7 +60,7 @@ class Teller:
         self.call, self._writer = call, writer
         self._of = {"call": number, "purpose": call.purpose}
         self._told: set[str] = set()
-        writer({"event": "asking", **self._of, "shown": list(call.shown)})
+        writer({"event": "asking", **self._of, "shown": list(call.shown), "answers": call.answers})
 
     def __call__(self, kind: str, text: str) -> None:
         if kind == "retry":

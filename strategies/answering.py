@@ -11,11 +11,13 @@ from strategies.reading import is_refusal, outside_think, read_citations
 from strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, Reply, Task
 
 
-def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool = True, **fields: str) -> Recipe:
+def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool = True, last: bool = True,
+           **fields: str) -> Recipe:
     """Make one call over the evidence with the instruction `prompts/<name>.md`, its fields filled in, and return the
     draft that its reply is, with these notes; `thinks` says whether the instruction asks for reasoning before the
-    answer."""
-    return (yield from draft(opening(task, fill(name, **fields), evidence, thinks), task, *notes, thinks=thinks))
+    answer, `last` is as in `draft`."""
+    call = opening(task, fill(name, **fields), evidence, thinks)
+    return (yield from draft(call, task, *notes, thinks=thinks, last=last))
 
 
 def opening(task: Task, instruction: str, evidence: Evidence, thinks: bool = True) -> Generate:
@@ -37,10 +39,12 @@ def asking(task: Task, messages: tuple[Message, ...], evidence: Evidence, thinks
     return Generate(messages, "answer", numbers(task, evidence), schema=schema)
 
 
-def draft(call: Generate, task: Task, *notes: str, thinks: bool = True) -> Recipe:
-    """Make the call for a final answer, and read the draft from its reply."""
-    reply: Reply = yield call
-    return Draft.from_reply(reply, *notes, form=form_named(task, thinks))
+def draft(call: Generate, task: Task, *notes: str, thinks: bool = True, last: bool = False) -> Recipe:
+    """Make the call for a final answer, and read the draft from its reply. With `last` the recipe ends with it as it
+    is, so that those who watch may be shown the reply as the answer while it comes."""
+    form = form_named(task, thinks)
+    reply: Reply = yield replace(call, answers=form) if last else call
+    return Draft.from_reply(reply, *notes, form=form)
 
 
 def form_named(task: Task, thinks: bool = True) -> Form:

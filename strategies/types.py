@@ -74,6 +74,7 @@ class Generate:
     see_failure: bool = False  # True where the recipe wants to be sent the failure of the call instead of ending
     effort: str | None = None
     gathering: bool = False  # whether the retrieval strategy makes it: the answer does not rest on what it shows
+    answers: Form | None = None  # the form in which its reply is the final answer, which can be shown as it comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,11 @@ class Task:
 def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
            came: Callable[[Any, Any], None] = lambda asked, result: None) -> Generator[Any, Any, End]:
     """Play a recipe inside another one to its end, and return what it returns. Whatever it asks for, each of a list
-    alone, goes out as `rewrite` returns it; `came` is told that and its result."""
+    alone, goes out as `rewrite` returns it; `came` is told that and its result. Its answer is not yet the final one."""
+    def inner(asked: Any) -> Any:
+        asked = replace(asked, answers=None) if isinstance(asked, Generate) and asked.answers else asked
+        return rewrite(asked)
+
     with contextlib.closing(recipe):
         result: Any = None
         while True:
@@ -251,6 +256,6 @@ def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lam
                 asked = recipe.send(result)
             except StopIteration as end:
                 return cast(End, end.value)
-            sent = [*map(rewrite, asked)] if isinstance(asked, list) else rewrite(asked)
+            sent = [*map(inner, asked)] if isinstance(asked, list) else inner(asked)
             result = yield sent
             came(sent, result)

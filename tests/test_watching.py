@@ -37,7 +37,7 @@ async def test_a_question_is_told_of_from_its_first_search_to_its_answer(serve, 
     assert events[:-1] == [
         {"event": "searching", "query": QUESTION},
         {"event": "search", "query": QUESTION, "found": [1], "failure": None},
-        {"event": "asking", **call, "shown": [1]},
+        {"event": "asking", **call, "shown": [1], "answers": "plain"},
         *({"event": "token", **call, "text": ANSWER[at:at + 9]} for at in range(0, len(ANSWER), 9)),
         {"event": "reply", **call, "shown": [1], "text": ANSWER, "completion_tokens": 12, "failure": None}]
     assert (events[-1]["event"], events[-1]["text"]) == ("answer", "Norway [1]")

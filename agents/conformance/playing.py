@@ -20,7 +20,19 @@ from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import Strategy
-from strategies.types import Evidence, Exemplar, Failure, Generate, Recipe, Reply, Retrieval, Search, Task, Usage
+from strategies.types import (
+    Draft,
+    Evidence,
+    Exemplar,
+    Failure,
+    Generate,
+    Recipe,
+    Reply,
+    Retrieval,
+    Search,
+    Task,
+    Usage,
+)
 
 _WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # what reaches them does not end
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
@@ -171,6 +183,7 @@ class _Play:
         self.asked, self.problems = list[tuple[str, str]](), list[tuple[str, str]]()
         self.calls = self.searches = 0
         self._numbers, self._fields = dict[int, int](), False
+        self._said: str | None = None  # the answer by the reply that was to be it
 
     def run(self) -> Answer:
         """Play it to its end, and look at what it asks for and comes to."""
@@ -210,6 +223,7 @@ class _Play:
         self._keep(named, repr(call))
         self._tell("gold", _TELLING in text + json.dumps([call.tools, call.schema]),
                    f"{named} shows an id, or what else tells where the gold is")
+        self._tell("answers", self._said is not None, f"{named} comes after a reply that was to be the final answer")
         undeclared = [number for found, number in self._numbers.items() if number not in call.shown
                       and f"zq{found}x" in text and (final or f"[{number}]" in text)]
         self._tell("shown", undeclared, f"{named} shows document {undeclared[:1]} and does not name it in `shown`")
@@ -222,10 +236,15 @@ class _Play:
         self._fields |= call.schema is not None and "answer" in call.schema.get("properties", {})
         reply = _MODELS[self.model](task, call, self.calls)
         self.calls += 1
+        if call.answers is not None and isinstance(reply, Reply):
+            self._said = Draft.from_reply(reply, form=call.answers).text
         return replace(reply, usage=Usage(100, 10, calls=1)) if isinstance(reply, Reply) else reply
 
     def _look_at_end(self, task: Task, ended: Answer) -> None:
         outcome, grounded = ended.outcome, task.rules == "grounded"
+        last = self._said is not None and ended.failure is None and not task.with_sub_answers
+        self._tell("answers", last and self._said != ended.text,
+                   "ends with another answer than the reply that was to be it")
         if ended.failure is not None and ended.failure.kind == "strategy":
             self.problems.append(("protocol", ended.failure.message))
         for step in ended.trace:

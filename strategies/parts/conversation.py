@@ -150,7 +150,8 @@ def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought
     last = fill("iterations_answer", question=task.question) + form_of(task)
     parts = (f"{brought}\n\n", last) if brought else (last,)
     call = asking(task, (*talk, Message("user", parts)), evidence)
-    return (yield from draft(replace(call, tools=tools, tool_choice="none" if tools else "auto"), task))
+    call = replace(call, tools=tools, tool_choice="none" if tools else "auto")
+    return (yield from draft(call, task, last=True))
 
 
 def said(text: str, longest: int = _LONGEST_TURN) -> Message:

@@ -61,7 +61,7 @@ class Lockstep:
             player.ends.append(end.value)
             return
         player.listed = isinstance(asked, list)
-        player.pending = [one if isinstance(one, Search) else self.rewrite(player.place, one)
+        player.pending = [one if isinstance(one, Search) else self.rewrite(player.place, replace(one, answers=None))
                           for one in (asked if isinstance(asked, list) else [asked])]
 
     def _perform(self, actions: Sequence[Action]) -> Generator[Asked, Any, None]:

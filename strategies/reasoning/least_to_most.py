@@ -31,4 +31,4 @@ def least_to_most(task: Task) -> Recipe:
         solved: Reply = yield Generate(talk, "solve", numbers(task, evidence))
         step = last if following is None else fill("least_to_most_next", sub_question=following)
         talk = (*talk, said(read_answer(solved.text)[0], _LONGEST), Message("user", (step,)))
-    return (yield from draft(asking(task, talk, evidence, thinks), task, thinks=thinks))
+    return (yield from draft(asking(task, talk, evidence, thinks), task, thinks=thinks, last=True))

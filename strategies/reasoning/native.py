@@ -27,4 +27,5 @@ def native(task: Task, *, effort: Effort | None = None,
     """
     evidence = yield from task.gather(task.question)
     call = opening(task, template("native"), evidence, thinks=False)
-    return (yield from draft(replace(call, effort=effort, max_tokens=max_tokens), task, thinks=False))
+    return (yield from draft(replace(call, effort=effort, max_tokens=max_tokens), task, thinks=False,
+                              last=True))

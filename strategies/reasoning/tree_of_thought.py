@@ -55,7 +55,7 @@ def tree_of_thought(task: Task, *, depth: Annotated[int, Field(ge=1, le=10)] = 3
     if not kept[0]:
         return (yield from answer(task, "chain_of_thought", evidence, "no_steps"))
     call = opening(task, fill_quoting("tree_of_thought_answer", steps=_shown(kept[0])), evidence)
-    return (yield from draft(call, task))
+    return (yield from draft(call, task, last=True))
 
 
 def _call(task: Task, evidence: Evidence, purpose: str, **fields: str) -> Generate:
