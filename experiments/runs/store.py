@@ -83,8 +83,8 @@ class RunFolder:
 
     def put_question(self, question: Question, place: int) -> None:
         """Keep a question without its chunks, as number `place` of the run; durable with what is committed next."""
-        row = question.id, place, question_json(question.without_chunks())
-        self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", row)
+        self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", (
+            question.id, place, question_json(question.without_chunks())))
 
     def is_empty(self) -> bool:
         """Return whether neither a record nor a call was kept."""
@@ -118,16 +118,15 @@ class RunFolder:
         self.database.put(_PIN, (_ORIGIN, cassette))
 
     async def add(self, record: Record, place: int) -> None:
-        """Keep a record and return when it is durable."""
+        """Do as `put_record`, and return when it is durable."""
         self.put_record(record, place)
         await self.database.durable()
 
     def put_record(self, record: Record, place: int) -> None:
         """Keep a record, whose cell is number `place` of the run; durable with what is committed next."""
-        result = record.result.model_dump_json()
-        self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)",
-                          (record.result.cell, record.result.question, place, _hash(result), result,
-                           record.timing.model_dump_json()))
+        one, result = record.result, record.result.model_dump_json()
+        self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)", (
+            one.cell, one.question, place, _hash(result), result, record.timing.model_dump_json()))
 
     def timing(self, cell: str, question: str) -> Timing | None:
         """When and how long a question was answered in a cell, or None where it has no record."""
