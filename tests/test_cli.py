@@ -198,7 +198,7 @@ def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbe
     (folder / "good.txt").write_text("Good text.")
     os.symlink(folder / "nowhere", folder / "dangling.txt")
     (folder / "esc\x1b[31m.txt").write_text("")
-    (folder / "esc\x1b[31m.docx").write_text("Not read here.")
+    (folder / "esc\x1b[31m.doc").write_text("Not read here.")
     (folder / "\udcff.txt").write_text("A name that is no UTF-8.")
     status, out, err = ragbed("index", folder, "--out", tmp_path / "index")
     assert status == 0
@@ -206,7 +206,7 @@ def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbe
                if line.startswith("skipped ")}
     assert {"encrypted.pdf", "truncated.pdf", "empty.html", "binary.html", r"esc\x1b[31m.txt"} <= set(skipped)
     assert "password" in skipped["encrypted.pdf"]
-    assert r"left out, since nothing here reads them: 1 .docx (esc\x1b[31m.docx)" in err
+    assert r"left out, since nothing here reads them: 1 .doc (esc\x1b[31m.doc)" in err
     assert all(len(line.split(": ", 1)[1]) > 8 for line in skipped.values())
     assert "\x1b" not in out + err
     hits = json.loads(ragbed("search", "good text", "--index", tmp_path / "index", "--json")[1])["hits"]
