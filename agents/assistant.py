@@ -31,7 +31,7 @@ from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy, chosen
-from strategies.types import AnswerFormat, Framing, Rules, Task
+from strategies.types import AnswerFormat, Exemplar, Framing, Layout, Rules, Task
 
 Options = tuple[tuple[str, str], ...]
 Pair = tuple[Strategy, Strategy]  # of reasoning and of retrieval
@@ -49,6 +49,9 @@ class AssistantSettings(BaseModel):
     rules: Rules = "grounded"
     answer_format: AnswerFormat = "tags"
     framing: Framing = "marked"
+    layout: Layout = "documents_first"
+    brief: bool = False
+    exemplars: tuple[Exemplar, ...] = ()
     k: int = Field(default=5, ge=1)
     retriever: RetrieverSettings = Field("dense", validate_default=True)
     where: Where = ()
@@ -72,12 +75,13 @@ class Assistant:
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
-                 checkpointer: Any = None, aids: Aids | None = None, strategies: Pair | None = None) -> None:
+                 checkpointer: Any = None, aids: Aids | None = None, strategies: Pair | None = None,
+                 searcher: Searcher[str] | None = None) -> None:
         self.settings, self.index, self.aids = settings, index, aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
-        self.searcher = Searcher(WholeSearch(index, how), settings.k)
-        reasoning, retrieval = strategies or _chosen(settings)
+        self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k)
+        self.strategies = reasoning, retrieval = strategies or _chosen(settings)
         elsewhere = {"index", "model", "calls"}  # where things are may change; what they are may not
         self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.said,
                      "retrieval": retrieval.said, "temperature": settings.calls.temperature,
@@ -184,6 +188,15 @@ class Assistant:
             del self._live[state["id"]]
         yield play.answer()
 
+    def keeping(self, checkpointer: Any) -> Assistant:
+        """Return an assistant with the same model, index and strategies, whose questions the checkpointer keeps."""
+        return Assistant(self.settings, self.index, self.model.client, checkpointer, self.aids, self.strategies,
+                         self.searcher)
+
+    def playing(self, id: str) -> Playback | None:
+        """Return the question with this id, or under this thread, while it is being answered."""
+        return self._live.get(id)
+
     def playback(self, state: State) -> Playback:
         """Return the live playback of a state, or one restored from its results; raise RecipeMismatch as `resume`."""
         live = self._live.get(state.get("id", ""))
@@ -194,7 +207,8 @@ class Assistant:
         question = state["question"]
         task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
                     options=tuple((label, text) for label, text in state.get("options", ())),
-                    answer_format=self.settings.answer_format, framing=self.settings.framing)
+                    answer_format=self.settings.answer_format, framing=self.settings.framing,
+                    layout=self.settings.layout, brief=self.settings.brief, exemplars=self.settings.exemplars)
         play = Playback(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))
         restore(play, state.get("results", ()))

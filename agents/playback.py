@@ -123,6 +123,11 @@ class Playback:
         return "search" if isinstance(self.pending[0], Search) else "generate"
 
     @property
+    def found(self) -> tuple[Passage, ...]:
+        """Return what all searches found so far, in the order of coming."""
+        return tuple(self._passages.values())
+
+    @property
     def deadline(self) -> float:
         return self.started + self.runtime.limits.seconds
 

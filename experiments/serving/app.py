@@ -1,0 +1,41 @@
+"""The server's application, and the process that runs it."""
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+
+from experiments.serving.chat import chat_routes
+from experiments.serving.page import ASSETS, page_routes
+from experiments.serving.state import Serving
+
+
+def serving_app(serving: Serving) -> FastAPI:
+    """Return the application that serves these configurations."""
+    app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
+    app.include_router(chat_routes(serving))
+    app.include_router(page_routes(serving))
+    app.mount("/assets", StaticFiles(directory=ASSETS))
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        """Say that the server answers, and what it serves."""
+        return {"status": "ok", "configurations": list(serving.configurations), "under_way": serving.turns.under_way}
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> JSONResponse:
+        detail = error.detail if isinstance(error.detail, dict) else {"error": {
+            "message": str(error.detail), "type": "invalid_request_error", "param": None, "code": None}}
+        return JSONResponse(detail, error.status_code, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"][1:]))
+        return JSONResponse({"error": {"message": f"{where}: {first['msg']}"[:500], "type": "invalid_request_error",
+                                       "param": where[:100] or None, "code": "invalid_request"}}, 422)
+
+    return app
