@@ -21,7 +21,8 @@ def serve(
         retriever: Annotated[str | None, typer.Option(help="Likewise.")] = None,
         where: Conditions = None,
         k: Annotated[int | None, typer.Option("-k", min=1, help="Likewise: chunks per search.")] = None,
-        host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine it needs keys.")] = "127.0.0.1",
+        host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine it needs keys.")
+                        ] = "127.0.0.1",
         port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8700,
         url: Annotated[str, typer.Option("--url", help="Where clients reach the server, for links to documents; by "
                                          "default as each request has it.")] = "",

@@ -73,8 +73,9 @@ class Configuration:
     def description(self) -> str:
         """Return what it is and what was measured of it, in a line."""
         settings = self.assistant.settings
-        how = f"{settings.reasoning} over {settings.retrieval}, {settings.retriever.kind}@{settings.k}, {settings.model}"
-        return f"{how}. {self.measured or 'Not measured'}."
+        found = f"{settings.retriever.kind}@{settings.k}"
+        return (f"{settings.reasoning} over {settings.retrieval}, {found}, {settings.model}. "
+                f"{self.measured or 'Not measured'}.")
 
 
 @dataclass
@@ -179,7 +180,8 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     settings, retriever = plan.settings, plan.finders[cell.finder].retriever
     kind = next(one for one in KINDS if isinstance(retriever, one))
     own = kind.model_validate({name: getattr(retriever, name) for name in kind.model_fields})
-    reasoning, retrieval = plan.strategies["reasoning"][cell.reasoning], plan.strategies["retrieval"][str(cell.retrieval)]
+    reasoning = plan.strategies["reasoning"][cell.reasoning]
+    retrieval = plan.strategies["retrieval"][str(cell.retrieval)]
     if not (reasoning.is_loaded and retrieval.is_loaded) and (reasoning.has_plugins or retrieval.has_plugins):
         return None
     return AssistantSettings(
