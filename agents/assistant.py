@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -30,11 +31,13 @@ from retrieval.pool import RetrieverChoice, WholeSearch
 from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 from strategies.catalogue import SEARCH_ONLY
+from strategies.history import in_conversation
 from strategies.settings.choosing import Strategy, chosen
-from strategies.types import AnswerFormat, Exemplar, Framing, Layout, Rules, Task
+from strategies.settings.plugins import FAMILIES
+from strategies.types import AnswerFormat, Exemplar, Framing, Layout, Rules, Task, Turn
 
 Options = tuple[tuple[str, str], ...]
-Pair = tuple[Strategy, Strategy]  # of reasoning and of retrieval
+Strategies = tuple[Strategy, Strategy, Strategy]  # of reasoning, of retrieval, of history
 
 
 class AssistantSettings(BaseModel):
@@ -46,6 +49,7 @@ class AssistantSettings(BaseModel):
     model: str = "smollm2-135m"
     reasoning: str | dict[str, Any] = "chain_of_thought"
     retrieval: str | dict[str, Any] = "once"
+    history: str | dict[str, Any] = "rewrite"
     rules: Rules = "grounded"
     answer_format: AnswerFormat = "tags"
     framing: Framing = "marked"
@@ -75,19 +79,20 @@ class Assistant:
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
-                 checkpointer: Any = None, aids: Aids | None = None, strategies: Pair | None = None,
+                 checkpointer: Any = None, aids: Aids | None = None, strategies: Strategies | None = None,
                  searcher: Searcher[str] | None = None) -> None:
         self.settings, self.index, self.aids = settings, index, aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
         self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k)
-        self.strategies = reasoning, retrieval = strategies or _chosen(settings)
+        self.strategies = reasoning, retrieval, history = strategies or _chosen(settings)
         elsewhere = {"index", "model", "calls"}  # where things are may change; what they are may not
         self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.said,
-                     "retrieval": retrieval.said, "temperature": settings.calls.temperature,
+                     "retrieval": retrieval.said, "history": history.said, "temperature": settings.calls.temperature,
                      "reasoning_effort": settings.calls.reasoning_effort, "model": client.identity,
                      "index": index.content}
-        self._reasoning, self._retrieval = reasoning.function, retrieval.function
+        self._reasoning = in_conversation(history.function, reasoning.function)
+        self._retrieval = retrieval.function
         self._live: dict[str, Playback | None] = {}
         self.graph = build_graph(self, checkpointer, self.made)
 
@@ -139,12 +144,15 @@ class Assistant:
         snapshot = await self.graph.aget_state({"configurable": {"thread_id": thread}})
         return cast(State, snapshot.values) if snapshot.values else None
 
-    def begin(self, question: str, options: Options = (), thread: str | None = None) -> State:
-        """Return the state of a question before its first step, its id the thread or a new one."""
+    def begin(self, question: str, options: Options = (), thread: str | None = None,
+              turns: Sequence[Turn] | None = None) -> State:
+        """Return the state of a question before its first step, its id the thread or a new one. `turns` are those of
+        its conversation that came before."""
         if not question.strip():
             raise SettingsError("the question is empty")
         return {"id": thread or uuid4().hex,  # a checkpointer's store may outlive this process
-                "question": question, "options": [list(option) for option in options], "results": [], "made": self.made}
+                "question": question, "options": [list(option) for option in options],
+                "turns": [asdict(turn) for turn in turns or ()], "results": [], "made": self.made}
 
     async def play(self, state: State, watched: bool = False,
                    keep: Callable[[State], None] | None = None) -> AsyncGenerator[Event | Answer]:
@@ -207,6 +215,7 @@ class Assistant:
         question = state["question"]
         task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
                     options=tuple((label, text) for label, text in state.get("options", ())),
+                    turns=tuple(Turn(**turn) for turn in state.get("turns", ())),
                     answer_format=self.settings.answer_format, framing=self.settings.framing,
                     layout=self.settings.layout, brief=self.settings.brief, exemplars=self.settings.exemplars)
         play = Playback(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
@@ -223,8 +232,8 @@ class Assistant:
         return known
 
 
-def _chosen(settings: AssistantSettings) -> Pair:
-    reasoning, retrieval = chosen("reasoning", settings.reasoning), chosen("retrieval", settings.retrieval)
+def _chosen(settings: AssistantSettings) -> Strategies:
+    reasoning, retrieval, history = (chosen(family, getattr(settings, family)) for family in FAMILIES)
     if reasoning.kind == SEARCH_ONLY:
         raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
-    return reasoning, retrieval
+    return reasoning, retrieval, history

@@ -23,12 +23,12 @@ from documents.json import loads
 from documents.places import local
 from documents.types import digest
 from retrieval.storage.files import why_unwritten, write_atomically
-from strategies.types import Failure, Reply
+from strategies.types import Failure, Reply, Turn
 
 if TYPE_CHECKING:
     from agents.graph import State
 
-_FORMAT = "ragbed question 2"
+_FORMAT = "ragbed question 3"
 _RESULTS = {"found", "asked", "lost"}
 
 
@@ -76,6 +76,7 @@ class SavedState(_Saved):
     made: dict[str, Any]
     question: str = Field(min_length=1)
     options: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
+    turns: list[Turn] = []
     results: list[SavedStep]
     answer: dict[str, Any] = {}
 

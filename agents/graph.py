@@ -97,13 +97,14 @@ Result = TypeVar("Result")
 
 
 class State(TypedDict, total=False):
-    """State of the graph: given are `question`, optionally `id` and `options`; the rest it adds. `made` marks what it
-    was made with: see `agents.checkpoint.check_mark`."""
+    """State of the graph: given are `question`, optionally `id`, `options` and `turns`, which came before it in its
+    conversation; the rest it adds. `made` marks what it was made with: see `agents.checkpoint.check_mark`."""
 
     id: str
     made: Mapping[str, Any]
     question: str
     options: list[list[str]]
+    turns: list[dict[str, str]]  # each with `question` and `answer`
     results: Annotated[list[dict[str, Any]], operator.add]
     answer: dict[str, Any]
 

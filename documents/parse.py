@@ -35,7 +35,8 @@ def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
     return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages, parsed.hidden)
 
 
-_MODULES = {"markdown": "text", "csv": "spreadsheets", "xlsx": "spreadsheets"}
+_MODULES = {"markdown": "text", "csv": "spreadsheets", "xlsx": "spreadsheets", "docx": "office",
+            "pptx": "office"}
 
 
 def prepare(source: str) -> Callable[[bytes, str], Parsed]:

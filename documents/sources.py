@@ -20,6 +20,7 @@ SUFFIXES: dict[str, str] = {
     ".txt": "text", ".text": "text",
     ".md": "markdown", ".markdown": "markdown",
     ".csv": "csv", ".tsv": "csv", ".xlsx": "xlsx", ".xlsm": "xlsx",
+    ".docx": "docx", ".docm": "docx", ".pptx": "pptx", ".pptm": "pptx",
 }
 """The parser of each file suffix (lower case)."""
 
@@ -103,7 +104,7 @@ def _glob(pattern: Path) -> Iterator[Source]:
         if linked is not None:
             yield Source(linked, _portable(str(linked.relative_to(base))), _LINKED_FOLDER)
         elif match.is_symlink():
-            yield from _link(match, _portable(relative), inside)
+            yield from _link(match, _portable(relative), inside, lambda _: True)
         elif not match.is_dir():
             yield _named(match, relative)
         elif match not in entered and match != base:
@@ -151,26 +152,27 @@ def _folder(root: Path, wanted: Callable[[Path], bool] = _wanted) -> Iterator[So
         for entry in entries:
             path = Path(folder, entry.name)
             if entry.is_symlink():
-                yield from _link(path, _portable(str(path.relative_to(root))), inside)
+                yield from _link(path, _portable(str(path.relative_to(root))), inside, wanted)
             elif entry.is_dir() and not entry.name.startswith("."):
                 waiting.append(path)
             elif not entry.is_dir() and wanted(path):
                 yield Source(path, _portable(str(path.relative_to(root))), _unreadable(path))
 
 
-def _link(path: Path, relative: str, inside: str) -> Iterator[Source]:
+def _link(path: Path, relative: str, inside: str, wanted: Callable[[Path], bool]) -> Iterator[Source]:
     if path.name.startswith("."):
         return
     target = os.path.realpath(path)
     if os.path.isdir(target):
         yield Source(path, relative, _LINKED_FOLDER)
-    elif unknown_type(path) is not None:
-        return
+    elif (problem := unknown_type(path)) is not None:
+        if wanted(path):
+            yield Source(path, relative, problem)
     elif not os.path.exists(target):
         yield Source(path, relative, "a link to a file that does not exist")
     elif os.path.commonpath([target, inside]) != inside:
         yield Source(path, relative, "a link that leads outside the folder, which is not followed")
-    elif _wanted(path):
+    elif wanted(path):
         yield Source(path, relative, _unreadable(path))
 
 

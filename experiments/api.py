@@ -21,6 +21,7 @@ from experiments.export.tables import ExportedRun, rows
 from experiments.record import Record
 from experiments.runs.finished import Finished
 from experiments.runs.store import RunFolder
+from experiments.serving.traffic_runs import brought_up_to_date
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -80,7 +81,7 @@ class Run:
 def open_run(path: str | Path) -> Run:
     """Open a finished run by its folder; RunError where there is none, or its summary is missing or damaged."""
     with ExitStack() as undone:
-        folder = RunFolder.existing(Path(path))
+        folder = RunFolder.existing(brought_up_to_date(Path(path)))
         undone.callback(folder.close)
         opened = Run(folder)
         undone.pop_all()

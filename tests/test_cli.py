@@ -9,7 +9,7 @@ import pymupdf
 import pytest
 
 from retrieval import build_index
-from strategies import REASONING, REFUSAL, RETRIEVAL, template
+from strategies import HISTORY, REASONING, REFUSAL, RETRIEVAL, template
 
 PLACE = {"chunk", "document", "format", "pages", "start", "end", "text"}
 STEERING = "\x1b]0;owned\x07 \x1b[2J \x9b31m \u202etxt.exe"
@@ -113,7 +113,7 @@ def test_list_and_index_print_json(ragbed, tmp_path):
         rows = ragbed.json("list", what)[what]
         assert all(row["name"] for row in rows)
     assert {row["name"] for row in json.loads(ragbed("list", "strategies", "--json")[1])["strategies"]} == {
-        *REASONING, *RETRIEVAL}
+        *REASONING, *RETRIEVAL, *HISTORY}
     (tmp_path / "a.txt").write_text("Some text.")
     (tmp_path / "b.txt").write_text("")
     report = json.loads(ragbed("index", tmp_path / "a.txt", tmp_path / "b.txt", "--out", tmp_path / "i", "--json")[1])
@@ -198,7 +198,7 @@ def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbe
     (folder / "good.txt").write_text("Good text.")
     os.symlink(folder / "nowhere", folder / "dangling.txt")
     (folder / "esc\x1b[31m.txt").write_text("")
-    (folder / "esc\x1b[31m.docx").write_text("Not read here.")
+    (folder / "esc\x1b[31m.doc").write_text("Not read here.")
     (folder / "\udcff.txt").write_text("A name that is no UTF-8.")
     status, out, err = ragbed("index", folder, "--out", tmp_path / "index")
     assert status == 0
@@ -206,7 +206,7 @@ def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbe
                if line.startswith("skipped ")}
     assert {"encrypted.pdf", "truncated.pdf", "empty.html", "binary.html", r"esc\x1b[31m.txt"} <= set(skipped)
     assert "password" in skipped["encrypted.pdf"]
-    assert r"left out, since nothing here reads them: 1 .docx (esc\x1b[31m.docx)" in err
+    assert r"left out, since nothing here reads them: 1 .doc (esc\x1b[31m.doc)" in err
     assert all(len(line.split(": ", 1)[1]) > 8 for line in skipped.values())
     assert "\x1b" not in out + err
     hits = json.loads(ragbed("search", "good text", "--index", tmp_path / "index", "--json")[1])["hits"]

@@ -139,7 +139,7 @@ async def test_a_file_that_was_changed_or_is_of_another_version_is_refused(serve
     with pytest.raises(SettingsError, match="was changed since it was written"):
         read_state(file)
     write_state(file, state)
-    file.write_text(file.read_text().replace("ragbed question 2", "ragbed question 1"))
+    file.write_text(file.read_text().replace("ragbed question 3", "ragbed question 1"))
     with pytest.raises(SettingsError, match="made by another version of ragbed; ask the question again"):
         read_state(file)
 

@@ -29,18 +29,18 @@ def test_files_are_listed_in_order_each_once_by_its_place_below_what_was_given(
 
 
 def test_a_file_of_unknown_type_that_is_named_itself_is_reported(tmp_path: Path) -> None:
-    write(tmp_path, "report.docx")
-    (source,) = find_sources([tmp_path / "report.docx"])
+    write(tmp_path, "report.doc")
+    (source,) = find_sources([tmp_path / "report.doc"])
     (error,) = read_documents([source])
     assert isinstance(error, DocumentError)
-    assert str(error).startswith("report.docx: unknown type .docx; known are .html")
+    assert str(error).startswith("report.doc: unknown type .doc; known are .html")
 
 
 def test_files_that_no_parser_reads_are_named(tmp_path: Path) -> None:
-    write(tmp_path, "a/memo.docx", "a/NOISE", "a/.hidden.bin", "a/.git/x.bin", "a/b.txt", "other.png")
+    write(tmp_path, "a/memo.doc", "a/NOISE", "a/.hidden.bin", "a/.git/x.bin", "a/b.txt", "other.png")
     (tmp_path / "a/closed.bin").mkdir()
-    assert unread_files([tmp_path / "a", tmp_path / "other.png"]) == ["NOISE", "memo.docx"]
-    assert unread_files([tmp_path]) == ["a/NOISE", "a/memo.docx", "other.png"]
+    assert unread_files([tmp_path / "a", tmp_path / "other.png"]) == ["NOISE", "memo.doc"]
+    assert unread_files([tmp_path]) == ["a/NOISE", "a/memo.doc", "other.png"]
 
 
 def test_links_that_lead_outside_are_named_and_not_followed(tmp_path: Path) -> None:

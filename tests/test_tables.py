@@ -138,10 +138,10 @@ def bomb():
 
 
 @pytest.mark.parametrize(("name", "data", "reason"), [
-    ("a.xlsx", b"\xd0\xcf\x11\xe0", "an encrypted or old Excel file: save it as .xlsx without a password"),
-    ("a.xlsx", b"PK\x03\x04", "not a workbook, or a damaged one"),
+    ("a.xlsx", b"\xd0\xcf\x11\xe0", "an encrypted or old Office file: save it as .xlsx without a password"),
+    ("a.xlsx", b"PK\x03\x04", "not an Office file, or a damaged one"),
     ("a.xlsx", bomb, "unpacks to more than the limit of 500,000,000 bytes"),
-    ("a.xlsx", lambda: workbook()[:-400], "not a workbook, or a damaged one"),
+    ("a.xlsx", lambda: workbook()[:-400], "not an Office file, or a damaged one"),
     ("a.csv", b"a,b\n" * 500_001, "more than the limit of 1,000,000 cells"),
     ("a.csv", b'a,"' + b"x" * 200_000, "cannot be read as a table: field larger than field limit (131072)"),
     ("a.csv", b"\x00\x01\x02" * 50, "binary data, not text")])

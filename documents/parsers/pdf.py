@@ -6,7 +6,7 @@ from typing import Any
 
 from documents.errors import DocumentError
 from documents.parse import Parsed
-from documents.parsers.clean_html import Close, Event, Open, normalised, write_html
+from documents.parsers.clean_html import Close, Event, Open, normalised
 from documents.parsers.pdf_paragraphs import (
     Box,
     Habits,
@@ -20,8 +20,7 @@ from documents.parsers.pdf_paragraphs import (
 )
 from documents.parsers.pdf_rows import rows_of
 from documents.parsers.pdf_tables import DrawnGrid, PdfTable, aligned_tables, drawn_grids, inside
-from documents.parsers.plain import write_plain
-from documents.types import Page
+from documents.parsers.plain import write_pages
 
 _TAGS = {"heading1": "h1", "heading2": "h2", "heading3": "h3"}
 _TAIL = 2_048
@@ -57,24 +56,12 @@ def _parsed(file: Any, source: str) -> Parsed:
     if not any(lines for _, lines, _, _ in layouts):
         raise DocumentError(source, "no text: its pages are probably scanned, and there is no text recognition here")
     habits = Habits.of([(height, lines) for height, lines, _, _ in layouts])
-    pages: list[Page] = []
-    html: list[str] = []
-    plain: list[str] = []
-    html_length = plain_length = 0
-    heading = ""
-    for number, (height, lines, grids, _) in enumerate(layouts, 1):
-        blocks = _blocks(lines, grids, habits, height)
-        events = list(_events(blocks, number))
-        pages.append(Page(number, html_length, plain_length))
-        html.append(write_html(events))
-        plain.append(write_plain(events))
-        html_length += len(html[-1])
-        plain_length += len(plain[-1])
-        heading = heading or next((block.text for block in blocks if isinstance(block, PdfParagraph)
-                                   and block.kind in _TAGS), "")
+    blocks = [_blocks(lines, grids, habits, height) for height, lines, grids, _ in layouts]
+    html, plain, pages = write_pages(list(_events(page, number)) for number, page in enumerate(blocks, 1))
+    heading = next((block.text for page in blocks for block in page if isinstance(block, PdfParagraph)
+                    and block.kind in _TAGS), "")
     title = " ".join(normalised((file.metadata or {}).get("title") or "").split())
-    return Parsed(title or heading, "".join(html), "".join(plain), tuple(pages),
-                  sum(hidden for _, _, _, hidden in layouts))
+    return Parsed(title or heading, html, plain, pages, sum(hidden for _, _, _, hidden in layouts))
 
 
 def _layout(page: Any) -> tuple[float, list[PdfLine], list[DrawnGrid], int]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
 from documents.numbers import with_signs
-from documents.parsers.clean_html import HEADINGS, Event, Open
+from documents.parsers.clean_html import HEADINGS, Event, Open, write_html
 from documents.parsers.table_cells import HtmlCell, HtmlRow, Place, allowance, expanded
+from documents.types import Page
 
 
 def write_table(rows: Sequence[HtmlRow]) -> list[str]:
@@ -112,6 +113,20 @@ def write_plain(events: Iterable[Event]) -> str:
         writer.write(event)
     writer.flow.flush()
     return "".join(block + "\n\n" for block in writer.flow.blocks)
+
+
+def write_pages(events: Iterable[Sequence[Event]]) -> tuple[str, str, tuple[Page, ...]]:
+    """Return the HTML and the readable text of pages, one after the other, and where each begins."""
+    html: list[str] = []
+    plain: list[str] = []
+    pages: list[Page] = []
+    at = (0, 0)
+    for number, page in enumerate(events, 1):
+        pages.append(Page(number, *at))
+        html.append(write_html(page))
+        plain.append(write_plain(page))
+        at = at[0] + len(html[-1]), at[1] + len(plain[-1])
+    return "".join(html), "".join(plain), tuple(pages)
 
 
 def rows_of_table(events: Iterable[Event]) -> list[HtmlRow]:

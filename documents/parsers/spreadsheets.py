@@ -5,8 +5,6 @@ import csv
 import io
 import re
 import warnings
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, time
 from itertools import groupby
@@ -16,12 +14,12 @@ from documents.errors import DocumentError
 from documents.numbers import is_number, is_year
 from documents.parse import Parsed, decode
 from documents.parsers.clean_html import Close, Event, Open, normalised, write_html
+from documents.parsers.office import opened_archive
 from documents.parsers.plain import write_plain
 from documents.places import keeps_hidden
 
 _CELLS = 1_000_000
 _LONGEST = 131_072  # characters of a field of CSV
-_UNPACKED = 500_000_000  # bytes
 _SAMPLE = 10_000
 _SHARE = re.compile(r"0\.?(0*)%")
 
@@ -49,38 +47,22 @@ def parse_xlsx(data: bytes, source: str) -> Parsed:
     encrypted, or has too many cells."""
     from openpyxl import load_workbook
 
-    _check_archive(data, source)
     events: list[Event] = []
     hidden = 0
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and extensions, which are not read
-            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
-            left = _CELLS
-            for sheet in book.worksheets:
-                sheet.reset_dimensions()  # which say what the file claims
-                rows = [[_value(cell) for cell in row] for row in _bounded(sheet.iter_rows(), source, left)]
-                left -= sum(map(len, rows))
-                if sheet.sheet_state != "visible" and not keeps_hidden():
-                    hidden += sum(len(text) for row in rows for text in row)
-                elif any(map(any, rows)):
-                    events += _sheet(sheet.title, rows)
-    except (zipfile.BadZipFile, zlib.error, OSError, LookupError, ValueError, TypeError, AttributeError, SyntaxError,
-            AssertionError) as error:  # whatever openpyxl meets in a damaged file
-        raise DocumentError(source, f"a damaged workbook: {' '.join(str(error).split())[:200]}") from error
+    with opened_archive(data, source) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and extensions, which are not read
+        book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        left = _CELLS
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # which say what the file claims
+            rows = [[_value(cell) for cell in row] for row in _bounded(sheet.iter_rows(), source, left)]
+            left -= sum(map(len, rows))
+            if sheet.sheet_state != "visible" and not keeps_hidden():
+                hidden += sum(len(text) for row in rows for text in row)
+            elif any(map(any, rows)):
+                events += _sheet(sheet.title, rows)
     title = " ".join(normalised(book.properties.title or "").split())
     return Parsed(title, write_html(events), write_plain(events), hidden=hidden)
-
-
-def _check_archive(data: bytes, source: str) -> None:
-    if data.startswith(b"\xd0\xcf\x11\xe0"):
-        raise DocumentError(source, "an encrypted or old Excel file: save it as .xlsx without a password")
-    try:
-        size = sum(entry.file_size for entry in zipfile.ZipFile(io.BytesIO(data)).infolist())
-    except (zipfile.BadZipFile, OSError, LookupError, ValueError) as error:
-        raise DocumentError(source, "not a workbook, or a damaged one") from error
-    if size > _UNPACKED:
-        raise DocumentError(source, f"unpacks to more than the limit of {_UNPACKED:,} bytes")
 
 
 def _bounded(rows: Iterable[Sequence[Any]], source: str, left: int = _CELLS) -> Iterator[Sequence[Any]]:

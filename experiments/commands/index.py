@@ -12,11 +12,12 @@ import typer
 from experiments.commands.options import AsJson, refuse
 
 if TYPE_CHECKING:
-    from retrieval.build import BuildEstimate, BuildReport
+    from retrieval.build import BuildEstimate
     from retrieval.settings import IndexSettings
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown, CSV, "
-                                                     "Excel; with --remove, names as the index has them.")]
+                                                     "Excel, Word and PowerPoint; with --remove, names as they are in "
+                                                     "the index.")]
 _NAMED = 5  # files of unknown type that are named; the others are counted
 _LONG = 60.0  # seconds of embedding from which on it is worth a word how to make it shorter
 
@@ -85,23 +86,24 @@ def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, jso
     from experiments.terminal.display import note, print_json
     from retrieval.build import estimate_index
 
+    unread = _left_out(sources)
     estimate = estimate_index(sources, out, settings, add=settings is None)
     note(estimate.line())
     if json:
-        print_json({"index": str(out), "estimate": asdict(estimate)})
+        print_json({"index": str(out), "estimate": asdict(estimate), "unread": unread})
 
 
 def _build(sources: list[str], out: Path, settings: IndexSettings | None, metadata: Path | None, remove: bool,
            json: bool) -> None:
     """Build an index; without settings, change the one that stands there."""
     from documents.errors import IndexFolderError
-    from documents.sources import unread_files
     from experiments.terminal.display import Bars, note, print_json, say
     from retrieval.build import add_to_index, build_index, remove_from_index
     from retrieval.filters.metadata import read_metadata
     from retrieval.storage.manifest import read_manifest
 
     estimates: list[BuildEstimate] = []
+    unread = [] if remove else _left_out(sources)
 
     def told(estimate: BuildEstimate) -> None:
         estimates.append(estimate)
@@ -123,15 +125,16 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         note("the index that stood here was made with other settings; options are not remembered, so give them again")
     if settings and before is not None and before.fields and metadata is None:
         note("the index that stood here had metadata; it is not remembered, so give --metadata again")
-    unread = [] if remove else unread_files(sources)
-    _tell_what_is_left_out(report, unread)
+    for skipped in report.skipped:
+        note(f"skipped {skipped}")
+    if report.hidden:
+        note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
     if json:
         print_json({"index": str(out), "documents": report.documents, "parsed": report.parsed,
                     "replaced": report.replaced, "removed": report.removed,
                     "chunks": report.chunks, "windows": report.windows, "embedded": report.embedded_now,
-                    "reused": report.reused, "search": report.how, "seconds": report.seconds,
+                    "reused": report.reused, "search": report.how, "seconds": report.seconds, "unread": unread,
                     "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped],
-                    "unread": unread,
                     "estimate": asdict(estimates[0]) if estimates else None})
         return
     changes = ((report.replaced, "replaced"), (report.removed, "removed"))
@@ -142,21 +145,18 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     say(f"{report.how}; {out}")
 
 
-def _tell_what_is_left_out(report: BuildReport, unread: Sequence[str]) -> None:
+def _left_out(sources: Sequence[str]) -> list[str]:
+    """Name and count the files that nothing here reads, before work that may find nothing else."""
+    from documents.sources import unread_files
     from experiments.terminal.display import note
 
-    for skipped in report.skipped:
-        note(f"skipped {skipped}")
-    if unread:
-        note(f"left out, since nothing here reads them: {_by_kind(unread)}")
-    if report.hidden:
-        note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
-
-
-def _by_kind(names: Sequence[str]) -> str:
-    kinds = Counter(PurePath(name).suffix.lower() or "without a suffix" for name in names)
-    more = ", ..." if len(names) > _NAMED else ""
-    return f"{', '.join(f'{count} {kind}' for kind, count in kinds.items())} ({', '.join(names[:_NAMED])}{more})"
+    names = unread_files(sources)
+    if names:
+        kinds = Counter(PurePath(name).suffix.lower() or "without a suffix" for name in names)
+        counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        more = ", ..." if len(names) > _NAMED else ""
+        note(f"left out, since nothing here reads them: {counted} ({', '.join(names[:_NAMED])}{more})")
+    return names
 
 
 def _tell_of_backends(settings: IndexSettings) -> None:

@@ -34,6 +34,16 @@ def _decoded(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
+def current(run: Path) -> Path:
+    """Return the folder of a run; of what a server answered, its summary is made first, and a folder with one run of
+    that stands for it."""
+    if not any((folder / "traffic.sqlite").is_file() for folder in (run, run.parent)):
+        return run
+    from experiments.serving.traffic_runs import brought_up_to_date
+
+    return brought_up_to_date(run)
+
+
 Query = Annotated[str, typer.Argument(help="What to look for.", callback=_decoded)]
 Asked = Annotated[str, typer.Argument(help="The question.", callback=_decoded)]
 IndexFolder = Annotated[Path, typer.Option("--index", help="Folder made by `ragbed index`.")]
@@ -42,7 +52,7 @@ RetrieverText = Annotated[str, typer.Option("--retriever", help="A kind of `ragb
 Conditions = Annotated[list[str] | None, typer.Option("--where", help="Which chunks may be found, as in 'page >= 3' or "
                                                       "'source = reports/*'; several are all to be met.")]
 Texts = list[str] | None
-FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.")]
+FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.", callback=current)]
 CellName = Annotated[str | None, typer.Option("--cell", help=(
     "Only cells of this name, as tables show it, or part of it, as in --cell direct; by default every one."))]
 Metric = Annotated[str | None, typer.Option("--metric", help=(

@@ -9,7 +9,7 @@ import typer
 from experiments.commands.options import AsJson, CellName, FinishedRun, Metric, Texts
 
 
-def report(run: Annotated[Path, typer.Argument(help="A run's folder.")], json: AsJson = False) -> None:
+def report(run: FinishedRun, json: AsJson = False) -> None:
     """Write the report of a finished run: one HTML file."""
     from experiments.report.page import report_run
     from experiments.runs.finished import open_finished

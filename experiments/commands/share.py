@@ -135,7 +135,7 @@ def rescore(run: FinishedRun,
     show_rescored(run, scoring, judge, metric or [], json, plugin or [])
 
 
-def judge(run: Annotated[Path, typer.Argument(help="A run's folder.")],
+def judge(run: FinishedRun,
           judge: Annotated[Texts, typer.Option(
               "--judge", help="lexical, or a model as for --model; may be given again.")] = None,
           repeats: Annotated[int, typer.Option(

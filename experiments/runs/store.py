@@ -52,9 +52,8 @@ _RESULT = {traces: f"SELECT r.cell, r.question, {result}" for traces, result in 
 
 
 class RunFolder:
-    """Reads and writes the folder of one run. The lock is held until the folder is closed; None for reading, for which
-    the folder need not be writable. Raises RunError where the folder cannot be made, or its database cannot be opened
-    or is of a newer ragbed."""
+    """Reads and writes the folder of one run. The lock is held until it is closed; None for reading alone. Raises
+    RunError where the folder cannot be made, or its database cannot be opened or is of a newer ragbed."""
 
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
@@ -79,9 +78,13 @@ class RunFolder:
         write_text(self.path / "config.yaml", config)
         self.database.put("DELETE FROM questions", ())
         for place, question in enumerate(questions):
-            self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)",
-                              (question.id, place, question_json(question.without_chunks())))
+            self.put_question(question, place)
         self.database.flush()
+
+    def put_question(self, question: Question, place: int) -> None:
+        """Keep a question without its chunks, as number `place` of the run; durable with what is committed next."""
+        self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", (
+            question.id, place, question_json(question.without_chunks())))
 
     def is_empty(self) -> bool:
         """Return whether neither a record nor a call was kept."""
@@ -115,12 +118,15 @@ class RunFolder:
         self.database.put(_PIN, (_ORIGIN, cassette))
 
     async def add(self, record: Record, place: int) -> None:
-        """Keep a record and return when it is durable."""
-        result = record.result.model_dump_json()
-        self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)",
-                          (record.result.cell, record.result.question, place, _hash(result), result,
-                           record.timing.model_dump_json()))
+        """Do as `put_record`, and return when it is durable."""
+        self.put_record(record, place)
         await self.database.durable()
+
+    def put_record(self, record: Record, place: int) -> None:
+        """Keep a record, whose cell is number `place` of the run; durable with what is committed next."""
+        one, result = record.result, record.result.model_dump_json()
+        self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)", (
+            one.cell, one.question, place, _hash(result), result, record.timing.model_dump_json()))
 
     def timing(self, cell: str, question: str) -> Timing | None:
         """When and how long a question was answered in a cell, or None where it has no record."""
@@ -149,7 +155,7 @@ class RunFolder:
             remove(self.path / name)
 
     def clear_records(self) -> None:
-        """Forget the records and what was made of them, and keep the journal, so that the run can be replayed."""
+        """Forget the records and what was made of them; the journal stays, so that the run can be replayed."""
         self.reopen()
         self.database.put("DELETE FROM records", ())
         self.database.flush()
@@ -196,8 +202,8 @@ class RunFolder:
 
     def altered(self) -> list[tuple[str, str]]:
         """Return the (cell, question) pairs whose result is no longer the one that was hashed when it was kept."""
-        rows = self.database.read("SELECT cell, question, hash, result FROM records")
-        return [(cell, question) for cell, question, hash, result in rows if _hash(result) != hash]
+        return [(cell, question) for cell, question, hash, result in self.database.read(
+            "SELECT cell, question, hash, result FROM records") if _hash(result) != hash]
 
     def stored_questions(self) -> str:
         """Return one hash over the run's questions as they are kept."""

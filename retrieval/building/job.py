@@ -195,7 +195,7 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
         skipped = _fill(job, arriving, writer, seconds, progress)
         if not writer.chunks:
             more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
-            why = "; ".join(map(str, skipped[:5])) or "no HTML, PDF, text, Markdown, CSV or Excel file was found"
+            why = "; ".join(map(str, skipped[:5])) or "no file was found of a kind that is read here"
             raise IndexFolderError(f"nothing to index: {why}{more}")
         with _timed(seconds, "write"):
             content = writer.finish()

@@ -51,7 +51,7 @@ def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
     yield from (source for source in known if source.startswith(folder) or fnmatchcase(source, name))
 
 
-PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "openpyxl", "pymupdf")
+PARSERS = ("beautifulsoup4", "lxml", "mammoth", "markdown-it-py", "openpyxl", "pymupdf", "python-pptx")
 
 _PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
 

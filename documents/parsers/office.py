@@ -1,0 +1,182 @@
+"""Documents of the office: Word by mammoth, PowerPoint by python-pptx; a file with macros is read for its text."""
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from xml.parsers.expat import ExpatError
+
+from documents.errors import DocumentError
+from documents.parse import Parsed
+from documents.parsers.clean_html import HEADINGS, Open, Tidy, normalised
+from documents.parsers.html import parse_page
+from documents.parsers.plain import write_pages
+from documents.places import keeps_hidden
+
+if TYPE_CHECKING:
+    from pptx.slide import Slide
+
+_UNPACKED = 500_000_000  # bytes
+_ADDRESS = re.compile(r"<[^<>]* at 0x[0-9a-f]+>")
+_STYLES = """
+p[style-name='Title'] => h1:fresh
+p[style-name='Subtitle'] => p:fresh
+"""
+_BACK = re.compile(r' <a href="#(?:foot|end)note-ref-[^"]*">↑</a>')
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+
+
+@contextmanager
+def opened_archive(data: bytes, source: str) -> Iterator[io.BytesIO]:
+    """Give an Office file, which is a ZIP archive, to a library. Raises DocumentError where it is none, is encrypted,
+    or unpacks to more than the limit, and where the library finds it damaged."""
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise DocumentError(source, f"an encrypted or old Office file: save it as .{source[-4:].lower()} "
+                                    f"without a password")
+    try:
+        size = sum(entry.file_size for entry in zipfile.ZipFile(io.BytesIO(data)).infolist())
+    except (zipfile.BadZipFile, OSError, LookupError, ValueError, NotImplementedError) as error:
+        raise DocumentError(source, "not an Office file, or a damaged one") from error
+    if size > _UNPACKED:
+        raise DocumentError(source, f"unpacks to more than the limit of {_UNPACKED:,} bytes")
+    try:
+        yield io.BytesIO(data)
+    except (zipfile.BadZipFile, zlib.error, OSError, LookupError, ValueError, TypeError, AttributeError, SyntaxError,
+            AssertionError, NotImplementedError, ExpatError) as error:  # whatever the libraries meet in a damaged file
+        said = _ADDRESS.sub("it", " ".join(str(error).split()))[:200]
+        raise DocumentError(source, f"a damaged Office file: {said or type(error).__name__}") from error
+
+
+def parse_docx(data: bytes, source: str) -> Parsed:
+    """Read a Word document: headings, lists, tables, notes, and what text boxes hold. Comments, deleted text, headers
+    and footers are left out. Raises DocumentError where it is no Word document, damaged or encrypted."""
+    import mammoth
+
+    with opened_archive(data, source) as file:
+        seen, hidden = _seen(file)
+        page = mammoth.convert_to_html(seen, style_map=_STYLES, include_embedded_style_map=False,
+                                       convert_image=mammoth.images.img_element(lambda image: {})).value
+    parsed = parse_page(_BACK.sub("", page))
+    return Parsed(parsed.title, parsed.html, parsed.plain, hidden=parsed.hidden + hidden)
+
+
+def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
+    """The texts of the file without the runs that Word does not show, and how many characters those had."""
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False)
+    hidden = 0
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(seen := io.BytesIO(), "w") as new:
+        for name in filter(lambda name: name.endswith((".xml", ".rels")), old.namelist()):
+            part = old.read(name)
+            if b"vanish" in part.replace(b"\0", b"") and not keeps_hidden():  # in UTF-16 too
+                root = etree.fromstring(part, parser)
+                for run in list(root.iter(f"{_WORD}r")):
+                    mark = run.find(f"{_WORD}rPr/{_WORD}vanish")
+                    parent = run.getparent()
+                    if mark is not None and parent is not None and mark.get(f"{_WORD}val") not in ("0", "false"):
+                        hidden += len("".join(map(str, run.itertext())))
+                        parent.remove(run)
+                part = etree.tostring(root)
+            new.writestr(name, part)
+    return seen, hidden
+
+
+def parse_pptx(data: bytes, source: str) -> Parsed:
+    """Read a presentation, a page for each slide: its title as a heading, texts, tables, charts as tables, what
+    pictures are said to show, and the notes. Raises DocumentError where it is none, damaged or encrypted."""
+    from pptx import Presentation
+
+    with opened_archive(data, source) as file:
+        show = Presentation(file)
+        slides = [_slide(slide) for slide in show.slides]
+        title = " ".join(normalised(show.core_properties.title or "").split())
+    html, plain, pages = write_pages(tidy.events for tidy in slides)
+    heading = next((tidy.events[at + 1] for tidy in slides for at, event in enumerate(tidy.events)
+                    if isinstance(event, Open) and event.tag in HEADINGS), "")
+    return Parsed(title or str(heading), html, plain, pages, sum(tidy.hidden for tidy in slides))
+
+
+def _slide(slide: Slide) -> Tidy:
+    tidy = Tidy()
+    named = slide.shapes.title
+    if named is not None:
+        _block(tidy, "h2", named.text_frame.text)
+    _shapes(tidy, (shape for shape in slide.shapes if named is None or shape.shape_id != named.shape_id))
+    notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+    if notes is not None and notes.text.strip():
+        _block(tidy, "h3", "Notes")
+        for paragraph in notes.paragraphs:
+            _block(tidy, "p", paragraph.text)
+    tidy.boundary()
+    if slide.element.get("show") in ("0", "false") and not keeps_hidden():
+        return _unseen(tidy)
+    return tidy
+
+
+def _unseen(tidy: Tidy) -> Tidy:
+    """Nothing but the count of what would stand there."""
+    nothing = Tidy()
+    nothing.hidden = tidy.hidden + sum(len(event) for event in tidy.events if isinstance(event, str))
+    return nothing
+
+
+def _shapes(tidy: Tidy, shapes: Iterable[Any]) -> None:
+    from pptx.enum.shapes import PP_PLACEHOLDER as KIND
+
+    for shape in shapes:
+        drawn = shape.element.xpath(".//p:cNvPr")[0]
+        kind = shape.placeholder_format.type if shape.is_placeholder else None
+        if kind in (KIND.DATE, KIND.FOOTER, KIND.HEADER, KIND.SLIDE_NUMBER):
+            continue
+        if drawn.get("hidden") in ("1", "true") and not keeps_hidden():
+            tidy.hidden += len("".join(shape.element.xpath(".//a:t/text()")))
+        elif hasattr(shape, "shapes"):
+            _shapes(tidy, shape.shapes)
+        elif shape.has_text_frame:
+            texts = [paragraph.text for paragraph in shape.text_frame.paragraphs if paragraph.text.strip()]
+            listed = kind in (KIND.BODY, KIND.OBJECT) and len(texts) > 1 and tidy.open("ul")
+            for text in texts:
+                _block(tidy, "li" if listed else "p", text)
+            if listed:
+                tidy.close("ul")
+        elif shape.has_table:
+            _table(tidy, [[(cell.text, cell.span_width, cell.span_height) for cell in row.cells if not cell.is_spanned]
+                          for row in shape.table.rows], heads=int(shape.table.first_row))
+        elif shape.has_chart:
+            for plot in shape.chart.plots:
+                values = zip(*(each.values for each in plot.series), strict=False)
+                rows = [["", *(each.name for each in plot.series)], *(
+                    [label, *("" if value is None else f"{value:.15g}" for value in row)]
+                    for label, row in zip(map(str, plot.categories), values, strict=False))]
+                _table(tidy, [[(text, 1, 1) for text in row] for row in rows], heads=1)
+        else:
+            tidy.image(drawn.get("descr", ""))
+            tidy.boundary()
+
+
+def _block(tidy: Tidy, tag: str, text: str) -> None:
+    opened = tag != "p" and tidy.open(tag)
+    tidy.text(text)
+    if opened:
+        tidy.close(tag)
+    tidy.boundary()
+
+
+def _table(tidy: Tidy, rows: Sequence[Sequence[tuple[str, int, int]]], heads: int) -> None:
+    """A table of cells, each a text and how many columns and rows it spans."""
+    tidy.open("table")
+    for number, row in enumerate(rows):
+        tidy.open("tr")
+        for text, columns, height in row:
+            tag = "th" if number < heads else "td"
+            tidy.open(tag, tuple((name, str(count)) for name, count in (("colspan", columns), ("rowspan", height))
+                                 if count > 1))
+            tidy.text(text)
+            tidy.close(tag)
+        tidy.close("tr")
+    tidy.close("table")

@@ -1,0 +1,258 @@
+"""Traffic: every answer that a server gave, durable before its client sees the end of it, and what people said of it.
+
+    FOLDER/
+      traffic.sqlite      threads, their turns, feedback
+      NAME-1A2B3C4D/      of each configuration that answered, a run of one cell; see `traffic_runs`
+
+A turn is written down when it begins, and once more with its answer. Where the process is killed in between, the next
+one that opens the folder gives it a record that says so: every question that was asked has exactly one.
+"""
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from filelock import FileLock
+
+from agents.database import Database, storable
+from agents.types import Answer, unasked
+from documents.errors import SettingsError
+from experiments.question import Question
+from experiments.runs.store import hold
+from experiments.serving.live import drawn
+from experiments.serving.traffic_runs import TRAFFIC, TrafficRun, folder_name
+from strategies.types import Failure
+
+if TYPE_CHECKING:
+    from agents.assistant import Assistant
+
+T = TypeVar("T")
+Thumb = Literal["up", "down"]
+VERSION = 1  # of the tables
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS threads (id TEXT PRIMARY KEY, owner TEXT NOT NULL, configuration TEXT NOT NULL,"
+    " probability REAL NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS turns (record TEXT PRIMARY KEY, thread TEXT NOT NULL, place INTEGER NOT NULL,"
+    " owner TEXT NOT NULL, configuration TEXT NOT NULL, run TEXT NOT NULL, probability REAL NOT NULL,"
+    " before TEXT, question TEXT NOT NULL, standalone TEXT, outcome TEXT, text TEXT, shown TEXT, begun TEXT NOT NULL,"
+    " ended TEXT)",
+    "CREATE INDEX IF NOT EXISTS turns_of_thread ON turns (thread, place)",
+    "CREATE INDEX IF NOT EXISTS turns_of_owner ON turns (owner)",
+    "CREATE TABLE IF NOT EXISTS feedback (record TEXT PRIMARY KEY, owner TEXT NOT NULL, thumb TEXT, comment TEXT,"
+    " time TEXT NOT NULL)")
+_TITLE = 80  # characters of a thread's title
+_KILLED = Failure("interrupted", "the server ended before the answer did")
+
+
+class Configuration(Protocol):
+    """What is served: a name and who answers under it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def assistant(self) -> Assistant: ...
+
+
+class Asked(Protocol):
+    """One question of a thread; see `experiments.serving.turns.Asked`."""
+
+    @property
+    def record(self) -> str: ...
+    @property
+    def thread(self) -> str: ...
+    @property
+    def place(self) -> int: ...
+    @property
+    def owner(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def configuration(self) -> str: ...
+    @property
+    def probability(self) -> float: ...
+    @property
+    def turns(self) -> Sequence[Any] | None: ...
+
+
+class Traffic:
+    """Keeps what a server answered. All of it is written and read in one thread of its own, turn by turn, so that the
+    event loop never waits for a disk."""
+
+    def __init__(self, folder: Path, configurations: Sequence[Configuration], explore: float,
+                 thread: ThreadPoolExecutor) -> None:
+        self.folder, self._explore, self._thread = folder, explore, thread
+        self._configurations = {one.name: one.assistant for one in configurations}
+        self._runs: dict[str, TrafficRun] = {}
+        self._names: dict[str, str] = {}
+        self._lock: FileLock
+        self._database: Database
+        self._salt = ""
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, folder: Path, configurations: Sequence[Configuration],
+                   explore: float = 0.0) -> AsyncIterator[Traffic]:
+        """Open the traffic of a folder, made where absent, and close it at the end, with the summaries of its runs.
+
+        Args:
+            configurations: the first is the default.
+            explore: the share of threads that another one answers, drawn at random.
+
+        Raises:
+            RunError: another process holds the folder, or it cannot be written.
+        """
+        with ThreadPoolExecutor(1, thread_name_prefix="traffic") as thread:
+            traffic = cls(folder, configurations, explore, thread)
+            await traffic._do(traffic._open)
+            try:
+                yield traffic
+            finally:
+                await traffic._do(traffic._close)
+
+    async def choose(self, thread: str, asked: str | None = None) -> tuple[str, float]:
+        """Return the configuration that answers in a thread, and the probability with which it was drawn. A thread
+        stays with the one that it began with; one that the client `asked` for has the probability 1."""
+        if asked is not None:
+            return asked, 1.0
+        known = await self._do(self._database.read, "SELECT configuration, probability FROM threads WHERE id = ?",
+                               (thread,))
+        if known and known[0][0] in self._configurations:
+            return known[0]
+        return drawn(self._salt, thread, list(self._configurations), self._explore)
+
+    async def place(self, thread: str, owner: str) -> int:
+        """Return how many turns an owner's thread has; SettingsError where the owner has no such thread."""
+        (count,), = await self._do(self._database.read, "SELECT count(*) FROM turns WHERE thread = ? AND owner = ?",
+                                   (thread, owner))
+        if not count:
+            raise SettingsError(f"there is no thread {thread!r:.100}")
+        return int(count)
+
+    async def begun(self, asked: Asked) -> None:
+        """Write down that a turn begins. Raises SettingsError where the thread is another owner's, or the turn was
+        begun before."""
+        await self._do(self._begin, asked)
+
+    async def ended(self, asked: Asked, answer: Answer, shown: Mapping[str, Any]) -> None:
+        """Keep the answer of a turn, and return when it is durable; also where who waits for that is cancelled.
+
+        Args:
+            answer: of a turn that nobody waited for until its end, with the failure that says so.
+            shown: the answer as the client has it, given again by `thread`; its `standalone`, where it has one, is the
+                question as it was searched for.
+        """
+        await self._do(self._end, asked, answer, shown)
+
+    async def feedback(self, record: str, owner: str, thumb: Thumb | None, comment: str = "") -> bool:
+        """Keep what an owner says of an answer, in the place of what was said before; False where the owner has no such
+        answer."""
+        return await self._do(self._rate, record, owner, thumb, storable(comment))
+
+    async def threads(self, owner: str, most: int = 200) -> list[dict[str, Any]]:
+        """Return the threads of an owner that are kept here, the latest first."""
+        # Of several rows SQLite takes the columns from the one with the minimum.
+        rows = await self._do(self._database.read, (
+            "SELECT t.thread, t.question, min(t.place), (SELECT max(begun) FROM turns WHERE thread = t.thread) AS last,"
+            " h.configuration FROM turns t JOIN threads h ON h.id = t.thread WHERE t.owner = ? AND t.before IS NULL"
+            " GROUP BY t.thread ORDER BY last DESC LIMIT ?"), (owner, most))
+        return [{"id": thread, "title": " ".join(question.split())[:_TITLE], "updated": updated,
+                 "configuration": configuration} for thread, question, _, updated, configuration in rows]
+
+    async def thread(self, thread: str, owner: str) -> dict[str, Any] | None:
+        """Return the turns of a thread, in order; None where the owner has no such thread."""
+        rows = await self._do(self._database.read, (
+            "SELECT t.question, t.shown, f.thumb, f.comment FROM turns t LEFT JOIN feedback f ON f.record = t.record"
+            " WHERE t.thread = ? AND t.owner = ? ORDER BY t.place"), (thread, owner))
+        return {"turns": [{"question": question, "answer": json.loads(shown) if shown else None,
+                           "feedback": {"thumb": thumb, "comment": comment or ""}}
+                          for question, shown, thumb, comment in rows]} if rows else None
+
+    async def _do(self, work: Callable[..., T], *given: Any) -> T:
+        # shielded: a client that leaves cancels who waits, not what is written
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))
+
+    def _open(self) -> None:
+        self._lock = hold(self.folder)
+        self._database = Database(self.folder / TRAFFIC, SCHEMA, VERSION)
+        self._database.put("INSERT OR IGNORE INTO secrets VALUES ('salt', ?)", (secrets.token_hex(16),))
+        self._database.flush()
+        (self._salt,), = self._database.read("SELECT value FROM secrets WHERE name = 'salt'")
+        self._names = {name: folder_name(name, assistant) for name, assistant in self._configurations.items()}
+        for record, run, question in self._database.read("SELECT record, run, question FROM turns WHERE ended IS NULL"):
+            self._recover(record, run, question)
+
+    def _recover(self, record: str, run: str, question: str) -> None:
+        """End a turn that a killed process left: by its record, where that was kept."""
+        kept, answer = self._run(run), unasked(_KILLED)
+        if not kept.holds(record):
+            kept.add(_question(record, question), answer, str)
+        (result,) = (one.result for one in kept.folder.records_of(record))
+        self._finish(record, result.outcome, result.text)
+
+    def _run(self, name: str, assistant: Assistant | None = None) -> TrafficRun:
+        if name not in self._runs:
+            self._runs[name] = TrafficRun.open(self.folder / name, assistant)
+        return self._runs[name]
+
+    def _begin(self, asked: Asked) -> None:
+        run, thread = self._names[asked.configuration], asked.thread
+        self._run(run, self._configurations[asked.configuration])
+        before = None if asked.turns is None else json.dumps([asdict(turn) for turn in asked.turns])
+        with self._database.at_once():
+            self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
+                               (thread, asked.owner, asked.configuration, asked.probability))
+            if self._database.read("SELECT owner FROM threads WHERE id = ?", (thread,)) != [(asked.owner,)]:
+                raise SettingsError(f"there is no thread {thread!r:.100}")
+            if self._database.read("SELECT 1 FROM turns WHERE record = ?", (asked.record,)):
+                raise SettingsError(f"the thread {thread!r:.100} is being answered; ask again once it is")
+            self._database.put(
+                "INSERT INTO turns (record, thread, place, owner, configuration, run, probability, before, question,"
+                " begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (asked.record, thread, asked.place, asked.owner, asked.configuration, run, asked.probability, before,
+                 storable(asked.question), _now()))
+
+    def _end(self, asked: Asked, answer: Answer, shown: Mapping[str, Any]) -> None:
+        source_of = self._configurations[asked.configuration].index.source_of
+        self._run(self._names[asked.configuration]).add(
+            _question(asked.record, storable(asked.question)), answer, source_of)
+        self._finish(asked.record, answer.outcome, answer.text, shown)
+
+    def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None) -> None:
+        self._database.put(
+            "UPDATE turns SET outcome = ?, text = ?, shown = ?, standalone = ?, ended = ? WHERE record = ?",
+            (outcome, storable(text), None if shown is None else json.dumps(shown),
+             None if shown is None else shown.get("standalone"), _now(), record))
+        self._database.flush()
+
+    def _rate(self, record: str, owner: str, thumb: Thumb | None, comment: str) -> bool:
+        if not self._database.read("SELECT 1 FROM turns WHERE record = ? AND owner = ?", (record, owner)):
+            return False
+        self._database.put("INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?)",
+                           (record, owner, thumb, comment, _now()))
+        self._database.flush()
+        return True
+
+    def _close(self) -> None:
+        try:
+            for run in self._runs.values():
+                run.close()
+            self._database.close()
+        finally:
+            self._lock.release()
+
+
+def _question(record: str, text: str) -> Question:
+    return Question(record, text, (), answerable=True)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
