@@ -22,7 +22,7 @@ from agents.playback import Playback, Runtime
 from agents.relevance import on_judges
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
-from agents.types import Answer
+from agents.types import Answer, unasked
 from documents.errors import SettingsError
 from documents.types import digest
 from retrieval.filters.terms import Where
@@ -34,8 +34,9 @@ from strategies.catalogue import SEARCH_ONLY
 from strategies.history import in_conversation
 from strategies.settings.choosing import Strategy, chosen
 from strategies.settings.plugins import FAMILIES
-from strategies.types import AnswerFormat, Exemplar, Framing, Layout, Rules, Task, Turn
+from strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
+_LEFT = Failure("stopped", "the question was left before its end")
 Options = tuple[tuple[str, str], ...]
 Strategies = tuple[Strategy, Strategy, Strategy]  # of reasoning, of retrieval, of history
 
@@ -200,6 +201,11 @@ class Assistant:
         """Return an assistant with the same model, index and strategies, whose questions the checkpointer keeps."""
         return Assistant(self.settings, self.index, self.model.client, checkpointer, self.aids, self.strategies,
                          self.searcher)
+
+    async def abandon(self, thread: str) -> None:
+        """End the question of a thread where it stands, unanswered, so that the thread can go on."""
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        await self.graph.aupdate_state(config, {"answer": answer_to_json(unasked(_LEFT))}, as_node="finish")
 
     def playing(self, id: str) -> Playback | None:
         """Return the question with this id, or under this thread, while it is being answered."""

@@ -9,8 +9,9 @@ retriever, index and model are named anew by whoever goes on with it.
 """
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
@@ -79,6 +80,15 @@ class SavedState(_Saved):
     turns: list[Turn] = []
     results: list[SavedStep]
     answer: dict[str, Any] = {}
+
+
+@contextlib.asynccontextmanager
+async def open_checkpointer(place: str) -> AsyncIterator[Any]:
+    """Open LangGraph's checkpointer at a place, closed at the end."""
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    async with AsyncSqliteSaver.from_conn_string(place) as saver:
+        yield saver
 
 
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:

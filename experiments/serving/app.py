@@ -1,6 +1,9 @@
-"""The server's application, and the process that runs it."""
+"""The server's application, and what it has open."""
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -8,9 +11,26 @@ from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 
+from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
+from experiments.serving.configurations import Described, open_configurations
 from experiments.serving.page import ASSETS, page_routes
-from experiments.serving.state import Serving
+from experiments.serving.state import Citations, Serving
+from experiments.serving.traffic import Traffic
+from experiments.serving.turns import Turns
+
+
+@contextlib.asynccontextmanager
+async def open_serving(described: Sequence[Described], traffic: Path, threads: str | None = None, *, url: str = "",
+                       citations: Citations = "annotations", explore: float = 0.0) -> AsyncIterator[Serving]:
+    """Open what a server needs, closed at the end; the arguments are the options of `ragbed serve`. Raises UserError
+    where an index, a model, a strategy or a folder cannot be opened."""
+    async with contextlib.AsyncExitStack() as stack:
+        traffic.mkdir(parents=True, exist_ok=True)
+        checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
+        configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
+        kept = await stack.enter_async_context(Traffic.open(traffic, list(configurations.values()), explore))
+        yield Serving(configurations, Turns(configurations, kept), url.rstrip("/"), citations)
 
 
 def serving_app(serving: Serving) -> FastAPI:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,7 +102,7 @@ class Opened:
 
 
 @contextlib.asynccontextmanager
-async def open_configurations(described: list[Described], checkpointer: Any) -> AsyncIterator[dict[str, Configuration]]:
+async def open_configurations(described: Sequence[Described], checkpointer: Any) -> AsyncIterator[dict[str, Configuration]]:
     """Open all that are served, by name, closed at the end; raises UserError where an index, a model or a strategy
     cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
@@ -186,7 +186,8 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
         return None
     return AssistantSettings(
         index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.said,
-        retrieval=retrieval.said, rules=cell.rules, answer_format=cell.answer_format or "tags",
+        retrieval=retrieval.said, **({"history": plan.strategies["history"][cell.history].said} if cell.history else {}),
+        rules=cell.rules, answer_format=cell.answer_format or "tags",
         framing=cell.framing or "none", layout=settings.layout, brief=settings.brief, exemplars=plan.exemplars,
         k=retriever.k, retriever=own, where=retriever.where, limits=settings.limits, calls=settings.asking)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -36,25 +35,16 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
                  threads: str | None, citations: Any) -> None:
     import uvicorn
 
-    from agents.checkpoint import open_checkpointer
-    from experiments.serving.app import serving_app
-    from experiments.serving.configurations import cells_served, describe, open_configurations
-    from experiments.serving.state import Serving
-    from experiments.serving.traffic import Traffic
-    from experiments.serving.turns import Turns
+    from experiments.serving.app import open_serving, serving_app
+    from experiments.serving.configurations import cells_served, describe
 
     described = await asyncio.to_thread(describe, target, given)
-    async with AsyncExitStack() as stack:
-        folder.mkdir(parents=True, exist_ok=True)
-        checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(folder / "threads.sqlite")))
-        configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
-        traffic = await stack.enter_async_context(Traffic.open(folder, list(configurations.values())))
-        serving = Serving(configurations, Turns(configurations, traffic), url.rstrip("/"), citations)
-        for line in cells_served(configurations):
+    async with open_serving(described, folder, threads, url=url, citations=citations) as serving:
+        for line in cells_served(serving.configurations):
             note(line)
         host, port = listening.getsockname()[:2]
-        say(f"http://{f'[{host}]' if ':' in host else host}:{port}/ is the page; clients take "
-            f"http://{f'[{host}]' if ':' in host else host}:{port}/v1 as base URL")
+        at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        say(f"{at}/ is the page; clients take {at}/v1 as their base URL")
         note(f"what is asked is kept in {folder}; Ctrl-C ends the server")
         config = uvicorn.Config(serving_app(serving), log_level="warning", access_log=False, lifespan="off",
                                 server_header=False, timeout_graceful_shutdown=30)
