@@ -102,7 +102,8 @@ class Opened:
 
 
 @contextlib.asynccontextmanager
-async def open_configurations(described: Sequence[Described], checkpointer: Any) -> AsyncIterator[dict[str, Configuration]]:
+async def open_configurations(described: Sequence[Described],
+                              checkpointer: Any) -> AsyncIterator[dict[str, Configuration]]:
     """Open all that are served, by name, closed at the end; raises UserError where an index, a model or a strategy
     cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
@@ -184,9 +185,10 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     retrieval = plan.strategies["retrieval"][str(cell.retrieval)]
     if not (reasoning.is_loaded and retrieval.is_loaded) and (reasoning.has_plugins or retrieval.has_plugins):
         return None
+    history = {"history": plan.strategies["history"][cell.history].said} if cell.history else {}
     return AssistantSettings(
-        index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.said,
-        retrieval=retrieval.said, **({"history": plan.strategies["history"][cell.history].said} if cell.history else {}),
+        **history, index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.said,
+        retrieval=retrieval.said, 
         rules=cell.rules, answer_format=cell.answer_format or "tags",
         framing=cell.framing or "none", layout=settings.layout, brief=settings.brief, exemplars=plan.exemplars,
         k=retriever.k, retriever=own, where=retriever.where, limits=settings.limits, calls=settings.asking)
