@@ -82,7 +82,7 @@ class Assistant:
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
                  checkpointer: Any = None, aids: Aids | None = None, strategies: Strategies | None = None,
                  searcher: Searcher[str] | None = None) -> None:
-        self.settings, self.index, self.aids = settings, index, aids or Aids()
+        self.settings, self.index, self.client, self.aids = settings, index, client, aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
         self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k)
@@ -199,7 +199,7 @@ class Assistant:
 
     def keeping(self, checkpointer: Any) -> Assistant:
         """Return an assistant with the same model, index and strategies, whose questions the checkpointer keeps."""
-        return Assistant(self.settings, self.index, self.model.client, checkpointer, self.aids, self.strategies,
+        return Assistant(self.settings, self.index, self.client, checkpointer, self.aids, self.strategies,
                          self.searcher)
 
     async def abandon(self, thread: str) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 
 from documents.errors import SettingsError
 from documents.types import digest
-from experiments.serving.served import Served, annotations, cited_sources, markdown_sources
+from experiments.serving.served import Served, cited_sources, markdown_sources, url_citations
 from experiments.serving.state import FAILED, Citations, Serving, owner_of, refused, unless_gone
 from experiments.serving.turns import Asked, Event
 from strategies.types import Turn
@@ -241,7 +241,7 @@ class _Form:
     def _annotations(self, answer: Event) -> list[dict[str, Any]]:
         """The citations with their fields in an object of their own."""
         return [{"type": one["type"], "url_citation": {name: value for name, value in one.items() if name != "type"}}
-                for one in annotations(answer, self._base)] if self._annotated else []
+                for one in url_citations(answer, self._base)] if self._annotated else []
 
     def _ragbed(self, answer: Event) -> dict[str, Any]:
         return ragbed_json(answer, self._asked.configuration, self._ignored)

@@ -125,12 +125,12 @@ def describe(target: Path, given: Mapping[str, Any]) -> list[Described]:
         with open_finished(target) as run:
             return _of_run(run)
     found = []
-    for settings in runs_of(content_of(target), str(target)):
-        if (settings.folder / "summary.json").is_file():
-            with open_finished(settings.folder) as run:
+    for one in runs_of(content_of(target), str(target)):
+        if (one.folder / "summary.json").is_file():
+            with open_finished(one.folder) as run:
                 found += _of_run(run)
         else:
-            plan = Plan.of(settings)
+            plan = Plan.of(one)
             rows = [{"id": cell.id, **cell.levels} for cell in plan.cells]
             found += _served(plan, dict(zip(labels(rows), plan.cells, strict=True)), {}, str(target))
     return found
@@ -188,8 +188,7 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     history = {"history": plan.strategies["history"][cell.history].said} if cell.history else {}
     return AssistantSettings(
         **history, index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.said,
-        retrieval=retrieval.said, 
-        rules=cell.rules, answer_format=cell.answer_format or "tags",
+        retrieval=retrieval.said, rules=cell.rules, answer_format=cell.answer_format or "tags",
         framing=cell.framing or "none", layout=settings.layout, brief=settings.brief, exemplars=plan.exemplars,
         k=retriever.k, retriever=own, where=retriever.where, limits=settings.limits, calls=settings.asking)
 

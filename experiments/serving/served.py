@@ -51,7 +51,7 @@ def passage_json(number: int, chunk: Chunk, index: Index) -> dict[str, Any]:
     return _source(number, chunk, index, cited=False)
 
 
-def annotations(answer: Served, base: str) -> list[dict[str, Any]]:
+def url_citations(answer: Served, base: str) -> list[dict[str, Any]]:
     """Return the citations as OpenAI's clients have them, one for each number at each mark; `base` is the server's URL.
     """
     sources = {source["n"]: source for source in answer["sources"]}

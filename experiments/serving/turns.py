@@ -97,9 +97,9 @@ class Turns:
 
     async def aside(self, configuration: str, text: str) -> str:
         """Ask the model of a configuration for something that is no question of its documents; empty where it fails."""
-        model = self.configurations[configuration].assistant.model
+        assistant = self.configurations[configuration].assistant
         call = Generate((Message("user", (text,)),), "aside", max_tokens=_ASIDE)
-        outcome = (await model.ask(call, time.monotonic() + model.client.limits.seconds)).outcome
+        outcome = (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
         return outcome.text if isinstance(outcome, Reply) else ""
 
     async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
