@@ -23,7 +23,7 @@ from agents.playback import Playback, Runtime
 from agents.relevance import on_judges
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
-from agents.types import Answer
+from agents.types import Answer, unasked
 from documents.errors import SettingsError
 from documents.types import digest
 from retrieval.filters.terms import Where
@@ -35,8 +35,9 @@ from strategies.catalogue import SEARCH_ONLY
 from strategies.history import in_conversation
 from strategies.settings.choosing import Strategy, chosen
 from strategies.settings.plugins import FAMILIES
-from strategies.types import AnswerFormat, Framing, Rules, Task, Turn
+from strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
+_LEFT = Failure("stopped", "the question was left before its end")
 Options = tuple[tuple[str, str], ...]
 Strategies = tuple[Strategy, Strategy, Strategy]  # of reasoning, of retrieval, of history
 
@@ -54,6 +55,9 @@ class AssistantSettings(BaseModel):
     rules: Rules = "grounded"
     answer_format: AnswerFormat = "tags"
     framing: Framing = "marked"
+    layout: Layout = "documents_first"
+    brief: bool = False
+    exemplars: tuple[Exemplar, ...] = ()
     k: int = Field(default=5, ge=1)
     retriever: RetrieverSettings = Field("dense", validate_default=True)
     where: Where = ()
@@ -80,12 +84,13 @@ class Assistant:
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
-                 checkpointer: Any = None, aids: Aids | None = None, strategies: Strategies | None = None) -> None:
-        self.settings, self.index, self.aids = settings, index, aids or Aids()
+                 checkpointer: Any = None, aids: Aids | None = None, strategies: Strategies | None = None,
+                 searcher: Searcher[str] | None = None) -> None:
+        self.settings, self.index, self.client, self.aids = settings, index, client, aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
-        self.searcher = Searcher(WholeSearch(index, how), settings.k)
-        reasoning, retrieval, history = strategies or _chosen(settings)
+        self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k)
+        self.strategies = reasoning, retrieval, history = strategies or _chosen(settings)
         elsewhere = {"index", "model", "calls"}  # where things are may change; what they are may not
         self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.said,
                      "retrieval": retrieval.said, "history": history.said, "temperature": settings.calls.temperature,
@@ -213,6 +218,20 @@ class Assistant:
             del self._live[state["id"]]
         yield play.answer()
 
+    def keeping(self, checkpointer: Any) -> Assistant:
+        """Return an assistant with the same model, index and strategies, whose questions the checkpointer keeps."""
+        return Assistant(self.settings, self.index, self.client, checkpointer, self.aids, self.strategies,
+                         self.searcher)
+
+    async def abandon(self, thread: str) -> None:
+        """End the question of a thread where it stands, unanswered, so that the thread can go on."""
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        await self.graph.aupdate_state(config, {"answer": answer_to_json(unasked(_LEFT))}, as_node="finish")
+
+    def playing(self, id: str) -> Playback | None:
+        """Return the question with this id, or under this thread, while it is being answered."""
+        return self._live.get(id)
+
     def playback(self, state: State) -> Playback:
         """Return the live playback of a state, or one restored from its results; raise RecipeMismatch as `resume`."""
         live = self._live.get(state.get("id", ""))
@@ -224,7 +243,8 @@ class Assistant:
         task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
                     options=tuple((label, text) for label, text in state.get("options", ())),
                     turns=tuple(Turn(**turn) for turn in state.get("turns", ())),
-                    answer_format=self.settings.answer_format, framing=self.settings.framing)
+                    answer_format=self.settings.answer_format, framing=self.settings.framing,
+                    layout=self.settings.layout, brief=self.settings.brief, exemplars=self.settings.exemplars)
         play = Playback(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))
         restore(play, state.get("results", ()))

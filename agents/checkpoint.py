@@ -10,9 +10,9 @@ anywhere: strategies, retriever, index and model are named anew by whoever goes 
 """
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
@@ -176,7 +176,7 @@ class PlainJson:
         raise SettingsError("the store of threads holds what ragbed did not write; name another one")
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def open_checkpointer(place: str | Path) -> AsyncIterator[Any]:
     """Open a store of threads for `Assistant.open`, and close it at the end.
 
@@ -187,12 +187,12 @@ async def open_checkpointer(place: str | Path) -> AsyncIterator[Any]:
         MissingExtra: the package that it needs is not installed.
         SettingsError: it cannot be opened; the password is not shown.
     """
-    async with AsyncExitStack() as opened:
+    async with contextlib.AsyncExitStack() as opened:
         is_server = str(place).startswith(("postgres://", "postgresql://"))
         yield await (_open_postgres(str(place), opened) if is_server else _open_sqlite(local(place), opened))
 
 
-async def _open_sqlite(path: Path, opened: AsyncExitStack) -> Any:
+async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:
     try:
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     except ImportError as error:
@@ -213,7 +213,7 @@ async def _open_sqlite(path: Path, opened: AsyncExitStack) -> Any:
 _MOST_CONNECTIONS, _PATIENCE = 16, 10  # of one process; seconds until a server has to answer
 
 
-async def _open_postgres(url: str, opened: AsyncExitStack) -> Any:
+async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
     try:
         import psycopg
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver

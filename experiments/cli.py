@@ -20,6 +20,7 @@ from experiments.commands.options import Command
 from experiments.commands.read import budgets, compare, diagnose, dose, effects, report, show
 from experiments.commands.retrieval import evaluate_retrieval, negatives
 from experiments.commands.run import run
+from experiments.commands.serve import serve
 from experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
 from experiments.commands.tools import check_strategy, demo, list_, new_strategy, pull, schema
 
@@ -52,6 +53,7 @@ _GROUPS: dict[str, tuple[Callable[..., None] | tuple[typer.Typer, str], ...]] = 
     "Ask": (index, search, ask, resume),
     "Build": (construct, review),
     "Measure": (run, judge, rescore),
+    "Serve": (serve,),
     "Read": (report, show, compare, effects, dose, budgets, diagnose),
     "Retrieval": (evaluate_retrieval, negatives),
     "Share": (export, (cassette, "cassette"), verify)}
