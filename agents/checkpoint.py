@@ -223,16 +223,16 @@ async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
     except ImportError as error:
         raise MissingExtra("langgraph-checkpoint-postgres", "postgres") from error
     try:
-        parts = conninfo_to_dict(url, connect_timeout=_PATIENCE)
+        parts = conninfo_to_dict(url)
     except psycopg.Error:  # which would show the password
         raise SettingsError("the threads' place is no address of a PostgreSQL server; write "
                             "postgres://USER:PASSWORD@HOST/DATABASE") from None
-    address = make_conninfo(**parts)
+    address = make_conninfo(url, connect_timeout=_PATIENCE)
     try:
         # One connection first, for the reason why there is none: the pool would only say that it waited.
         async with AsyncPostgresSaver.from_conn_string(address, serde=PlainJson()) as first:
             await first.setup()
-        pool = AsyncConnectionPool(
+        pool: Any = AsyncConnectionPool(  # whose type does not know the rows of its `kwargs`
             address, min_size=1, max_size=_MOST_CONNECTIONS, timeout=_PATIENCE, open=False,
             check=AsyncConnectionPool.check_connection,  # the server may have been started anew
             kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row})
