@@ -41,7 +41,8 @@ def answer_json(answer: Answer, text: str, index: Index, **known: Any) -> dict[s
     marks = [{"start": start, "end": end, "n": number} for start, end, numbers in citation_marks(text)
              for number in numbers if number in answer.cited]
     standalone = next((step.why for step in answer.trace if isinstance(step, DecisionStep) and step.what == ASKS), None)
-    return {**known, "standalone": standalone, "outcome": answer.outcome, "text": text, "citations": marks, "sources": list(sources.values()),
+    return {**known, "standalone": standalone, "outcome": answer.outcome, "text": text, "citations": marks,
+            "sources": list(sources.values()),
             "invalid_citations": list(answer.invalid_citations), "usage": asdict(answer.used),
             "seconds": round(answer.cost.seconds, 3),
             "reasoning": _reasoning(answer),
