@@ -163,7 +163,7 @@ def test_every_chunk_has_choices(chat):
 
 def test_a_share_of_threads_is_answered_by_another_configuration_and_stays_with_it(serve, index, tmp_path):
     model = serve(lambda body: "Norway [1].")
-    described = [direct(index, f"{model.url}#m"), direct(index, f"{model.url}#m", "chain", reasoning="chain_of_thought")]
+    described = [direct(index, f"{model.url}#m"), direct(index, f"{model.url}#m", "chain", rules="open")]
     with served(described, tmp_path / "traffic", explore=0.5) as url, httpx.Client(base_url=f"{url}/v1/") as client:
         assert [one["id"] for one in client.get("models").json()["data"]] == ["direct", "chain", "live"]
 

@@ -107,9 +107,8 @@ def chat_routes(serving: Serving) -> APIRouter:
 
 def model_json(serving: Serving, name: str) -> dict[str, Any]:
     """Return a configuration as a model."""
-    drawn = serving.wanted(name) is None
-    said = f"One of {', '.join(serving.configurations)}, drawn at random for each thread: the first but for a share of " \
-           f"{serving.explore:g}." if drawn else serving.configurations[name].description
+    said = (f"One of {', '.join(serving.configurations)}, drawn at random for each thread: the first, but for a share "
+            f"of {serving.explore:g}.") if serving.wanted(name) is None else serving.configurations[name].description
     return {"id": name, "object": "model", "created": 0, "owned_by": "ragbed", "name": name, "description": said}
 
 
