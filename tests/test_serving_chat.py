@@ -4,36 +4,18 @@ import json
 import httpx2 as httpx
 import openai
 import pytest
-from serving import direct, index_of, served
+from serving import openai_clients
 from streamed import streamed
 
 QUESTION = "Which country is Oslo the capital of?"
 REPLY = "It is Norway [1]."
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    return index_of(tmp_path_factory.mktemp("pages"))
-
-
 @pytest.fixture
-def chat(serve, index, tmp_path):
+def chat(answering):
     """Serves over a scripted model; returns OpenAI's client of it."""
-    running = []
-
-    def start(*lines, **changes):
-        model = serve(list(lines))
-        server = served([direct(index, f"{model.url}#m", **changes)], tmp_path / "traffic")
-        url = server.__enter__()
-        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-        running.append((server, client))
-        client.model_server = model
-        return client
-
-    yield start
-    for server, client in running:
-        client.close()
-        server.__exit__(None, None, None)
+    with openai_clients(answering) as start:
+        yield start
 
 
 def ask(client, *talk, **options):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -52,7 +52,7 @@ class ResponseRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str
-    input: str | list[Item]
+    input: str | Annotated[list[Item], Field(min_length=1, max_length=2_000)]
     stream: bool = False
     previous_response_id: str | None = Field(default=None, max_length=200)
     reasoning: ReasoningRequest | None = None
@@ -71,8 +71,8 @@ def response_routes(serving: Serving) -> APIRouter:
         before = await _kept(serving, request, given.previous_response_id) if given.previous_response_id else ()
         talk, ignored = [], {*(given.model_extra or {})}
         for item in items:
-            if item.type == "item_reference" and item.id is not None:
-                talk.append(("assistant", (await _kept(serving, request, item.id))[-1].answer))
+            if item.type == "item_reference" and str(item.id).startswith("msg_"):
+                talk.append(("assistant", (await _kept(serving, request, str(item.id)))[-1].answer))
             elif item.type == "message" and item.role in ("user", "assistant"):
                 talk.append((item.role, text_of(item.content)))
             else:
