@@ -16,9 +16,9 @@ concave along the line of such pairs, and flat or falling at the nearest. So by 
 with a probability of at most a, whichever x is true, however long it goes on: without an approximation, from the first
 observation on. It needs no weights: sides are compared within blocks, so the probability of each may change meanwhile.
 
-Written out, since nothing on PyPI that installs on Python 3.13 has it: `confseq` (0.0.11, 2023) needs a C++ compiler and
-Boost and has no wheels, `ville` (0.1.0) is a month old, `savvi` (0.3.1, 2024) and `earlysign` (0.2.0) have no interval
-of a difference.
+Written out, since no well-kept library on PyPI has it: `confseq` (0.0.11, 2023) has no wheels and is built by a C++
+compiler with Boost, `savvi` (0.3.1, 2024) brings cvxpy and has no difference of shares, `earlysign` (0.2.0) calls
+itself work in progress, and `ville` (0.1.0) is a month old.
 """
 from __future__ import annotations
 
