@@ -86,7 +86,6 @@ class _Turn(_ClosedModel):
 
 class _OwnQuestion(_ClosedModel):
     question: _Filled
-    turns: list[_Turn] = []
     id: StrictStr | StrictInt | None = None
     answer: _Text | None = None
     answers: list[_Text] = []
@@ -97,6 +96,7 @@ class _OwnQuestion(_ClosedModel):
     sub_questions: list[_Filled] = []
     sub_answers: list[_Text] = []
     steps: list[_Filled] = []
+    turns: list[_Turn] = []
     tags: dict[str, StrictStr | list[StrictStr]] = {}
 
 
