@@ -64,7 +64,7 @@ def failed(answer: Mapping[str, Any]) -> HTTPException | None:
     return refused(FAILED[outcome], answer["text"], outcome) if outcome in FAILED else None
 
 
-def frame(value: Mapping[str, Any], event: str = "") -> bytes:
+def frame(value: Any, event: str = "") -> bytes:
     """Return a server-sent event, under a name where it has one."""
     named = f"event: {event}\n" if event else ""
     return f"{named}data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()
