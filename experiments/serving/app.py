@@ -15,6 +15,7 @@ from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Described, open_configurations
 from experiments.serving.page import ASSETS, page_routes
+from experiments.serving.responses import response_routes
 from experiments.serving.state import Citations, Serving
 from experiments.serving.traffic import Traffic
 from experiments.serving.turns import Turns
@@ -37,6 +38,7 @@ def serving_app(serving: Serving) -> FastAPI:
     """Return the application that serves these configurations."""
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     app.include_router(chat_routes(serving))
+    app.include_router(response_routes(serving))
     app.include_router(page_routes(serving))
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
