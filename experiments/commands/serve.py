@@ -35,11 +35,14 @@ def serve(
                                                "annotations, markdown or both.")] = "annotations",
         explore: Annotated[float, typer.Option(min=0, max=1, help=(
             "The share of threads that another than the first configuration answers, drawn at random; `ragbed compare` "
-            "of the traffic tests the difference."))] = 0.0) -> None:
+            "of the traffic tests the difference."))] = 0.0,
+        mcp: Annotated[bool, typer.Option("--mcp", help=(
+            "Serve the tools search, ask and open of the Model Context Protocol over stdin and stdout, and nothing "
+            "else."))] = False) -> None:
     """Serve measured configurations: OpenAI's API, and a page to ask, look sources up and say what is wrong.
 
-    Clients take http://127.0.0.1:8700/v1 as the base URL, and the name of a configuration as the model. All that is
-    asked is kept in --traffic, which `ragbed show`, `diagnose` and `report` open as they open a run.
+    Clients take http://127.0.0.1:8700/v1 as the base URL, and the name of a configuration as the model; those of the
+    Model Context Protocol, http://127.0.0.1:8700/mcp. All that is asked is kept in --traffic, which `ragbed show`, `diagnose` and `report` open as they open a run.
     """
     from experiments.commands.ask import given_settings
     from experiments.terminal.serve import serve as run
@@ -47,4 +50,4 @@ def serve(
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
-        explore=explore)
+        explore=explore, mcp=mcp)

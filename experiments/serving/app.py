@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,10 @@ def serving_app(serving: Serving) -> FastAPI:
     app.include_router(chat_routes(serving))
     app.include_router(response_routes(serving))
     app.include_router(page_routes(serving))
+    if find_spec("mcp") is not None:
+        from experiments.serving.mcp_server import add_mcp
+
+        add_mcp(app, serving)
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
     @app.get("/health")

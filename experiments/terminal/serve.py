@@ -14,16 +14,19 @@ from experiments.terminal.display import note, say
 
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
-          threads: str | None, citations: str, explore: float) -> None:
+          threads: str | None, citations: str, explore: float, mcp: bool) -> None:
     """Serve what a target stands for; see `experiments.serving`. Raises UserError where it cannot be opened, or the
     port is taken."""
-    for package in ("fastapi", "uvicorn"):
+    for package, extra in (("fastapi", "serve"), ("uvicorn", "serve"), *([("mcp", "mcp")] if mcp else ())):
         if find_spec(package) is None:
-            raise MissingExtra(package, "serve")
+            raise MissingExtra(package, extra)
     from experiments.serving.state import Citations
 
     if citations not in get_args(Citations):
         raise SettingsError(f"--citations {citations!r:.40}: expected {', '.join(get_args(Citations))}")
+    if mcp:
+        asyncio.run(_serve_tools(target, given, url, traffic, threads))
+        return
     try:
         listening = socket.create_server((host, port))
     except OSError as error:
@@ -49,6 +52,17 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
         at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         say(f"{at}/ is the page; clients take {at}/v1 as their base URL")
         note(f"what is asked is kept in {folder}; Ctrl-C ends the server")
-        config = uvicorn.Config(serving_app(serving), log_level="warning", access_log=False, lifespan="off",
+        config = uvicorn.Config(serving_app(serving), log_level="warning", access_log=False, lifespan="on",
                                 server_header=False, timeout_graceful_shutdown=30)
         await uvicorn.Server(config).serve(sockets=[listening])
+
+
+async def _serve_tools(target: Path, given: Mapping[str, Any], url: str, folder: Path, threads: str | None) -> None:
+    """Serve the tools over stdin and stdout, until stdin ends."""
+    from experiments.serving.app import open_serving
+    from experiments.serving.configurations import describe
+    from experiments.serving.mcp_server import mcp_server
+
+    described = await asyncio.to_thread(describe, target, given)
+    async with open_serving(described, folder, threads, url=url) as serving:
+        await mcp_server(serving).run_stdio_async()
