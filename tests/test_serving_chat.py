@@ -164,6 +164,7 @@ def test_what_has_no_form_in_utf8_is_replaced_in_whole_answers_and_streams_alike
     client = chat({"message": {"role": "assistant", "content": said}}, streamed(said, 4))
     shown = "Norway � [1]."
     body = '{"model": "direct", "messages": [{"role": "user", "content": "Oslo \\udc00?"}]}'
-    answer = httpx.post(f"{client.base_url}chat/completions", content=body, headers={"content-type": "application/json"})
+    answer = httpx.post(f"{client.base_url}chat/completions", content=body,
+                        headers={"content-type": "application/json"})
     assert answer.json()["choices"][0]["message"]["content"] == shown
     assert "".join(chunk.choices[0].delta.content or "" for chunk in ask(client, stream=True)) == shown
