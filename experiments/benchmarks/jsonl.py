@@ -6,6 +6,7 @@ Only `question` must be there. Two lines:
      "gold_documents": [{"document": "terms.pdf", "page": 3}], "tags": {"topic": "warranty"}}
     {"question": "Who insures the warranty?", "answerable": false}
 
+With `turns`, such as `[{"question": "Is there a warranty?", "answer": "Yes."}]`, a question continues a conversation.
 With `options` a question is scored as a choice too; with `sub_questions` and a `sub_answers` for each, as a chain; and
 with `steps`, by how many of them the reasoning holds.
 
@@ -43,6 +44,7 @@ from documents.types import Format, digest
 from experiments.benchmarks.base import About, Selection
 from experiments.benchmarks.fields import chained, stated_options, with_label
 from experiments.question import ANSWERS, Benchmark, Gold, Question, Scheme, Step
+from strategies.types import Turn
 
 T = TypeVar("T", str, int, float)
 _TYPES = ("str", "int", "float", "list", "dict")
@@ -77,6 +79,11 @@ class _GoldDocument(_ClosedModel):
         return {"document": value} if isinstance(value, str) else value
 
 
+class _OwnTurn(_ClosedModel):
+    question: _Filled
+    answer: StrictStr = ""
+
+
 class _OwnQuestion(_ClosedModel):
     question: _Filled
     id: StrictStr | StrictInt | None = None
@@ -89,6 +96,7 @@ class _OwnQuestion(_ClosedModel):
     sub_questions: list[_Filled] = []
     sub_answers: list[_Text] = []
     steps: list[_Filled] = []
+    turns: list[_OwnTurn] = []
     tags: dict[str, StrictStr | list[StrictStr]] = {}
 
 
@@ -166,8 +174,10 @@ def to_question(row: Row) -> Question:
     sub_answers = tuple(map(str, own.sub_answers))
     gold = [Gold("", chunk=chunk) for chunk in own.gold_chunks]
     gold += [Gold(**item.model_dump()) for item in own.gold_documents]
+    turns = tuple(Turn(turn.question, turn.answer) for turn in own.turns)
+    named = digest(own.question, *(text for turn in turns for text in (turn.question, turn.answer)))[:12]
     return Question(
-        id=digest(own.question)[:12] if own.id in (None, "") else str(own.id), text=own.question,
+        id=named if own.id in (None, "") else str(own.id), text=own.question, turns=turns,
         answers=with_label(row, answers, options) if options else answers, answerable=own.answerable,
         gold=tuple(dict.fromkeys(gold)), options=options, sub_questions=chained(own.sub_questions, sub_answers)[0],
         sub_answers=sub_answers, steps=tuple(map(Step, own.steps)),
@@ -178,7 +188,8 @@ def _refuse(row: Row, error: ValidationError) -> NoReturn:
     first = error.errors(include_url=False)[0]
     names = [str(part) for part in first["loc"] if str(part).partition("[")[0] not in _TYPES]
     if first["type"] == "extra_forbidden":
-        valid = _GoldDocument.model_fields if len(names) > 1 else _OwnQuestion.model_fields
+        within = {"gold_documents": _GoldDocument, "turns": _OwnTurn}
+        valid = (within[names[0]] if len(names) > 1 else _OwnQuestion).model_fields
         row.fail(".".join(names), f"one of the fields {', '.join(valid)}", names[-1])
     if first["type"] == "missing":
         row.fail(".".join(names), "it to be there", None)
