@@ -136,23 +136,24 @@ def chain(item: Item, library: Library) -> Playing:
                 "sub_answers": [editing.edited(one, back) for one in answered]}
     found = [_sentence(with_references(one.question, answered), one.answer, item.chunks) for one in said.steps]
     return replace(item, question=said.question, answers=(said.answer,), tags={**item.tags, "type": "bridge"},
-                   evidence=tuple(dict.fromkeys(one for one in found if one)),
+                   evidence=tuple(dict.fromkeys(found)),
                    made={**item.made, "sub_questions": asked, "sub_answers": answered, "original": original})
 
 
-def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence | None:
-    """The sentence that holds the answer, and of several the one that shares most words with the question."""
+def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence:
+    """The sentence that holds the answer, of several the one that shares most words with the question; an empty span
+    where none does."""
     asked, wanted = set(tokens(question)), normalize_answer(answer)
     found = [Evidence(chunk.document, chunk.format, start, end, text) for chunk in chunks
              for start, end in editing.sentences(chunk.content)
              if holds(normalize_answer(text := chunk.content[start:end]), wanted)]
-    return max(found, key=lambda one: len(asked & set(tokens(one.text))), default=None)
+    return max(found, key=lambda one: len(asked & set(tokens(one.text))),
+               default=Evidence(chunks[0].document, chunks[0].format, 0, 0, answer))
 
 
 def sub_answers(item: Item, library: Library) -> str | None:
-    """Check that every sub-answer stands in the edited passage."""
-    text = normalize_answer("\n".join(chunk.content for chunk in item.chunks))
-    stand = all(holds(text, normalize_answer(answer)) for answer in item.made["sub_answers"])
+    """Check that every sub-answer stands in a sentence of the edited passage."""
+    stand = all(one.start < one.end for one in item.evidence)
     return None if stand else "a sub-answer does not stand in the edited passage"
 
 
