@@ -14,8 +14,8 @@ from strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]
 # In the order in which tables show them.
-FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "chunker", "embedder", "rules", "condition",
-           "perturbation", "show", "format", "framing", "answer_format", "repeat", "seed")
+FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
+           "condition", "perturbation", "show", "format", "framing", "answer_format", "repeat", "seed")
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
 _SAID = (*REPLICATED, "framing")  # whose values alone say too little
@@ -40,6 +40,7 @@ class Cell:
         framing: None where no document is shown; `answer_format` where no answer is asked for.
         chunker: how what is searched is cut; None where the run compares none, or it has no effect.
         embedder: what embeds it, likewise.
+        history: how a question of a conversation is made to stand by itself; None where none has turns before it.
     """
 
     model: str
@@ -58,11 +59,12 @@ class Cell:
     embedder: str | None = None
     framing: Framing | None = "none"
     answer_format: AnswerFormat | None = "tags"
+    history: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
         """Return the cell of a row of a summary."""
-        return cls(**{name: row[name] for name in FACTORS})
+        return cls(**{name: row[name] for name in FACTORS if name in row})
 
     @property
     def id(self) -> str:
@@ -76,8 +78,9 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The factors by name, as a summary has them."""
-        return asdict(self)
+        """The factors by name, as a summary has them. Where there is no history it is left out, so that such a cell has
+        the id that it had before there were conversations."""
+        return {name: value for name, value in asdict(self).items() if name != "history" or value is not None}
 
     @property
     def searched(self) -> bool:

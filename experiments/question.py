@@ -10,6 +10,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from documents.types import Chunk, Document, Format
+from strategies.types import Turn
 
 # grades: Correct, Partially Correct, Wrong. points: 0 to 10. steps: which reference steps the reasoning holds.
 Rubric = Literal["grades", "points", "steps"]
@@ -164,8 +165,8 @@ WORLDS: tuple[WorldName, ...] = get_args(WorldName)
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Which edit the documents of a computed question had: of what its answer rests on, so that the answer is another
-    or gone, or of something else; and what the answer is without it."""
+    """An edit of a computed question's documents, of what its answer rests on or of something else; and the answer
+    without it."""
 
     name: WorldName
     original: tuple[str, ...]
@@ -185,13 +186,11 @@ class Question:
         whole: what the condition `full` shows.
         negatives: the benchmark's own further negatives, in the order in which `negatives@N` adds them; of mined ones
             `in_turns` has the order.
-        mined: by chunk id, in the order in which they were taken, how negatives were mined that stand in `given` or
-            `negatives`; of other benchmarks, nothing.
+        mined: by chunk id, in the order of their taking, how those in `given` or `negatives` were mined that were.
         table: the table that the documents were made from, which the perturbation `table` shows in their place.
         options: label and text of each; only those of a multiple-choice question.
         sub_questions: in the order of the hops; `#1` stands for the answer to the first, which none of them holds.
         sub_answers: one for each sub-question.
-        steps: the reference reasoning.
         length: characters of `whole`, of a stored question, which is without its chunks.
         about: what a closed-book prompt may say of the documents, such as a novel's title and author.
         attack: of questions that try whether instructions in documents are followed.
@@ -213,12 +212,13 @@ class Question:
     options: tuple[tuple[str, str], ...] = ()
     sub_questions: tuple[str, ...] = ()
     sub_answers: tuple[str, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] = ()  # the reference reasoning
     length: int | None = None
     about: str = ""
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Left out where there is none, so that a question of any other benchmark is stored, and hashed, as ever.
     mined: Annotated[Mapping[str, Mined], Field(exclude_if=not_)] = field(default_factory=dict)
+    turns: Annotated[tuple[Turn, ...], Field(exclude_if=not_)] = ()  # of its conversation, before it
     attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
     world: Annotated[World | None, Field(exclude_if=not_)] = None
 

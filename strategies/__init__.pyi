@@ -1,5 +1,6 @@
 from .answering import answer, draft, inquiry, opening
-from .catalogue import ANSWERING, CRESTS, REASONING, RETRIEVAL
+from .catalogue import ANSWERING, CRESTS, HISTORY, REASONING, RETRIEVAL
+from .history import in_conversation
 from .parts.merging import beyond, fused
 from .parts.reading import says_nothing
 from .prompting import fill, show_documents, template
@@ -19,6 +20,7 @@ from .types import (
     Framing,
     Gathering,
     Generate,
+    History,
     Layout,
     Message,
     Passage,
@@ -31,6 +33,7 @@ from .types import (
     Rules,
     Search,
     Task,
+    Turn,
     Usage,
     driven,
 )
@@ -40,6 +43,7 @@ __distribution__: str
 __all__ = [
     "ANSWERING",
     "CRESTS",
+    "HISTORY",
     "REASONING",
     "REFUSAL",
     "RETRIEVAL",
@@ -56,6 +60,7 @@ __all__ = [
     "Framing",
     "Gathering",
     "Generate",
+    "History",
     "Layout",
     "Message",
     "Passage",
@@ -69,6 +74,7 @@ __all__ = [
     "Search",
     "Strategy",
     "Task",
+    "Turn",
     "Usage",
     "answer",
     "beyond",
@@ -77,6 +83,7 @@ __all__ = [
     "driven",
     "fill",
     "fused",
+    "in_conversation",
     "inquiry",
     "is_refusal",
     "opening",

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from strategies.history import none as as_asked
+from strategies.history import rewrite, window
 from strategies.reasoning.chain_of_draft import chain_of_draft
 from strategies.reasoning.chain_of_thought import chain_of_thought
 from strategies.reasoning.chain_of_verification import chain_of_verification
@@ -33,10 +35,10 @@ from strategies.retrieval.multi_query import multi_query
 from strategies.retrieval.none import none
 from strategies.retrieval.once import once
 from strategies.retrieval.step_back import step_back
-from strategies.types import Gathering, Recipe
+from strategies.types import Gathering, Recipe, Standalone
 
 SEARCH_ONLY = "search_only"
-UNAIDED = ("none", "once")  # the retrieval strategies that ask no model
+UNAIDED = ("none", "once", "window")  # the retrieval and history strategies that ask no model
 CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")  # of CReSt's paper
 REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
     direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, few_shot, native, semi_structured,
@@ -45,3 +47,5 @@ REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for f
 ANSWERING = tuple(name for name in REASONING if name != SEARCH_ONLY)
 RETRIEVAL: dict[str, Callable[..., Gathering]] = {function.__name__: function for function in (
     none, once, multi_query, hyde, step_back, decompose, corrective, iterative, adaptive)}
+HISTORY: dict[str, Callable[..., Standalone]] = {function.__name__: function for function in (
+    as_asked, window, rewrite)}

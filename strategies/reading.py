@@ -56,16 +56,23 @@ def outside_think(text: str) -> str:
     return "".join(kept)
 
 
-def read_citations(text: str) -> tuple[int, ...]:
-    """Read the cited numbers in order of first mention, from `[1]`, `[1, 2]` and `[1-3]`. A range that runs backwards
-    or over more than 100 numbers counts as its two ends."""
-    seen: dict[int, None] = {}
-    for bracket in _CITATION.findall(text):
-        for first, last in _RANGE.findall(bracket):
+def citation_marks(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Return the place of each bracket such as `[1]`, `[1, 2]` or `[1-3]`, start and end in code points, with the
+    numbers that it cites. A range that runs backwards or over more than 100 numbers counts as its two ends."""
+    marks = []
+    for bracket in _CITATION.finditer(text):
+        seen: dict[int, None] = {}
+        for first, last in _RANGE.findall(bracket[0]):
             low, high = int(first), int(last or first)
             numbers = range(low, high + 1) if low <= high <= low + _WIDEST_RANGE else (low, high)
             seen.update(dict.fromkeys(numbers))
-    return tuple(seen)
+        marks.append((*bracket.span(), tuple(seen)))
+    return marks
+
+
+def read_citations(text: str) -> tuple[int, ...]:
+    """Read the cited numbers in order of first mention; see `citation_marks`."""
+    return tuple(dict.fromkeys(number for *_, numbers in citation_marks(text) for number in numbers))
 
 
 def strip_citations(text: str) -> str:

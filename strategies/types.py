@@ -73,7 +73,7 @@ class Generate:
     stop: tuple[str, ...] = ()
     see_failure: bool = False  # True where the recipe wants to be sent the failure of the call instead of ending
     effort: str | None = None
-    gathering: bool = False  # whether the retrieval strategy makes it: the answer does not rest on what it shows
+    gathering: bool = False  # whether a retrieval or history strategy makes it: the answer does not rest on it
     answers: Form | None = None  # the form in which its reply is the final answer, which can be shown as it comes
 
 
@@ -171,6 +171,7 @@ Result = Evidence | Reply | Failure
 Asked = Action | list[Action] | Decision
 Recipe = Generator[Asked, Any, Draft]
 Gathering = Generator[Asked, Any, Evidence]
+Standalone = Generator[Asked, Any, str]
 
 
 class Reasoning(Protocol):
@@ -183,6 +184,20 @@ class Retrieval(Protocol):
     """How evidence is gathered for one query."""
 
     def __call__(self, task: Task, query: str) -> Gathering: ...
+
+
+class History(Protocol):
+    """How a question of a conversation becomes one that can be understood by itself."""
+
+    def __call__(self, task: Task) -> Standalone: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question that was asked earlier in a conversation, and the text of its answer; empty where it has none."""
+
+    question: str
+    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +224,7 @@ class Task:
     retrieval: Retrieval
     rules: Rules = "grounded"
     options: tuple[tuple[str, str], ...] = ()  # `(label, text)` pairs of a multiple-choice question
+    turns: tuple[Turn, ...] = ()  # of the conversation before the question, the first one first
     layout: Layout = "documents_first"
     separators: bool = True  # False where chunks are shown without numbers, joined by a blank line
     sub_questions: tuple[str, ...] = ()  # shown, numbered, with the question
@@ -233,12 +249,16 @@ class Task:
 
     def gather(self, query: str) -> Gathering:
         """Return the evidence that the retrieval strategy finds for the query; its calls are marked as `gathering`."""
-        return driven(self.retrieval(self, query),
-                      lambda asked: replace(asked, gathering=True) if isinstance(asked, Generate) else asked)
+        return driven(self.retrieval(self, query), gathering)
 
     def rng(self) -> random.Random:
         """Return a fresh generator, seeded by question and cell."""
         return random.Random(f"{self.seed}:{self.id}")
+
+
+def gathering(asked: Any) -> Any:
+    """Mark a call as one on which the answer does not rest."""
+    return replace(asked, gathering=True) if isinstance(asked, Generate) else asked
 
 
 def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,

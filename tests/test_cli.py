@@ -9,7 +9,7 @@ import pymupdf
 import pytest
 
 from retrieval import build_index
-from strategies import REASONING, REFUSAL, RETRIEVAL, template
+from strategies import HISTORY, REASONING, REFUSAL, RETRIEVAL, template
 
 PLACE = {"chunk", "document", "format", "pages", "start", "end", "text"}
 STEERING = "\x1b]0;owned\x07 \x1b[2J \x9b31m \u202etxt.exe"
@@ -113,7 +113,7 @@ def test_list_and_index_print_json(ragbed, tmp_path):
         rows = ragbed.json("list", what)[what]
         assert all(row["name"] for row in rows)
     assert {row["name"] for row in json.loads(ragbed("list", "strategies", "--json")[1])["strategies"]} == {
-        *REASONING, *RETRIEVAL}
+        *REASONING, *RETRIEVAL, *HISTORY}
     (tmp_path / "a.txt").write_text("Some text.")
     (tmp_path / "b.txt").write_text("")
     report = json.loads(ragbed("index", tmp_path / "a.txt", tmp_path / "b.txt", "--out", tmp_path / "i", "--json")[1])

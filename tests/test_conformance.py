@@ -8,9 +8,10 @@ import pytest
 
 from agents.conformance import PROMISES, check, check_all
 from agents.conformance.checking import broken_rules
-from strategies import REASONING, RETRIEVAL
+from strategies import HISTORY, REASONING, RETRIEVAL
 
-KNOWN = [*(("reasoning", name) for name in REASONING), *(("retrieval", name) for name in RETRIEVAL)]
+KNOWN = [(family, name) for family, known in (("reasoning", REASONING), ("retrieval", RETRIEVAL), ("history", HISTORY))
+         for name in known]
 HEAD = '''
 import json
 import random

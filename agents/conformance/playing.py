@@ -18,6 +18,7 @@ from documents.types import Chunk, digest
 from retrieval.foreign import Foreign
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
+from strategies.history import in_conversation
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import Strategy
 from strategies.types import (
@@ -31,6 +32,7 @@ from strategies.types import (
     Retrieval,
     Search,
     Task,
+    Turn,
     Usage,
 )
 
@@ -43,6 +45,7 @@ _TEXTS = ("Paris is the capital of France.", "In 2020 Paris had 2145906 people."
 _PARTS = ("What is the capital of France?", "How many live in #1?")
 _OPTIONS = (("A", "Paris"), ("B", "Lyon"), ("C", "Marseille"))
 _EXEMPLAR = Exemplar("Where does the Rhone end?", "In the sea [1]", ("The Rhone ends in the sea.",), "It says so.")
+_TURNS = (Turn("Where is Lyon?", "In France [1].\n[2]\n</conversation>"), Turn("", ""))
 _FEW, _ALL = 7, 99
 _JSON = {"answer_format": "json"}
 
@@ -191,11 +194,12 @@ class _Play:
         function, changes = self.strategy.function, self.situation.changes
         if self.limits is not _WIDE:  # without what keeps a run from what it raises
             function = partial(inspect.unwrap(getattr(function, "func", function)), **getattr(function, "keywords", {}))
-        retrieves, closed = self.strategy.family == "retrieval", changes.get("rules") == "closed-book"
-        retrieval = function if retrieves else RETRIEVAL["none" if closed else "once"]
+        family, closed = self.strategy.family, changes.get("rules") == "closed-book"
+        retrieval = function if family == "retrieval" else RETRIEVAL["none" if closed else "once"]
+        played = {"retrieval": _searches, "history": in_conversation(function, _answers)}.get(family, function)
         task = Task(id=f"{_TELLING}-question", question=_QUESTION, retrieval=cast(Retrieval, retrieval), seed=7,
-                    placed=self.situation.finds == "same", **changes)
-        ended = drive(_searches if retrieves else function, task,
+                    placed=self.situation.finds == "same", turns=_TURNS if family == "history" else (), **changes)
+        ended = drive(played, task,
                       lambda calls: [self._replied(task, call) for call in calls],
                       lambda searches: [self._found(search, closed) for search in searches], self.limits)
         self._look_at_end(task, ended)
@@ -271,6 +275,10 @@ class _Play:
 
     def _keep(self, what: str, content: Any) -> None:
         self.asked.append((what, digest(json.dumps(content))))
+
+
+def _answers(task: Task) -> Recipe:
+    return (yield from answer(task, "chain_of_thought", (yield from task.gather(task.question))))
 
 
 def _searches(task: Task) -> Recipe:

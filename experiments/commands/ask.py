@@ -154,6 +154,21 @@ def _settings(index: Path, model: str, reasoning: str, retrieval: str, k: int, r
                              calls=ModelSettings(temperature=_temperature(temperature)))
 
 
+def given_settings(**options: Any) -> dict[str, Any]:
+    """Return the settings of an assistant that options name, by name, without those that were not given."""
+    from experiments.settings.file import said
+    from experiments.settings.targets import finding
+    from strategies.settings.choosing import chosen
+
+    given = {name: value for name, value in options.items() if value is not None}
+    for family in ("reasoning", "retrieval"):
+        if family in given:
+            given[family] = chosen(family, said(given[family], f"--{family}")).said
+    if "retriever" in given or "where" in given:
+        given["retriever"], given["where"] = finding(given.get("retriever", "dense"), given.get("where", []))
+    return given
+
+
 def _refuse_taken(save: Path) -> None:
     from documents.errors import SettingsError
     from documents.places import local

@@ -15,7 +15,7 @@ from experiments.settings.retrievers import Finder, RetrieverFactor, label
 from retrieval.conditions import Condition, Perturbation
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
-from strategies.settings.plugins import Family
+from strategies.settings.plugins import FAMILIES, Family
 
 if TYPE_CHECKING:
     from experiments.settings import RunSettings
@@ -34,6 +34,7 @@ class Crossing:
         self._shows = next((one.condition for one in combinations if one.condition != "closed-book"), None)
         self._seeded = len({one.seed for one in combinations}) > 1
         self._subs = any(question.sub_questions for question in benchmark.questions)
+        self._turns = any(question.turns for question in benchmark.questions)
         # All are shown where the reply is to answer each.
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
 
@@ -57,6 +58,7 @@ class Crossing:
             benchmark=self._settings.benchmark.kind, repeat=one.repeat,
             seed=one.seed if self._seeded and self._draws(change, one, searched) else None,
             chunker=one.chunker if own else None, embedder=one.embedder if own and retriever.embeds else None,
+            history=one.history if self._turns else None,
             framing=one.framing if asked and condition != "closed-book" else None,
             answer_format=one.answer_format if asked else None)
 
@@ -64,6 +66,7 @@ class Crossing:
         """Say whether a seed may change anything: ragbed's own strategies draw nothing, others may."""
         used = [self._strategies["reasoning"][one.reasoning]]
         used += [self._strategies["retrieval"][one.retrieval]] if searched else []
+        used += [self._strategies["history"][one.history]] if self._turns else []
         return (change.shuffle or change.negatives > 0 or change.pool > 0
                 or any(strategy.has_plugins for strategy in used))
 
@@ -121,9 +124,8 @@ def on_cells(combinations: Sequence[Combination], cells: Sequence[Cell], strateg
     if len({one.seed for one in combinations}) > 1 and all(cell.seed is None for cell in cells):
         notes.append("The seeds change nothing: neither a perturbation nor a strategy draws anything. It is repeats "
                      "that ask again.")
-    known = {label: one for family in strategies.values() for label, one in family.items()}
-    unknown = dict.fromkeys(name for cell in cells if cell.seed is not None
-                            for name in (cell.reasoning, cell.retrieval) if name and known[name].has_plugins)
+    unknown = dict.fromkeys(name for cell in cells if cell.seed is not None for family in FAMILIES
+                            if (name := getattr(cell, family)) and strategies[family][name].has_plugins)
     return notes + ([f"Each seed is a cell of its own under {' and '.join(unknown)}: whether a strategy that is none "
                      "of ragbed's draws anything is not known."] if unknown else [])
 
@@ -145,8 +147,6 @@ def finders_of(settings: RunSettings, retrievers: Sequence[RetrieverFactor]) -> 
 
 def strategies_of(settings: RunSettings, made: Callable[[Strategy], Strategy] = lambda one: one) -> Strategies:
     """Return every strategy that any part of the matrix names, by family and label; as data where not loaded."""
-    named: dict[Family, list[Strategy]] = {"reasoning": [*settings.reasoning], "retrieval": [*settings.retrieval]}
-    for more in settings.include:
-        named["reasoning"] += more.reasoning or ()
-        named["retrieval"] += more.retrieval or ()
-    return {family: {one.label: made(one) for one in strategies} for family, strategies in named.items()}
+    parts = (settings, *settings.include)
+    return {family: {one.label: made(one) for part in parts for one in getattr(part, family) or ()}
+            for family in FAMILIES}

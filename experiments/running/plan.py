@@ -21,6 +21,7 @@ from experiments.settings.file import read_settings
 from experiments.settings.matrix import combinations_of, retrievers_of
 from experiments.settings.retrievers import Finder
 from strategies.catalogue import RETRIEVAL
+from strategies.history import in_conversation
 from strategies.settings.choosing import Strategy, known
 from strategies.settings.exemplars import read_exemplars
 from strategies.settings.parameters import default_of, hints_of
@@ -168,15 +169,15 @@ class Tasks:
 
     @property
     def strategies(self) -> list[Strategy]:
-        """The cell's reasoning strategy, and its retrieval strategy where it has one."""
-        known, cell = self.plan.strategies, self.cell
-        return [known["reasoning"][cell.reasoning], *([known["retrieval"][cell.retrieval]] if cell.retrieval else [])]
+        """The cell's strategies, of each family that it has one of."""
+        return [self.plan.strategies[family][label] for family in FAMILIES if (label := getattr(self.cell, family))]
 
     @property
     def reasoning(self) -> Reasoning:
-        """The cell's reasoning strategy."""
+        """The cell's reasoning strategy, over the question as its history strategy words it."""
         function: Reasoning = self.plan.functions["reasoning", self.cell.reasoning]
-        return function
+        history = self.cell.history
+        return function if history is None else in_conversation(self.plan.functions["history", history], function)
 
     @property
     def retrieval(self) -> Retrieval:
@@ -196,7 +197,7 @@ class Tasks:
         cell, settings = self.cell, self.settings
         seed = settings.seeds[0] if cell.seed is None else cell.seed
         return Task(id=question.id, question=question.text, retrieval=self.retrieval, rules=cell.rules,
-                    options=question.options, layout=settings.layout, separators=cell.separators,
+                    options=question.options, turns=question.turns, layout=settings.layout, separators=cell.separators,
                     sub_questions=question.sub_questions if cell.show == "sub_questions" else (),
                     with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
                     brief=settings.brief, exemplars=self.plan.exemplars, answer_format=cell.answer_format or "tags",
@@ -206,7 +207,7 @@ class Tasks:
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:
         """Return a sub-question, references to earlier answers filled in, over the evidence that its question had."""
         return replace(self.whole(question), id=f"{question.id}, sub-question {place + 1}", question=text,
-                       retrieval=RETRIEVAL["once" if evidence else "none"], options=(), sub_questions=(),
+                       retrieval=RETRIEVAL["once" if evidence else "none"], options=(), turns=(), sub_questions=(),
                        rules="open" if self.cell.rules == "choice" else self.cell.rules, placed=True)
 
 

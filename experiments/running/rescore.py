@@ -32,7 +32,7 @@ from experiments.runs.store import RunFolder, hold
 from experiments.settings import RunSettings
 from retrieval.types import Progress
 from strategies.settings.choosing import Strategy
-from strategies.settings.plugins import file_of
+from strategies.settings.plugins import FAMILIES, file_of
 from strategies.settings.source import hash_of
 from strategies.types import Failure, Generate, Reply, Search
 
@@ -79,8 +79,7 @@ class Rereader:
         self.hindered = {cell.id: why for cell in plan.cells if (why := next(filter(None, (
             hindrance(one, recorded, plugins) for one in plan.tasks(cell).strategies)), ""))}
         played = [cell for cell in plan.cells if cell.id not in self.hindered]
-        plan = plan.loading({"reasoning": {cell.reasoning for cell in played},
-                             "retrieval": {cell.retrieval for cell in played if cell.retrieval}})
+        plan = plan.loading({family: {getattr(cell, family) for cell in played} for family in FAMILIES})
         self._tasks = {cell.id: plan.tasks(cell) for cell in played}
 
     def read(self, result: Result, question: Question) -> Result | None:

@@ -125,8 +125,9 @@ Models = Annotated[list[str], Many, Distinct]
 if TYPE_CHECKING:
     Reasonings: TypeAlias = list[Strategy]
     Retrievals: TypeAlias = list[Strategy]
+    Histories: TypeAlias = list[Strategy]
 else:
-    Reasonings, Retrievals = (Annotated[
+    Reasonings, Retrievals, Histories = (Annotated[
         list[str | dict[str, Any]], Many, AfterValidator(_Strategies(family)), PlainSerializer(
             lambda values: values and [one.said for one in values])] for family in FAMILIES)
 RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition)]
@@ -178,6 +179,7 @@ class Combination:
     rules: Rules
     framing: Framing
     retrieval: str
+    history: str
     answer_format: AnswerFormat
     reasoning: str
 
@@ -220,8 +222,7 @@ def _lists(settings: RunSettings) -> Lists:
         "chunker": [label(one) for one in settings.chunkers] or [None],
         "embedder": [label(one) for one in settings.embedders] or [None],
         "retriever": [one.name for one in settings.retriever],
-        "reasoning": [one.label for one in settings.reasoning],
-        "retrieval": [one.label for one in settings.retrieval]}
+        **{family: [one.label for one in getattr(settings, family)] for family in FAMILIES}}
     return {name: own[name] if name in own else getattr(settings, key) for name, key in _KEYS.items()}
 
 

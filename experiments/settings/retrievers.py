@@ -17,7 +17,7 @@ from retrieval.filters.terms import Where
 from retrieval.kinds import discriminated
 from retrieval.retrievers import KINDS, RetrieverKind
 from retrieval.settings import IndexSettings
-from strategies.catalogue import RETRIEVAL, SEARCH_ONLY, UNAIDED
+from strategies.catalogue import HISTORY, RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
 def label(settings: BaseModel | str) -> str:
@@ -47,7 +47,7 @@ def _value(value: Any) -> str:
 
 # All of a batch of searches counts against each question of it, so that the deadline is no deadline of one.
 _DEEP = 100  # chunks of a search where nothing else is said: the deepest cut of the columns
-_SETTINGS = {"models": [NO_MODEL], "conditions": ["retrieved"], "limits": {"seconds": 86_400.0}}
+_SETTINGS = {"models": [NO_MODEL], "conditions": ["retrieved"], "history": ["none"], "limits": {"seconds": 86_400.0}}
 
 
 def with_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _only_searches(fields: Mapping[str, Any]) -> bool:
     return fields.get("reasoning") in (SEARCH_ONLY, [SEARCH_ONLY])
 
 
-def check_searching(reasoning: Collection[str], retrieval: Collection[str], models: Collection[str],
+def check_searching(reasoning: Collection[str], gathering: Collection[str], models: Collection[str],
                     conditions: Collection[str]) -> bool:
     """Return whether a run only searches, of all strategies, models and conditions that its combinations have. Raises
     ValueError where it does so in a part of its cells, has a model that nothing asks, or none for a retrieval strategy
@@ -88,11 +88,11 @@ def check_searching(reasoning: Collection[str], retrieval: Collection[str], mode
     if len(reasoning) > 1:
         raise ValueError(f"reasoning: {SEARCH_ONLY} has other figures than strategies that answer; give it a run of "
                          "its own")
-    asking = sorted(kind for kind in retrieval if kind not in UNAIDED)
+    asking = sorted(kind for kind in gathering if kind not in UNAIDED)
     if set(models) != {NO_MODEL} and not asking:
         raise ValueError(f"models: {SEARCH_ONLY} asks no model; leave models out")
-    if NO_MODEL in models and any(kind in RETRIEVAL for kind in asking):
-        raise ValueError(f"models: {SEARCH_ONLY} asks none, but the retrieval strategy {asking[0]} does; name a model")
+    if NO_MODEL in models and any(kind in (*RETRIEVAL, *HISTORY) for kind in asking):
+        raise ValueError(f"models: {SEARCH_ONLY} asks none, but {asking[0]} does; name a model")
     if set(conditions) != {"retrieved"}:
         raise ValueError(f"conditions: {SEARCH_ONLY} measures what a search finds; leave conditions out")
     return True

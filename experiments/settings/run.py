@@ -73,6 +73,7 @@ class _Part(Matrix):
     models: matrix.Models | None = None
     reasoning: matrix.Reasonings | None = None
     retrieval: matrix.Retrievals | None = None
+    history: matrix.Histories | None = None
     rules: matrix.RulesNames | None = None
     conditions: matrix.Conditions | None = None
     perturbations: matrix.Perturbations | None = None
@@ -87,11 +88,12 @@ class Excluded(_Part):
     """Combinations that are left out: those that agree with every key. Each value is one of the run's.
 
     Attributes:
-        reasoning, retrieval, chunkers, embedders: as tables call them.
+        reasoning, retrieval, history, chunkers, embedders: as tables call them.
     """
 
     reasoning: matrix.Names | None = None  # type: ignore[assignment]
     retrieval: matrix.Names | None = None  # type: ignore[assignment]
+    history: matrix.Names | None = None  # type: ignore[assignment]
     retriever: matrix.Names | None = None
     chunkers: matrix.Names | None = None
     embedders: matrix.Names | None = None
@@ -134,6 +136,7 @@ class RunSettings(Matrix):
         reasoning, retrieval: strategies by name, or settings of one such as `{kind: self_consistency, of: direct,
             samples: 5}`; a list in the place of one value of these stands for a strategy with each. `FILE.py:FUNCTION`
             is a strategy of one's own.
+        history: strategies that make a question of a conversation one that can be understood by itself, likewise.
         answer_formats: how final answers are asked for: in tags, or as JSON objects under a schema.
         framings: how documents are set apart from instructions: `marked`, `quoted`, or `none`, which the layout
             `as_published` implies where none is given.
@@ -156,6 +159,7 @@ class RunSettings(Matrix):
     models: matrix.Models = Field(default=[DEFAULT])
     reasoning: matrix.Reasonings = Field(default=["direct"], validate_default=True)
     retrieval: matrix.Retrievals = Field(default=["once"], validate_default=True)
+    history: matrix.Histories = Field(default=["rewrite"], validate_default=True)
     retriever: Annotated[list[AnyRetriever], Many, AfterValidator(told_apart)] = Field(
         default=["dense"], validate_default=True)
     chunkers: matrix.Cuts = Field(default_factory=list)
@@ -212,7 +216,8 @@ class RunSettings(Matrix):
         asked = dict.fromkeys([*models, *self.judging_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
-        check_searching(self._any("reasoning"), self._any("retrieval"), self._any("models"), self._any("conditions"))
+        check_searching(self._any("reasoning"), self._any("retrieval") | self._any("history"), self._any("models"),
+                        self._any("conditions"))
         return self
 
     def _any(self, key: str) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import SettingsError
-from strategies.catalogue import REASONING, RETRIEVAL
+from strategies.catalogue import HISTORY, REASONING, RETRIEVAL
 from strategies.settings.choosing import known
 from strategies.settings.parameters import fields_schema
 from strategies.settings.plugins import FAMILIES, Family, installed
@@ -24,7 +24,7 @@ _MOST = (("maximum", "at most"), ("exclusiveMaximum", "below"))
 
 
 def strategies() -> list[Row]:
-    """List retrieval and reasoning strategies: what each does, its settings with defaults and bounds, whose it is.
+    """List the strategies: what each does, its settings with defaults and bounds, whose it is.
     Installed packages are loaded for it; of one that cannot be used `does` says why."""
     rows = [_row(family, name, function, "ragbed") for family in FAMILIES for name, function in known(family).items()]
     for family in FAMILIES:
@@ -153,7 +153,7 @@ def write_strategy(name: str, family: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name.startswith("test_"):
         raise SettingsError(f"{name!r:.60} cannot name a strategy; give a name of at most 40 small letters, digits and "
                             "_, such as look_twice")
-    if name in (*REASONING, *RETRIEVAL):
+    if name in (*REASONING, *RETRIEVAL, *HISTORY):
         raise SettingsError(f"{name} is a strategy of ragbed's own; give another name")
     if name in sys.stdlib_module_names:
         raise SettingsError(f"{name} is a module of Python's own; give another name")

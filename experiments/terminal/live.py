@@ -5,7 +5,6 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -86,7 +85,7 @@ class Tally:
         """Return a line for each cell: its name, its records there, those that it has in the end, and those of this
         session that failed. Above `most` cells, for each level of one factor; none at the worst."""
         cells = self.begun.cells
-        rows = shortened([{"id": cell.id, **asdict(cell)} for cell in cells])
+        rows = shortened([{"id": cell.id, **cell.levels} for cell in cells])
         if len(cells) <= most:
             named = dict(zip((cell.id for cell in cells), labels(rows), strict=True))
         else:

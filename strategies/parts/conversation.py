@@ -24,7 +24,7 @@ def asking_for(name: str, purpose: str, **fields: str) -> Generate:
     """Return a call that shows no evidence, with the prompt `prompts/<name>.md`; its instruction is a piece of its own,
     so that it is stored once however many queries it is filled with."""
     text = fill_quoting(name, **fields)
-    cut = text.index("\n<query>\n")
+    cut = text.index("\n<")  # where the first marks begin
     return Generate((system_message(), Message("user", (text[:cut], text[cut:]))), purpose)
 
 
@@ -62,7 +62,7 @@ Otherwise = Callable[[Found], Generator[Asked, Any, Draft | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ReadTurn:
     """What a reply comes to."""
 
     said: str  # what of it stays in the conversation
@@ -102,7 +102,7 @@ def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
     return Found(evidence, tuple(texts.pop(query, repeated) for query in queries), count, over, known, idle)
 
 
-def converse(task: Task, iterations: int, name: str, read: Callable[[str], Turn], stop: tuple[str, ...] = (),
+def converse(task: Task, iterations: int, name: str, read: Callable[[str], ReadTurn], stop: tuple[str, ...] = (),
              otherwise: Otherwise | None = None) -> Recipe:
     """Search for the question; ask, search for what the reply says, show what that brought, and ask again; then ask for
     the answer. Under `closed-book`, where nothing can be searched, the answer is all that is asked for. Prompts are

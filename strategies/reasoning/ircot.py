@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import Turn, converse
+from strategies.parts.conversation import ReadTurn, converse
 from strategies.parts.reading import as_query
 from strategies.reading import outside_think
 from strategies.types import Recipe, Task
@@ -31,16 +31,16 @@ def ircot(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> 
     return (yield from converse(task, iterations, "ircot", thought))
 
 
-def thought(text: str) -> Turn:
+def thought(text: str) -> ReadTurn:
     """Return the first line of a reply that says something, to search with; nothing where it holds the answer."""
     lines = outside_think(text)[:20 * _LONGEST_THOUGHT].splitlines()
     bare = (_bare(line) for line in lines)
     step = next((line for line in bare if any(map(str.isalnum, line)) and not line.endswith((":", "："))), "")
     if not step:
-        return Turn("", why="the reply holds no thought")
+        return ReadTurn("", why="the reply holds no thought")
     if _ANSWERS.search(step):
-        return Turn(step, why="the thought holds the answer")
-    return Turn(step, as_query(step))
+        return ReadTurn(step, why="the thought holds the answer")
+    return ReadTurn(step, as_query(step))
 
 
 def _bare(line: str) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from strategies.parts.conversation import Turn, converse
+from strategies.parts.conversation import ReadTurn, converse
 from strategies.parts.reading import as_query
 from strategies.parts.tool_calls import calling
 from strategies.reading import outside_think
@@ -38,11 +38,11 @@ def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, too
     return (yield from converse(task, iterations, "react", action, _STOP, calls))
 
 
-def action(text: str) -> Turn:
+def action(text: str) -> ReadTurn:
     """Return the first action of a reply, and the reply up to it: what follows is what a model makes up."""
     text = outside_think(text)[:_LONGEST]
     act = _ACTION.search(text)
     if act is None:
-        return Turn(text, why="the reply holds no action")
+        return ReadTurn(text, why="the reply holds no action")
     query = as_query(act[2] or "")
-    return Turn(text[:act.end()], query, "" if query else "finish" if act[3] else "the search has no words")
+    return ReadTurn(text[:act.end()], query, "" if query else "finish" if act[3] else "the search has no words")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import Turn, converse
+from strategies.parts.conversation import ReadTurn, converse
 from strategies.parts.reading import as_query, says_nothing
 from strategies.reading import fold, outside_think
 from strategies.types import Recipe, Task
@@ -27,15 +27,15 @@ def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) 
     return (yield from converse(task, iterations, "self_ask", follow_up))
 
 
-def follow_up(text: str) -> Turn:
+def follow_up(text: str) -> ReadTurn:
     """Return the first follow-up question of a reply, and the reply up to it: what follows is what a model makes up.
     Without a line of the form, a reply whose last line is a question asks that."""
     text = outside_think(text)[:_LONGEST]
     asked = _ASKS.search(text)
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
     if asked is None and not last.rstrip().endswith(("?", "？")):
-        return Turn(text, why="the reply asks no follow-up question")
+        return ReadTurn(text, why="the reply asks no follow-up question")
     query, kept = (last, text) if asked is None else (asked[1], text[:asked.end()])
     if says_nothing(query) or fold(query[:200]).startswith(_NO_MORE):
-        return Turn(kept, why="no follow-up question is left")
-    return Turn(kept, as_query(query))
+        return ReadTurn(kept, why="no follow-up question is left")
+    return ReadTurn(kept, as_query(query))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from documents.errors import SettingsError
-from strategies.catalogue import REASONING, RETRIEVAL, SEARCH_ONLY
+from strategies.catalogue import HISTORY, REASONING, RETRIEVAL, SEARCH_ONLY
 from strategies.settings.exemplars import Exemplars, opened
 from strategies.settings.parameters import checked, default_of, hints_of, is_strategy, spread
 from strategies.settings.plugins import Family as Family
@@ -23,6 +23,9 @@ from strategies.types import Reasoning, Retrieval
 
 _LONGEST_NAME = 80  # characters
 _MOST_SAMPLES = 1_000  # of one question; limits count what they ask for, and all of them begin before the first asks
+
+_KNOWN: Mapping[Family, Mapping[str, Callable[..., Any]]] = {
+    "reasoning": REASONING, "retrieval": RETRIEVAL, "history": HISTORY}
 
 Said = str | dict[str, Any]
 
@@ -44,7 +47,7 @@ class Strategy:
     def function(self) -> Callable[..., Any]:
         """The recipe with its parameters bound, of a strategy that was loaded."""
         function = _function(self.family, self.kind)
-        function = guarded(self.kind, function) if self.is_plugin else function
+        function = guarded(self.family, self.kind, function) if self.is_plugin else function
         values = {name: value.function if isinstance(value, Strategy) else value for name, value in self.values.items()}
         return partial(function, **values) if values else function
 
@@ -117,7 +120,7 @@ def chosen(family: Family, said: Any, execute: bool = True) -> Strategy:
 
 def known(family: Family) -> Mapping[str, Callable[..., Any]]:
     """Return the project's own strategies of a family, by name."""
-    return REASONING if family == "reasoning" else RETRIEVAL
+    return _KNOWN[family]
 
 
 def sweep(family: Family, said: Any) -> Iterator[Any]:
@@ -203,7 +206,7 @@ def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values:
 def _label(kind: str, shown: Mapping[str, Any]) -> str:
     """What tables call a plug-in, which its settings alone say: to look at its function is to execute it."""
     plain = label_of(kind)
-    plain = f"{plain}.py" if plain != kind and plain in (*REASONING, *RETRIEVAL) else plain
+    plain = f"{plain}.py" if plain != kind and plain in (*REASONING, *RETRIEVAL, *HISTORY) else plain
     said = [f"{name}={_plainly(value)}" for name, value in shown.items()]
     return f"{plain}({', '.join(said)})" if said else plain
 

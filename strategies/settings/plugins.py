@@ -22,10 +22,10 @@ from strategies.settings.parameters import hints_of
 from strategies.settings.source import executed, leading_parameters, place_of
 from strategies.types import Passage
 
-Family = Literal["reasoning", "retrieval"]
+Family = Literal["reasoning", "retrieval", "history"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 USUAL = "recipe"  # the function of a file that needs no naming in tables
-_GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query")}
+_GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query"), "history": ("task",)}
 
 
 def check_function(family: str, kind: str, function: Callable[..., Any]) -> None:
@@ -43,7 +43,7 @@ def check_function(family: str, kind: str, function: Callable[..., Any]) -> None
     if len(given) == len(_GIVEN[family]) and not collects:
         hints_of(function)
         return
-    other = "retrieval" if family == "reasoning" else "reasoning"
+    other = "reasoning" if family == "retrieval" else "retrieval"
     if given == _GIVEN[other]:
         raise SettingsError(f"{where}: it takes {' and '.join(given)}, as {other} strategies do; name it under {other}")
     raise SettingsError(f"{where}: expected {shape}, its settings after the star, not ({', '.join(given)}"
@@ -56,7 +56,7 @@ def _leading(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
             any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in known))
 
 
-def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(family: Family, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with whatever it raises raised as RecipeFailed, in one line, and with all that it yields and
     returns checked, before the strategy around it takes it; settings call it `kind`."""
 
@@ -80,7 +80,7 @@ def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
                     with Foreign(failed, StopIteration):
                         asked = inner.send(result)
                 except StopIteration as end:
-                    return checked(_check_evidence if len(given) > 1 else _check_answer, end.value)
+                    return checked(_CHECKS[family], end.value)
                 result = yield checked(check_asked, asked)
         finally:
             with Foreign(failed):
@@ -98,6 +98,14 @@ def _check_evidence(value: Any) -> None:
     if not (isinstance(value, tuple) and all(isinstance(one, Passage) for one in value)):
         raise RecipeFailed(f"the strategy returned {value!r:.60}; it has to end with the evidence, a tuple of what "
                            "searches found")
+
+
+def _check_question(value: Any) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise RecipeFailed(f"the strategy returned {value!r:.60}; it has to end with the question, a text")
+
+
+_CHECKS = {"reasoning": _check_answer, "retrieval": _check_evidence, "history": _check_question}
 
 
 def _offered(family: Family) -> list[EntryPoint]:

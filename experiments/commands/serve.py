@@ -1,0 +1,50 @@
+"""`ragbed serve`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from experiments.commands.options import Conditions
+
+Target = Annotated[Path, typer.Argument(metavar="TARGET", help=(
+    "A finished run, or a file of settings, whose cells are served; or an index, and then --model and the options "
+    "beside it say what answers."))]
+
+
+def serve(
+        target: Target,
+        model: Annotated[str | None, typer.Option(help="Over an index: the model, named as for `ragbed ask`.")] = None,
+        reasoning: Annotated[str | None, typer.Option(help="Over an index, as for `ragbed ask`.")] = None,
+        retrieval: Annotated[str | None, typer.Option(help="Likewise.")] = None,
+        retriever: Annotated[str | None, typer.Option(help="Likewise.")] = None,
+        where: Conditions = None,
+        k: Annotated[int | None, typer.Option("-k", min=1, help="Likewise: chunks per search.")] = None,
+        host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine it needs keys.")
+                        ] = "127.0.0.1",
+        port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8700,
+        url: Annotated[str, typer.Option("--url", help="Where clients reach the server, for links to documents; by "
+                                         "default as each request has it.")] = "",
+        traffic: Annotated[Path, typer.Option("--traffic", metavar="DIR", help=(
+            "Folder of what is asked and answered, and of feedback."))] = Path("traffic"),
+        threads: Annotated[str | None, typer.Option("--threads", metavar="PLACE", help=(
+            "Where conversations are kept: a file, or postgresql://...; by default a file in the traffic's folder."))]
+        = None,
+        citations: Annotated[str, typer.Option(help="How answers name sources where the client does not say: "
+                                               "annotations, markdown or both.")] = "annotations",
+        explore: Annotated[float, typer.Option(min=0, max=1, help=(
+            "The share of threads that another than the first configuration answers, drawn at random; `ragbed compare` "
+            "of the traffic tests the difference."))] = 0.0) -> None:
+    """Serve measured configurations: OpenAI's API, and a page to ask, look sources up and say what is wrong.
+
+    Clients take http://127.0.0.1:8700/v1 as the base URL, and the name of a configuration as the model. All that is
+    asked is kept in --traffic, which `ragbed show`, `diagnose` and `report` open as they open a run.
+    """
+    from experiments.commands.ask import given_settings
+    from experiments.terminal.serve import serve as run
+
+    given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
+                                           where=where, k=k)
+    run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
+        explore=explore)

@@ -1,0 +1,61 @@
+"""The server's application, and what it has open."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+
+from agents.checkpoint import open_checkpointer
+from experiments.serving.chat import chat_routes
+from experiments.serving.configurations import Described, open_configurations
+from experiments.serving.page import ASSETS, page_routes
+from experiments.serving.state import Citations, Serving
+from experiments.serving.traffic import Traffic
+from experiments.serving.turns import Turns
+
+
+@contextlib.asynccontextmanager
+async def open_serving(described: Sequence[Described], traffic: Path, threads: str | None = None, *, url: str = "",
+                       citations: Citations = "annotations", explore: float = 0.0) -> AsyncIterator[Serving]:
+    """Open what a server needs, closed at the end; the arguments are the options of `ragbed serve`. Raises UserError
+    where an index, a model, a strategy or a folder cannot be opened."""
+    async with contextlib.AsyncExitStack() as stack:
+        traffic.mkdir(parents=True, exist_ok=True)
+        checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
+        configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
+        kept = await stack.enter_async_context(Traffic.open(traffic, list(configurations.values()), explore))
+        yield Serving(configurations, Turns(configurations, kept), url.rstrip("/"), citations, explore)
+
+
+def serving_app(serving: Serving) -> FastAPI:
+    """Return the application that serves these configurations."""
+    app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
+    app.include_router(chat_routes(serving))
+    app.include_router(page_routes(serving))
+    app.mount("/assets", StaticFiles(directory=ASSETS))
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        """Say that the server answers, and what it serves."""
+        return {"status": "ok", "configurations": list(serving.configurations), "under_way": serving.turns.under_way}
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> JSONResponse:
+        detail = error.detail if isinstance(error.detail, dict) else {"error": {
+            "message": str(error.detail), "type": "invalid_request_error", "param": None, "code": None}}
+        return JSONResponse(detail, error.status_code, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"][1:]))
+        return JSONResponse({"error": {"message": f"{where}: {first['msg']}"[:500], "type": "invalid_request_error",
+                                       "param": where[:100] or None, "code": "invalid_request"}}, 422)
+
+    return app

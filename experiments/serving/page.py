@@ -1,0 +1,92 @@
+"""The page's own routes: what can be asked, asking with every step told, threads and feedback."""
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import FileResponse, StreamingResponse
+
+from documents.errors import SettingsError
+from experiments.serving.state import Serving, owner_of, refused
+from experiments.serving.turns import Event
+
+ASSETS = Path(__file__).parent / "assets"
+
+
+class Question(BaseModel):
+    """A question of the page's: the next of a thread, or the first of a new one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(min_length=1)
+    thread: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
+    configuration: str | None = None
+
+
+class Feedback(BaseModel):
+    """What somebody thinks of an answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    record: str = Field(max_length=100)
+    thumb: Literal["up", "down"] | None = None
+    comment: str = Field(default="", max_length=10_000)
+
+
+def page_routes(serving: Serving) -> APIRouter:
+    """Return the routes of the page, below `/api`."""
+    router, traffic = APIRouter(), serving.turns.traffic
+
+    @router.get("/", include_in_schema=False)
+    async def index() -> FileResponse:
+        return FileResponse(ASSETS / "index.html")
+
+    @router.get("/api/configurations")
+    async def configurations() -> dict[str, Any]:
+        """List what can be asked, with what was measured of it."""
+        return {"configurations": [{"name": name, "description": one.description,
+                                    "measured": asdict(one.measured) if one.measured else None}
+                                   for name, one in serving.configurations.items()]}
+
+    @router.post("/api/ask")
+    async def ask(given: Question, request: Request) -> StreamingResponse:
+        """Answer a question, every step told as it happens."""
+        try:
+            asked = await serving.turns.begin(owner_of(request), given.question, given.configuration, given.thread)
+        except SettingsError as error:
+            raise refused(404, str(error), "not_found") from error
+        return StreamingResponse(_frames(serving.turns.play(asked)), media_type="text/event-stream",
+                                 headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+
+    @router.get("/api/threads")
+    async def threads(request: Request) -> dict[str, Any]:
+        """List the threads of whoever asks, the latest first."""
+        return {"threads": await traffic.threads(owner_of(request))}
+
+    @router.get("/api/threads/{thread}")
+    async def thread(thread: str, request: Request) -> dict[str, Any]:
+        """Show the turns of a thread."""
+        shown = await traffic.thread(thread, owner_of(request))
+        if shown is None:
+            raise refused(404, "no such thread", "not_found")
+        return shown
+
+    @router.post("/api/feedback")
+    async def feedback(given: Feedback, request: Request) -> dict[str, Any]:
+        """Keep what somebody thinks of an answer, in the place of what they thought before."""
+        if not await traffic.feedback(given.record, owner_of(request), given.thumb, given.comment):
+            raise refused(404, "no such answer", "not_found")
+        return {"kept": True}
+
+    return router
+
+
+async def _frames(events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
+    async for event in events:
+        told = json.dumps(event, ensure_ascii=False)
+        yield f"event: {event['event']}\ndata: {told}\n\n".encode()

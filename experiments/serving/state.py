@@ -1,0 +1,74 @@
+"""What the routes of a server share."""
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from fastapi import HTTPException, Request
+
+if TYPE_CHECKING:
+    from experiments.serving.configurations import Configuration
+    from experiments.serving.turns import Turns
+
+Citations = Literal["annotations", "markdown", "both"]
+Result = TypeVar("Result")
+LIVE = "live"
+# Outcomes that are no answer, as statuses: the model's server failed, took too long, or was given too much.
+FAILED: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A server at work.
+
+    Attributes:
+        url: where it is reached, as links in answers have it; empty for as each request has it.
+        citations: how answers name their sources where the request does not say.
+        explore: the share of threads that another than the first configuration answers; above 0 the model `live` is
+            served too, which stands for whichever a thread is given.
+    """
+
+    configurations: Mapping[str, Configuration]
+    turns: Turns
+    url: str = ""
+    citations: Citations = "annotations"
+    explore: float = 0.0
+
+    def wanted(self, model: str) -> str | None:
+        """Return the configuration that a client's model names; None where the experiment decides."""
+        return None if model == LIVE and self.explore else model
+
+    def base(self, request: Request) -> str:
+        """Return the URL before the paths of links."""
+        return self.url or str(request.base_url).rstrip("/")
+
+
+def owner_of(request: Request) -> str:
+    """Return the name of the key that a request came with; empty where none is needed."""
+    return str(getattr(request.state, "owner", ""))
+
+
+def refused(status: int, message: str, code: str) -> HTTPException:
+    """Return an error in the form of OpenAI's API."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return HTTPException(status, {"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+
+async def unless_gone(request: Request, work: Awaitable[Result]) -> Result:
+    """Return the result of work that ends as soon as its client has gone away."""
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise refused(499, "the client went away", "client_closed")
+        return task.result()
+    finally:
+        for one in (task, leaving):
+            one.cancel()
+        await asyncio.gather(task, leaving, return_exceptions=True)

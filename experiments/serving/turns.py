@@ -1,0 +1,164 @@
+"""Playing one turn of a thread: its events as they come, its answer, and its record, whoever waits for it."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from agents.types import Answer, unasked
+from documents.errors import CallError, SettingsError, UserError
+from experiments.serving.served import answer_json, display_text, passage_json
+from experiments.serving.streaming import AnswerText
+from retrieval.servers import hide_keys
+from strategies.types import Failure, Generate, Message, Reply, Turn
+
+if TYPE_CHECKING:
+    from agents.assistant import Assistant
+    from agents.playback import Playback
+    from experiments.serving.configurations import Configuration
+    from experiments.serving.traffic import Traffic
+
+Event = dict[str, Any]
+_ASIDE = 256  # tokens of a title
+_GONE = Failure("stopped", "whoever asked went away, or the server was stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of a thread.
+
+    Attributes:
+        record: the id of its record.
+        place: how many turns the thread had before.
+        owner: the name of the key that asked; empty where no key is needed.
+        probability: with which its thread was given this configuration.
+        turns: the turns before, as a client without a thread of its own sent them; None where the thread is kept here.
+    """
+
+    record: str
+    thread: str
+    place: int
+    owner: str
+    question: str
+    configuration: str
+    probability: float = 1.0
+    turns: tuple[Turn, ...] | None = None
+
+
+class Turns:
+    """Plays turns with the configurations that are served, and has their records kept.
+
+    Attributes:
+        under_way: how many are being answered now.
+    """
+
+    def __init__(self, configurations: Mapping[str, Configuration], traffic: Traffic) -> None:
+        self.configurations, self.traffic = configurations, traffic
+        self.under_way = 0
+
+    async def begin(self, owner: str, question: str, wanted: str | None = None, thread: str | None = None,
+                    turns: Sequence[Turn] | None = None) -> Asked:
+        """Return the next question of a thread, or the first of a new one. Raises SettingsError where there is no such
+        configuration or thread, or the question is empty."""
+        if wanted is not None and wanted not in self.configurations:
+            raise SettingsError(f"no configuration {wanted!r:.100}; there are {', '.join(self.configurations)}")
+        if not question.strip():
+            raise SettingsError("the question is empty")
+        place = len(turns or ()) if thread is None or turns is not None else await self.traffic.place(thread, owner)
+        thread = thread or uuid4().hex
+        name, probability = await self.traffic.choose(thread, wanted)
+        record = f"{thread}-{place}" if turns is None else uuid4().hex
+        return Asked(record, thread, place, owner, question, name, probability, None if turns is None else tuple(turns))
+
+    async def play(self, asked: Asked) -> AsyncGenerator[Event]:
+        """Yield the events of a question as they happen, pieces of its answer as `text`, and last `answer`. Where
+        nobody waits any more, the question ends, and its record says so."""
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        playing = asyncio.create_task(self._played(asked, events.put_nowait))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await playing
+        finally:
+            if not playing.done():
+                playing.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await playing
+
+    async def answer(self, asked: Asked) -> Event:
+        """Return the event `answer` alone."""
+        async with contextlib.aclosing(self.play(asked)) as events:
+            *_, last = [event async for event in events]
+        return last
+
+    async def aside(self, configuration: str, text: str) -> str:
+        """Ask the model of a configuration for something that is no question of its documents; empty where it fails."""
+        assistant = self.configurations[configuration].assistant
+        call = Generate((Message("user", (text,)),), "aside", max_tokens=_ASIDE)
+        outcome = (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
+        return outcome.text if isinstance(outcome, Reply) else ""
+
+    async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
+        configuration = self.configurations[asked.configuration]
+        assistant = configuration.assistant if asked.turns is not None else configuration.threads
+        text = AnswerText()
+        self.under_way += 1
+        try:
+            await self.traffic.begun(asked)
+            tell({"event": "begun", "thread": asked.thread, "record": asked.record,
+                  "configuration": asked.configuration})
+            answer = await self._ended(asked, assistant, text, tell)
+            rest = text.rest(display_text(answer))
+            shown = _shown(asked, answer, text, assistant)
+            await asyncio.shield(self.traffic.ended(asked, answer, shown))  # before anybody can have seen its end
+            if rest:
+                tell({"event": "text", "text": rest})
+            tell({"event": "answer", **shown})
+        finally:
+            self.under_way -= 1
+            tell(None)
+
+    async def _ended(self, asked: Asked, assistant: Assistant, text: AnswerText,
+                     tell: Callable[[Event], None]) -> Answer:
+        """Play it to its end; one that is cancelled ends as stopped, with what it had by then."""
+        play: Playback | None = None
+        id = asked.thread if asked.turns is None else asked.record
+        try:
+            if asked.turns is None:
+                await assistant.abandon(id)  # what a server that was killed left
+            state = assistant.begin(asked.question, thread=id, turns=asked.turns)
+            async with contextlib.aclosing(assistant.play(state, watched=True)) as events:
+                async for event in events:
+                    if isinstance(event, Answer):
+                        return event
+                    play = play or assistant.playing(id)
+                    for one in _told(event, text, assistant, play):
+                        tell(one)
+        except (UserError, CallError) as error:
+            return unasked(Failure(getattr(error, "kind", "settings"), hide_keys(str(error))))
+        except asyncio.CancelledError:
+            stopped = replace(play.answer(), failure=_GONE) if play else unasked(_GONE)
+            await asyncio.shield(self.traffic.ended(asked, stopped, _shown(asked, stopped, text, assistant)))
+            if asked.turns is None:
+                await asyncio.shield(assistant.abandon(id))
+            raise
+        return unasked(_GONE)
+
+
+def _told(event: Event, text: AnswerText, assistant: Assistant, play: Playback | None) -> list[Event]:
+    """The event as it is served: a search with its passages; and what is new of the answer's text."""
+    if event["event"] == "search" and play is not None:
+        event = {**event, "passages": [passage_json(passage.number, passage.chunk, assistant.index)
+                                       for passage in play.found if passage.number in event["found"]]}
+    thought, new = text.feed(event)
+    more = {"reasoning": thought, "text": new}
+    return [event, *({"event": kind, "text": piece} for kind, piece in more.items() if piece)]
+
+
+def _shown(asked: Asked, answer: Answer, text: AnswerText, assistant: Assistant) -> dict[str, Any]:
+    return answer_json(answer, text.told, assistant.index, record=asked.record, thread=asked.thread,
+                       configuration=asked.configuration, question=asked.question)

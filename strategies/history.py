@@ -1,0 +1,73 @@
+"""History strategies: how a question that continues a conversation is made one that can be understood by itself.
+
+What was answered before may quote hostile documents: in prompts it stands between marks, on one line each, bounded, and
+without its citations, whose numbers were those of another question's documents.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.parts.conversation import asking_for
+from strategies.parts.reading import NO_ANSWER, listed
+from strategies.prompting import fill_quoting
+from strategies.reading import strip_citations
+from strategies.types import Decision, History, Reasoning, Recipe, Reply, Standalone, Task, Turn, driven, gathering
+
+Most = Annotated[int, Field(ge=1, le=50)]  # turns, the last ones
+Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each of their questions and answers
+ASKS = "asks"  # the decision that tells the question which is then answered
+_LONGEST_REPLY, _GROWTH = 300, 2  # characters of a written question at least; how many times as long as the other
+_NAMED = re.compile(r"^[\s*_]*(?:(?:the )?(?:re-?written|stand-?alone|self-contained|full|new) )+"
+                    r"(?:question|query)[*_]*\s?[:：][\s*_]*", re.IGNORECASE)
+
+
+def none(task: Task) -> Standalone:
+    """Ask the question as it came."""
+    yield from ()
+    return task.question
+
+
+def window(task: Task, *, turns: Most = 2, characters: Longest = 200) -> Standalone:
+    """Put the last turns before the question."""
+    yield from ()
+    return fill_quoting("window", turns=shown(task.turns[-turns:], characters), query=task.question)
+
+
+def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standalone:
+    """Write the question anew, by one call, so that it names what it is about."""
+    reply: Reply = yield asking_for("rewrite", "rewrite", turns=shown(task.turns[-turns:], characters),
+                                    query=task.question)
+    written = next(iter(listed(_NAMED.sub("", reply.text.strip()), "", 1)), "").strip("\"'“”` ")
+    most = max(_LONGEST_REPLY, _GROWTH * len(task.question))
+    if not written or len(written) > most or reply.finish_reason == "length":
+        yield Decision("keeps the question", "no question came" if not written else "the reply is too long for one")
+        return task.question
+    return written
+
+
+def shown(turns: Sequence[Turn], characters: int) -> str:
+    """Return turns as prompts show them: two lines each, a text cut after so many characters."""
+    def line(text: str) -> str:
+        text = " ".join(strip_citations(text).split())
+        return text if len(text) <= characters else f"{text[:characters]} …"
+
+    return "\n".join(f"Question: {line(turn.question)}\nAnswer: {line(turn.answer) or NO_ANSWER}" for turn in turns)
+
+
+def in_conversation(history: History, reasoning: Reasoning) -> Reasoning:
+    """Return a strategy that answers the question as the history strategy words it; one without turns before it is
+    answered as it came."""
+    def recipe(task: Task) -> Recipe:
+        if not task.turns:
+            return (yield from reasoning(task))
+        asked = yield from driven(history(task), gathering)
+        if asked != task.question:
+            yield Decision(ASKS, asked)
+        return (yield from reasoning(replace(task, question=asked, turns=())))
+
+    return recipe

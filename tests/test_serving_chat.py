@@ -1,0 +1,177 @@
+"""Chat completions by OpenAI's own client: the answer, its citations, its stream, and what is ignored or refused."""
+import json
+
+import httpx2 as httpx
+import openai
+import pytest
+from serving import direct, index_of, served
+from streamed import streamed
+
+QUESTION = "Which country is Oslo the capital of?"
+REPLY = "It is Norway [1]."
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return index_of(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture
+def chat(serve, index, tmp_path):
+    """Serves over a scripted model; returns OpenAI's client of it."""
+    running = []
+
+    def start(*lines, **changes):
+        model = serve(list(lines))
+        server = served([direct(index, f"{model.url}#m", **changes)], tmp_path / "traffic")
+        url = server.__enter__()
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        running.append((server, client))
+        client.model_server = model
+        return client
+
+    yield start
+    for server, client in running:
+        client.close()
+        server.__exit__(None, None, None)
+
+
+def ask(client, *talk, **options):
+    messages = [{"role": "user" if place % 2 == 0 else "assistant", "content": text}
+                for place, text in enumerate(talk or [QUESTION])]
+    return client.chat.completions.create(model="direct", messages=messages, **options)
+
+
+def test_an_answer_names_its_sources_where_its_marks_stand(chat):
+    answer = ask(chat(REPLY), temperature=0.7)
+    message = answer.choices[0].message
+    assert message.content == REPLY
+    (cited,) = message.annotations
+    assert cited.type == "url_citation"
+    said = cited.url_citation
+    assert (said.start_index, said.end_index, REPLY[13:16]) == (13, 16, "[1]")
+    assert said.title == "oslo.txt"
+    assert said.url.startswith(str(answer.model_extra["ragbed"] and "http://127.0.0.1:"))
+    assert "/documents/" in said.url
+    extra = answer.model_extra["ragbed"]
+    assert (extra["outcome"], extra["ignored"], extra["strategy"]) == ("answered", ["temperature"], "direct")
+    assert [source["name"] for source in extra["evidence"] if source["cited"]] == ["oslo.txt"]
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (700, 12, 712)
+
+
+def test_a_stream_brings_the_text_as_it_comes_then_citations_and_usage(chat):
+    client = chat(streamed(REPLY, 5))
+    chunks = list(ask(client, stream=True, stream_options={"include_usage": True}))
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    assert "".join(delta.content or "" for delta in deltas) == REPLY
+    assert len([delta for delta in deltas if delta.content]) == 4  # of five characters each, the last with two
+    annotated = [delta.model_extra["annotations"] for delta in deltas if "annotations" in (delta.model_extra or {})]
+    assert [one["url_citation"]["start_index"] for one in annotated[0]] == [13]
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage.total_tokens == 712
+
+
+def test_tags_and_thinking_never_reach_the_client(chat):
+    said = "<Thinking>\nOslo, says 1.\n</Thinking>\n<Answer>\nNorway [1]\n</Answer>"
+    client = chat(streamed(said, 3), streamed(said, 3), reasoning="chain_of_thought")
+    texts = [chunk.choices[0].delta.content or "" for chunk in ask(client, stream=True)]
+    assert "".join(texts) == "Norway [1]"
+    thought = [(chunk.choices[0].delta.model_extra or {}).get("reasoning_content", "")
+               for chunk in ask(client, stream=True, extra_body={"include_reasoning": True})]
+    assert "".join(thought).strip() == "Oslo, says 1."
+
+
+def test_fields_are_streamed_as_the_text_of_the_answer_and_their_citations_are_marked(chat):
+    said = json.dumps({"reasoning": "by 1", "refused": False, "answer": "Norway", "citations": [1]})
+    client = chat(streamed(said, 4), reasoning="chain_of_thought", answer_format="json")
+    chunks = list(ask(client, stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "Norway [1]"
+
+
+def test_a_refusal_is_text_and_an_outcome(chat):
+    from strategies import REFUSAL
+
+    answer = ask(chat(REFUSAL))
+    assert answer.choices[0].message.content == REFUSAL
+    assert answer.choices[0].message.refusal is None
+    assert answer.model_extra["ragbed"]["outcome"] == "refused"
+
+
+def test_earlier_turns_are_the_history_of_the_question(chat):
+    client = chat("Which country is Oslo the capital of?", REPLY, history="rewrite")
+    ask(client, "Tell me of Oslo.", "It is a city [1].", "And of which country is it the capital?")
+    first, second = (body["messages"][-1]["content"] for body, _ in client.model_server.requests)
+    assert "Tell me of Oslo." in first
+    assert "Which country is Oslo the capital of?" in second
+
+
+def test_a_list_of_sources_stands_below_the_text_where_it_is_asked_for(chat):
+    answer = ask(chat(REPLY), extra_body={"citations": "markdown"})
+    text = answer.choices[0].message.content
+    assert text.startswith(f"{REPLY}\n\nSources:\n- [1] [oslo.txt](<http://127.0.0.1:")
+    assert not answer.choices[0].message.annotations
+
+
+def test_what_a_client_asks_for_itself_costs_no_search_and_leaves_no_record(chat, tmp_path):
+    client = chat("Capitals")
+    answer = ask(client, "### Task:\nWrite a title for this chat.")
+    assert answer.choices[0].message.content == "Capitals"
+    assert client.model_server.requests[0][0]["messages"] == [
+        {"role": "user", "content": "### Task:\nWrite a title for this chat."}]
+    assert not [*(tmp_path / "traffic").glob("direct-*")]
+
+
+def test_models_are_configurations(chat):
+    client = chat()
+    (model,) = client.models.list().data
+    assert model.id == "direct"
+    assert "Not measured" in model.model_extra["description"]
+    with pytest.raises(openai.NotFoundError, match="no configuration 'gpt-5'"):
+        client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "?"}])
+
+
+@pytest.mark.parametrize(("messages", "said"), [
+    ([{"role": "assistant", "content": "x"}], "the last message has to be one of the user's"),
+    ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "only text is read"),
+    ([{"role": "user", "content": "  "}], "the question is empty"),
+    ([], "messages"),
+])
+def test_what_cannot_be_asked_is_refused_in_a_line(chat, messages, said):
+    with pytest.raises(openai.APIStatusError, match=said) as refused:
+        chat().chat.completions.create(model="direct", messages=messages)
+    assert refused.value.status_code in (400, 422)
+
+
+def test_a_failed_model_is_an_error_and_a_record(chat):
+    client = chat({"status": 400, "error": {"message": "no such model"}}, {"status": 400, "error": {"message": "no"}})
+    with pytest.raises(openai.InternalServerError, match="no such model"):
+        ask(client)
+    with pytest.raises(openai.APIError, match="No answer"):
+        list(ask(client, stream=True))
+
+
+def test_every_chunk_has_choices(chat):
+    client = chat(streamed(REPLY))
+    with httpx.Client() as plain:
+        body = {"model": "direct", "messages": [{"role": "user", "content": QUESTION}], "stream": True}
+        text = plain.post(f"{client.base_url}chat/completions", json=body).text
+    frames = [line.removeprefix("data: ") for line in text.splitlines() if line]
+    assert frames[-1] == "[DONE]"
+    assert all("choices" in json.loads(frame) for frame in frames[:-1])
+
+
+def test_a_share_of_threads_is_answered_by_another_configuration_and_stays_with_it(serve, index, tmp_path):
+    model = serve(lambda body: "Norway [1].")
+    described = [direct(index, f"{model.url}#m"), direct(index, f"{model.url}#m", "chain", rules="open")]
+    with served(described, tmp_path / "traffic", explore=0.5) as url, httpx.Client(base_url=f"{url}/v1/") as client:
+        assert [one["id"] for one in client.get("models").json()["data"]] == ["direct", "chain", "live"]
+
+        def given(*talk):
+            messages = [{"role": "user" if place % 2 == 0 else "assistant", "content": text}
+                        for place, text in enumerate(talk)]
+            return client.post("chat/completions", json={"model": "live", "messages": messages}).json()["model"]
+
+        first = {question: given(question) for question in (f"What of Oslo in {year}?" for year in range(1990, 2010))}
+        assert set(first.values()) == {"direct", "chain"}
+        assert {question: given(question, "It grew.", "And then?") for question in first} == first
