@@ -100,8 +100,10 @@ def question(item: Item, library: Library) -> Playing:
     shown = {"about": item.made["about"], "table": grid.pipes()}
     first, turn = yield from structured(WRITER, "question", FirstQuestion, "mdbench_question", shown,
                                         most=len(grid.rows))
-    edit = create_model("EditOfTable", __base__=TableEdit, column=(Literal[grid.header], ...))
-    schema = create_model("PlanOfTable", __base__=EditPlan, edits=(list[edit], Field(min_length=1, max_length=5)))
+    columns: Any = Literal[grid.header]
+    edit = create_model("EditOfTable", __base__=TableEdit, column=(columns, ...))
+    schema = create_model("PlanOfTable", __base__=EditPlan, edits=(
+        list[edit], Field(min_length=1, max_length=5)))  # type: ignore[valid-type]  # made as it runs
     plan, _ = yield from structured(WRITER, "plan", schema, "mdbench_plan", {"columns": ", ".join(grid.header)}, [turn],
                                     most=len(grid.rows))
     edited = applied(grid, plan.edits)
