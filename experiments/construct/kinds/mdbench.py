@@ -102,8 +102,7 @@ def question(item: Item, library: Library) -> Playing:
                                         most=len(grid.rows))
     columns: Any = Literal[grid.header]
     edit = create_model("EditOfTable", __base__=TableEdit, column=(columns, ...))
-    schema = create_model("PlanOfTable", __base__=EditPlan, edits=(
-        list[edit], Field(min_length=1, max_length=5)))  # type: ignore[valid-type]  # made as it runs
+    schema = create_model("PlanOfTable", __base__=EditPlan, edits=(list[edit], Field(min_length=1, max_length=5)))
     plan, _ = yield from structured(WRITER, "plan", schema, "mdbench_plan", {"columns": ", ".join(grid.header)}, [turn],
                                     most=len(grid.rows))
     edited = applied(grid, plan.edits)
