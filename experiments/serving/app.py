@@ -15,8 +15,10 @@ from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Described, open_configurations
 from experiments.serving.gate import Gate, GateSettings, Queue
 from experiments.serving.keys import session_routes
+from experiments.serving.metrics import Counted, Metrics, metrics_routes
 from experiments.serving.page import ASSETS, page_routes
 from experiments.serving.state import Citations, Serving
+from experiments.serving.telemetry import open_telemetry
 from experiments.serving.traffic import Traffic
 from experiments.serving.turns import Turns
 
@@ -31,7 +33,10 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
         kept = await stack.enter_async_context(Traffic.open(traffic, list(configurations.values()), explore))
-        yield Serving(configurations, Turns(configurations, kept), url.rstrip("/"), citations)
+        metrics, telemetry = Metrics(), stack.enter_context(open_telemetry(configurations))
+        turns = Turns(configurations, kept, [metrics, *telemetry])
+        stack.push_async_callback(turns.aclose)
+        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations)
 
 
 def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastAPI:
@@ -39,8 +44,11 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     settings = settings or GateSettings()
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
+    serving.metrics.follow(queue)
     app.add_middleware(Gate, settings=settings, queue=queue)
+    app.add_middleware(Counted, requests=serving.metrics.requests)
     app.include_router(session_routes(settings.keys))
+    app.include_router(metrics_routes(serving.metrics))
     app.include_router(chat_routes(serving))
     app.include_router(page_routes(serving))
     app.mount("/assets", StaticFiles(directory=ASSETS))

@@ -10,6 +10,7 @@ from fastapi import HTTPException, Request
 
 if TYPE_CHECKING:
     from experiments.serving.configurations import Configuration
+    from experiments.serving.metrics import Metrics
     from experiments.serving.turns import Turns
 
 Citations = Literal["annotations", "markdown", "both"]
@@ -29,6 +30,7 @@ class Serving:
 
     configurations: Mapping[str, Configuration]
     turns: Turns
+    metrics: Metrics
     url: str = ""
     citations: Citations = "annotations"
 
