@@ -224,7 +224,13 @@ class Assistant:
                          self.searcher)
 
     async def abandon(self, thread: str) -> None:
-        """End the question of a thread where it stands, unanswered, so that the thread can go on."""
+        """End the last question of a thread where it stands, unanswered, so that another can be asked; one that has
+        ended stays as it is. Raises SettingsError where it is being answered."""
+        if thread in self._live:
+            raise SettingsError(f"the question of the thread {thread!r} is being answered already")
+        kept = await self.saved(thread)
+        if kept is None or kept.get("answer"):
+            return
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         await self.graph.aupdate_state(config, {"answer": answer_to_json(unasked(_LEFT))}, as_node="finish")
 

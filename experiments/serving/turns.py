@@ -177,7 +177,7 @@ class Turns:
         self._threads.add(id)
         try:
             if asked.turns is None:
-                await _free(assistant, id)
+                await assistant.abandon(id)  # what a server that was killed left
             state = assistant.begin(asked.question, thread=id, turns=asked.turns)
             async with contextlib.aclosing(assistant.play(state, watched=True)) as events:
                 async for event in events:
@@ -192,7 +192,7 @@ class Turns:
             stopped = replace(play.answer(), failure=_GONE) if play else unasked(_GONE)
             await self._kept(asked, stopped, text, times, assistant)
             if asked.turns is None:
-                await asyncio.shield(_free(assistant, id))
+                await asyncio.shield(assistant.abandon(id))
             raise
         finally:
             self._threads.discard(id)
@@ -207,13 +207,6 @@ class Turns:
             observer(asked, answer, times)
         await asyncio.shield(self.traffic.ended(asked, answer, shown))
         return shown
-
-
-async def _free(assistant: Assistant, thread: str) -> None:
-    """Let a thread go on whose last question never ended: it was stopped, or its process was killed."""
-    kept = await assistant.saved(thread)
-    if kept is not None and not kept.get("answer"):
-        await assistant.abandon(thread)
 
 
 def _told(event: Event, text: AnswerText, assistant: Assistant, play: Playback | None) -> list[Event]:
