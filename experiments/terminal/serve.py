@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -71,8 +72,8 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
         server = uvicorn.Server(uvicorn.Config(
             serving_app(serving, gate), log_level="warning", access_log=False, lifespan="off", server_header=False,
             timeout_graceful_shutdown=_GRACE))
-        with _ended_by_signals(server):
-            await server._serve([listening])
+        server.capture_signals = partial(_ended_by_signals, server)  # type: ignore[method-assign]
+        await server.serve([listening])
 
 
 @contextlib.contextmanager
