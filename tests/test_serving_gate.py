@@ -13,7 +13,7 @@ from serving import direct, index_of, served
 
 from documents import SettingsError
 from experiments.serving.app import serving_app
-from experiments.serving.gate import GateSettings
+from experiments.serving.gate import GateSettings, Rate
 from experiments.serving.keys import Keys
 
 ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
@@ -99,7 +99,8 @@ def test_a_session_has_an_end(monkeypatch):
     keys = Keys(KEYS)
     cookie = keys.session("ann")
     assert keys.of_session(cookie) == "ann"
-    monkeypatch.setattr(time, "time", lambda now=time.time(): now + 12 * 3600 + 2)
+    later = time.time() + 12 * 3600 + 2
+    monkeypatch.setattr(time, "time", lambda: later)
     assert keys.of_session(cookie) is None
     assert Keys(KEYS).of_session(cookie) is None  # nor does it outlive the process
 
@@ -118,7 +119,7 @@ def test_keys_that_are_none_are_refused_with_their_line(line, said, tmp_path):
 
 
 def test_a_key_that_asks_too_often_is_told_when_to_come_back(gated):
-    client = gated(lambda body: "Norway [1].", KEYS, rate="2/hour")
+    client = gated(lambda body: "Norway [1].", KEYS, rate=Rate("2/hour"))
     assert [ask(client, ANN).status_code for _ in range(3)] == [200, 200, 429]
     late = ask(client, ANN)
     assert late.json()["error"]["code"] == "rate_limit_exceeded"

@@ -33,6 +33,9 @@ def serve(
         = None,
         citations: Annotated[str, typer.Option(help="How answers name sources where the client does not say: "
                                                "annotations, markdown or both.")] = "annotations",
+        explore: Annotated[float, typer.Option(min=0, max=1, help=(
+            "The share of threads that another than the first configuration answers, drawn at random; `ragbed compare` "
+            "of the traffic tests the difference."))] = 0.0,
         keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
             "Who may ask: lines of a name and a key, or of a name and sha256:HASH. Else RAGBED_KEYS has them."))]
         = None,
@@ -54,4 +57,5 @@ def serve(
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
-        keys=keys, names=names or (), rate=rate, concurrency=concurrency, queue=queue, seconds=timeout)
+        explore=explore, keys=keys, names=names or (), rate=rate,
+        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout})

@@ -36,7 +36,7 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry(configurations))
         turns = Turns(configurations, kept, [metrics, *telemetry])
         stack.push_async_callback(turns.aclose)
-        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations)
+        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore)
 
 
 def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastAPI:

@@ -36,29 +36,24 @@ _LATER = 5.0  # seconds after which a client that found the queue full may try a
 _PER = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
-@dataclass
 class Rate:
-    """So many requests in so many seconds for each owner, as a bucket that fills evenly."""
+    """So many requests for each owner in so long, such as `60/minute`, as a bucket that fills evenly. Raises
+    SettingsError where the text says no rate."""
 
-    count: int
-    seconds: float
-    _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: str) -> Rate:
-        """Return the rate of a text such as `60/minute`; raise SettingsError where it is none."""
+    def __init__(self, text: str) -> None:
         found = re.fullmatch(r"([1-9]\d{0,8})/(second|minute|hour|day)", text)
         if not found:
             raise SettingsError(f"--rate {text!r:.40}: expected a number per second, minute, hour or day: 60/minute")
-        return cls(int(found[1]), _PER[found[2]])
+        self.text, self._count, self._every = text, float(found[1]), _PER[found[2]] / int(found[1])
+        self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait(self, owner: str) -> float:
         """Count a request; where the owner has none left, return the seconds until the next."""
-        now, every = time.monotonic(), self.seconds / self.count
-        left, at = self._buckets.get(owner, (float(self.count), now))
-        left = min(left + (now - at) / every, float(self.count))
+        now = time.monotonic()
+        left, at = self._buckets.get(owner, (self._count, now))
+        left = min(left + (now - at) / self._every, self._count)
         self._buckets[owner] = (left - 1 if left >= 1 else left), now
-        return 0.0 if left >= 1 else (1 - left) * every
+        return 0.0 if left >= 1 else (1 - left) * self._every
 
 
 class Queue:
@@ -131,7 +126,7 @@ class GateSettings:
 
     keys: Keys = field(default_factory=Keys)
     names: frozenset[str] = frozenset()
-    rate: str = "60/minute"
+    rate: Rate = field(default_factory=lambda: Rate("60/minute"))
     concurrency: int = 64
     queue: int = 64
     seconds: float = 900.0
@@ -143,7 +138,6 @@ class Gate:
 
     def __init__(self, app: ASGIApp, settings: GateSettings, queue: Queue) -> None:
         self._app, self._settings, self._queue = app, settings, queue
-        self._rate = Rate.parse(settings.rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -169,8 +163,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         asks = scope["path"] not in _FREE
-        if asks and self._settings.keys and (wait := self._rate.wait(scope["state"]["owner"])):
-            raise _later(f"this key may ask {self._settings.rate}", "rate_limit_exceeded", wait)
+        if asks and self._settings.keys and (wait := self._settings.rate.wait(scope["state"]["owner"])):
+            raise _later(f"this key may ask {self._settings.rate.text}", "rate_limit_exceeded", wait)
         body = await self._body(headers, receive)
         if body is None:
             return

@@ -27,20 +27,22 @@ _GRACE = 30  # seconds that answers under way have to end
 
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
-          threads: str | None, citations: str, keys: Path | None, names: Sequence[str], **limits: Any) -> None:
-    """Serve what a target stands for; see `experiments.serving`, and `GateSettings` for the limits. Raises UserError
-    where it cannot be opened, the port is taken, or others than this machine could ask without a key."""
+          citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
+          **opened: Any) -> None:
+    """Serve what a target stands for; see `open_serving` for what is `opened`, and `GateSettings` for the limits.
+    Raises UserError where it cannot be opened, the port is taken, or others than this machine could ask without a key.
+    """
     for package in ("fastapi", "prometheus_client", "uvicorn"):
         if find_spec(package) is None:
             raise MissingExtra(package, "serve")
-    from experiments.serving.gate import GateSettings
+    from experiments.serving.gate import GateSettings, Rate
     from experiments.serving.keys import Keys
     from experiments.serving.state import Citations
 
     if citations not in get_args(Citations):
         raise SettingsError(f"--citations {citations!r:.40}: expected {', '.join(get_args(Citations))}")
     known = frozenset(name.lower() for name in (host, urlsplit(url).hostname, *names) if name)
-    gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, **limits)
+    gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, Rate(rate), **limits)
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
@@ -49,18 +51,18 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
             raise SettingsError(f"--host {host}: others than this machine could ask; give keys to those who may, by "
                                 "--keys FILE, a line of a name and a key for each")
-        asyncio.run(_serve(listening, target, given, url, traffic, threads, citations, gate))
+        asyncio.run(_serve(listening, target, given, traffic, gate, url=url, citations=citations, **opened))
 
 
-async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], url: str, folder: Path,
-                 threads: str | None, citations: Any, gate: GateSettings) -> None:
+async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], folder: Path, gate: GateSettings,
+                 **opened: Any) -> None:
     import uvicorn
 
     from experiments.serving.app import open_serving, serving_app
     from experiments.serving.configurations import cells_served, describe
 
     described = await asyncio.to_thread(describe, target, given)
-    async with open_serving(described, folder, threads, url=url, citations=citations) as serving:
+    async with open_serving(described, folder, **opened) as serving:
         for line in cells_served(serving.configurations):
             note(line)
         for line in on_models(sorted({one.settings.model for one in described})):
