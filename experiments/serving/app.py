@@ -17,6 +17,7 @@ from experiments.serving.gate import Gate, GateSettings, Queue
 from experiments.serving.keys import session_routes
 from experiments.serving.metrics import Counted, Metrics, metrics_routes
 from experiments.serving.page import ASSETS, page_routes
+from experiments.serving.responses import response_routes
 from experiments.serving.state import Citations, Serving
 from experiments.serving.telemetry import open_telemetry
 from experiments.serving.traffic import Traffic
@@ -50,6 +51,7 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     app.include_router(session_routes(settings.keys))
     app.include_router(metrics_routes(serving.metrics))
     app.include_router(chat_routes(serving))
+    app.include_router(response_routes(serving))
     app.include_router(page_routes(serving))
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
