@@ -12,6 +12,7 @@ from starlette.responses import StreamingResponse
 
 if TYPE_CHECKING:
     from experiments.serving.configurations import Configuration
+    from experiments.serving.metrics import Metrics
     from experiments.serving.turns import Turns
 
 Citations = Literal["annotations", "markdown", "both"]
@@ -34,6 +35,7 @@ class Serving:
 
     configurations: Mapping[str, Configuration]
     turns: Turns
+    metrics: Metrics
     url: str = ""
     citations: Citations = "annotations"
     explore: float = 0.0
