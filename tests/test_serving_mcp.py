@@ -1,15 +1,22 @@
 """The tools of the Model Context Protocol, by the SDK's own client, over HTTP and over a process's stdin and stdout."""
 import asyncio
+import contextlib
 import os
 import sqlite3
 import sys
 import threading
 from pathlib import Path
 
+import httpx2 as httpx
 import pytest
+
+from experiments.serving.app import serving_app
+from experiments.serving.gate import GateSettings
+from experiments.serving.keys import Keys
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
+from mcp.client.streamable_http import streamable_http_client  # noqa: E402
 
 QUESTION = "Which country is Oslo the capital of?"
 REPLY = "It is Norway [1]."
@@ -19,6 +26,12 @@ async def called(client, tool, **arguments):
     """What a tool gave, or the text of its error."""
     result = await client.call_tool(tool, arguments)
     return result.content[0].text if result.is_error else result.structured_content
+
+
+def kept(folder, query):
+    """Rows of the traffic."""
+    with contextlib.closing(sqlite3.connect(folder / "traffic" / "traffic.sqlite")) as connection:
+        return connection.execute(query).fetchall()
 
 
 async def test_the_tools_have_schemas_and_say_that_documents_are_untrusted(answering):
@@ -73,11 +86,19 @@ async def test_a_client_that_leaves_ends_its_question(answering, tmp_path):
     ended = []
     while not ended:
         await asyncio.sleep(0.01)
-        with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as connection:
-            ended = connection.execute("SELECT outcome FROM turns WHERE ended IS NOT NULL").fetchall()
-        connection.close()
+        ended = kept(tmp_path, "SELECT outcome FROM turns WHERE ended IS NOT NULL")
     hold.set()
     assert ended == [("error",)]
+
+
+async def test_the_tools_want_the_same_keys_and_know_whose_they_are(answering, tmp_path):
+    gate = GateSettings(Keys(["ann ann-key-0123456789"]))
+    url, _ = answering(REPLY, options={"make": lambda serving: serving_app(serving, gate)})
+    assert httpx.post(f"{url}/mcp", json={}).status_code == 401
+    async with (httpx.AsyncClient(headers={"Authorization": "Bearer ann-key-0123456789"}) as http,
+                mcp.Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client):
+        answer = await called(client, "ask", question=QUESTION)
+    assert kept(tmp_path, "SELECT record, owner FROM turns") == [(answer["record"], "ann")]
 
 
 async def test_a_process_speaks_the_protocol_on_stdout_and_nothing_else(serve, capitals, tmp_path):

@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 if TYPE_CHECKING:
     from documents.types import Chunk, Document
     from experiments.serving.configurations import Configuration
+    from experiments.serving.metrics import Metrics
     from experiments.serving.turns import Turns
     from retrieval.index import Index
 
@@ -36,6 +37,7 @@ class Serving:
 
     configurations: Mapping[str, Configuration]
     turns: Turns
+    metrics: Metrics
     url: str = ""
     citations: Citations = "annotations"
     explore: float = 0.0
