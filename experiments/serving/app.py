@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Described, open_configurations
+from experiments.serving.documents import document_routes
 from experiments.serving.page import ASSETS, page_routes
 from experiments.serving.state import Citations, Serving
 from experiments.serving.traffic import Traffic
@@ -38,6 +39,7 @@ def serving_app(serving: Serving) -> FastAPI:
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     app.include_router(chat_routes(serving))
     app.include_router(page_routes(serving))
+    app.include_router(document_routes(serving))
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
     @app.get("/health")
