@@ -206,10 +206,9 @@ class Playback:
         """Return the end of the question, its cited numbers split into shown and never shown."""
         if self.node != "finish":
             self.stop_over_budget()  # restored from its results, which do not say that the budget ended it
-        seconds = time.monotonic() - self.started
-        common: dict[str, Any] = {"evidence": tuple(self._passages.values()), "shown": self._shown(),
+        common: dict[str, Any] = {"evidence": self.found, "shown": self._shown(),
                                   "trace": tuple(self.trace), "usage": self.usage,
-                                  "cost": replace(self.cost, seconds=seconds)}
+                                  "cost": replace(self.cost, seconds=time.monotonic() - self.started)}
         if self.failure is not None or self.draft is None:
             failure = self.failure or Failure("stopped", "the question was stopped before its end")
             return Answer(_OUTCOME_OF.get(failure.kind, "error"), "", False, (), (), failure=failure, **common)

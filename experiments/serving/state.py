@@ -4,12 +4,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from fastapi import HTTPException, Request
 
-from experiments.serving.configurations import Configuration
-from experiments.serving.turns import Turns
+if TYPE_CHECKING:
+    from experiments.serving.configurations import Configuration
+    from experiments.serving.turns import Turns
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")
