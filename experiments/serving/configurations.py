@@ -23,6 +23,7 @@ from experiments.words import figure
 from retrieval.index import Index
 from retrieval.retrievers import KINDS
 from retrieval.storage.manifest import MANIFEST
+from strategies.catalogue import SEARCH_ONLY
 from strategies.prompting import prompts_hash
 from strategies.settings.choosing import chosen
 
@@ -33,7 +34,7 @@ class Measured:
 
     Attributes:
         n: questions that the mean is of.
-        changed: whether the prompts are other ones today than those that were measured.
+        changed: whether prompts or strategies of one's own are others today than those that were measured.
     """
 
     metric: str
@@ -46,7 +47,7 @@ class Measured:
     changed: bool = False
 
     def __str__(self) -> str:
-        changed = "; its prompts have changed since" if self.changed else ""
+        changed = "; its prompts or strategies have changed since" if self.changed else ""
         return (f"{self.metric} {figure(self.mean, self.low, self.high)} on {self.n} questions, run {self.run} of "
                 f"{self.date}{changed}")
 
@@ -128,7 +129,7 @@ def describe(target: Path, given: Mapping[str, Any]) -> list[Described]:
     for one in runs_of(content_of(target), str(target)):
         if (one.folder / "summary.json").is_file():
             with open_finished(one.folder) as run:
-                found += _of_run(run)
+                found += _of_run(run, trusted=True)
         else:
             plan = Plan.of(one)
             rows = [{"id": cell.id, **cell.levels} for cell in plan.cells]
@@ -136,13 +137,16 @@ def describe(target: Path, given: Mapping[str, Any]) -> list[Described]:
     return found
 
 
-def _of_run(run: Finished) -> list[Described]:
+def _of_run(run: Finished, trusted: bool = False) -> list[Described]:
+    """The cells of a run; strategies that are none of ragbed's own are loaded for settings that are `trusted`."""
     plan = Plan.of_finished(run)
+    if trusted:
+        plan = plan.loading(plan.strategies)
     settings = plan.settings.model_copy(update={"out": run.path.parent, "name": run.path.name})
     plan = Plan(settings, plan.benchmark, plan.cells, plan.strategies, plan.finders, plan.exemplars, plan.notes,
                 plan.functions).showing_exemplars()
     day = datetime.fromtimestamp((run.path / "summary.json").stat().st_mtime, UTC).date().isoformat()
-    changed = run.made.prompts != prompts_hash()
+    changed = run.made.prompts != prompts_hash() or (trusted and run.made.sources != plan.sources)
     first = str(run.summary["columns"][0]).split(" / ")[0]
     measured = {}
     for row in run.rows:
@@ -183,7 +187,8 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     own = kind.model_validate({name: getattr(retriever, name) for name in kind.model_fields})
     reasoning = plan.strategies["reasoning"][cell.reasoning]
     retrieval = plan.strategies["retrieval"][str(cell.retrieval)]
-    if not (reasoning.is_loaded and retrieval.is_loaded) and (reasoning.has_plugins or retrieval.has_plugins):
+    named = (reasoning.has_plugins and not reasoning.is_loaded) or (retrieval.has_plugins and not retrieval.is_loaded)
+    if named or reasoning.kind == SEARCH_ONLY:
         return None
     history = {"history": plan.strategies["history"][cell.history].said} if cell.history else {}
     return AssistantSettings(

@@ -6,10 +6,11 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from agents.types import Answer, GenerateStep
+from agents.types import Answer, DecisionStep, GenerateStep
 from documents.types import Chunk
 from experiments.words import visible
 from retrieval.index import Index
+from strategies.history import ASKS
 from strategies.reading import citation_marks, outside_answer
 
 _LONGEST_QUOTE = 2_000  # characters of a passage beside an answer; its document has it whole
@@ -39,7 +40,9 @@ def answer_json(answer: Answer, text: str, index: Index, **known: Any) -> dict[s
                for passage in answer.in_view}
     marks = [{"start": start, "end": end, "n": number} for start, end, numbers in citation_marks(text)
              for number in numbers if number in answer.cited]
-    return {**known, "outcome": answer.outcome, "text": text, "citations": marks, "sources": list(sources.values()),
+    standalone = next((step.why for step in answer.trace if isinstance(step, DecisionStep) and step.what == ASKS), None)
+    return {**known, "standalone": standalone, "outcome": answer.outcome, "text": text, "citations": marks,
+            "sources": list(sources.values()),
             "invalid_citations": list(answer.invalid_citations), "usage": asdict(answer.used),
             "seconds": round(answer.cost.seconds, 3),
             "reasoning": _reasoning(answer),
