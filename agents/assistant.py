@@ -4,16 +4,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.constants import START
 from langgraph.types import StreamMode
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.checkpoint import check_mark, restore
+from agents.checkpoint import check_mark, check_state, restore
 from agents.client import ModelClient
 from agents.graph import Event, State, answer_to_json, build_graph, recursion_limit
 from agents.journal import Journal, Model
@@ -72,8 +73,11 @@ class Assistant:
 
     A question can be saved after each step and go on later, in this process or another. What keeps it is a file,
     `play(state, keep=partial(write_state, path))` and then `resume(read_state(path))`, or any checkpointer of
-    LangGraph's, `ask(question, thread="mine")` and then `resume("mine")`. To stop before or after a step, for a person
-    to look at it, see `agents.graph`.
+    LangGraph's (`agents.checkpoint.open_checkpointer`), `ask(question, thread="mine")` and then `resume("mine")`. To
+    stop before or after a step, for a person to look at it, see `agents.graph`.
+
+    A thread of a checkpointer is a conversation. When its last question has ended, another one may be asked, of this
+    assistant or of one with other settings; the turns before are its history.
 
     Attributes:
         made: the mark of its questions: settings, and the identities of model and index.
@@ -118,7 +122,8 @@ class Assistant:
         return on_judges(self.aids)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
-        """Answer one question, which goes on where a checkpointer keeps it under this thread."""
+        """Answer one question: the next one of a thread, or its last one, which goes on if it has not ended. Raises as
+        `play`."""
         return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
@@ -128,7 +133,8 @@ class Assistant:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
 
     async def resume(self, saved: State | str) -> Answer:
-        """Answer a question that was saved as a state or under a thread; what it used counts, and is not paid again.
+        """Answer a question that was saved as a state, or the last one of a thread; what it used counts, and is not
+        paid again.
         Raises SettingsError where there is no such thread, and RecipeMismatch where the question was begun with other
         settings, another index, model, strategy or prompt."""
         state = await self.saved(saved) if isinstance(saved, str) else saved
@@ -139,21 +145,36 @@ class Assistant:
         return answer
 
     async def saved(self, thread: str) -> State | None:
-        """Return the last state that the checkpointer keeps under a thread; None where there is none."""
-        if self.graph.checkpointer is None:
+        """Return the last state that the checkpointer keeps under a thread; None where there is none. Raises
+        SettingsError where it is none of an assistant's."""
+        keeper = self.graph.checkpointer
+        if not isinstance(keeper, BaseCheckpointSaver):
             return None
-        snapshot = await self.graph.aget_state({"configurable": {"thread_id": thread}})
-        return cast(State, snapshot.values) if snapshot.values else None
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        snapshot = await self.graph.aget_state(config)
+        values = snapshot.values
+        if START in snapshot.next and (kept := await keeper.aget_tuple(config)):  # stopped before its first step
+            values = kept.checkpoint["channel_values"][START]
+        if values:
+            check_state(values, f"the thread {thread!r}")
+        return cast(State, values) if values else None
+
+    async def turns(self, thread: str) -> tuple[Turn, ...]:
+        """Return the turns of a thread that have ended, the first one first."""
+        kept = await self.saved(thread)
+        return tuple(Turn(**turn) for turn in _turns(kept)) if kept else ()
 
     def begin(self, question: str, options: Options = (), thread: str | None = None,
               turns: Sequence[Turn] | None = None) -> State:
-        """Return the state of a question before its first step, its id the thread or a new one. `turns` are those of
-        its conversation that came before."""
+        """Return the state of a question before its first step, its id the thread or a new one. `turns` came before it
+        in its conversation; a thread that a checkpointer keeps has its own."""
         if not question.strip():
             raise SettingsError("the question is empty")
         return {"id": thread or uuid4().hex,  # a checkpointer's store may outlive this process
-                "question": question, "options": [list(option) for option in options],
-                "turns": [asdict(turn) for turn in turns or ()], "results": [], "made": self.made}
+                "question": _storable(question),
+                "options": [[*map(_storable, option)] for option in options],
+                "turns": [{"question": _storable(turn.question), "answer": _storable(turn.answer)}
+                          for turn in turns or ()], "results": [], "made": self.made}
 
     async def play(self, state: State, watched: bool = False,
                    keep: Callable[[State], None] | None = None) -> AsyncGenerator[Event | Answer]:
@@ -166,26 +187,26 @@ class Assistant:
             keep: called with the state before the first step and after each, which then is told of by an event `saved`.
 
         Raises:
-            SettingsError: the thread holds another question, or is being answered.
+            SettingsError: another question of the thread has not ended, or is being answered.
             RecipeMismatch: as `resume`.
         """
         if state["id"] in self._live:
             raise SettingsError(f"the question of the thread {state['id']!r} is being answered already")
         self._live[state["id"]] = None  # before anything is waited for, so that nobody else takes it up meanwhile
         try:
-            known = await self._known(state)
-            play = self.playback(known or state)
-            if known is None and play.lost:
-                state = cast(State, {**state, "results": state["results"][:-1]})
-                state.pop("answer", None)
-                play = self.playback(state)
+            given, goes_on = await self._given(state)
+            play = self.playback(given)
+            if not goes_on and play.lost:
+                given = cast(State, {**given, "results": given["results"][:-1]})
+                given.pop("answer", None)
+                play = self.playback(given)
             self._live[state["id"]] = play
             play.watched = watched
             config: RunnableConfig = {**recursion_limit(self.settings.limits),
                                       "configurable": {"thread_id": state["id"]}}
             modes: list[StreamMode] = ["custom", "values"] if keep else ["custom"]
             durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
-            stream = self.graph.astream(None if known else state, config, stream_mode=modes, **durable)
+            stream = self.graph.astream(None if goes_on else given, config, stream_mode=modes, **durable)
             async with contextlib.aclosing(cast(AsyncGenerator[tuple[str, Any]], stream)) as steps:
                 async for mode, event in steps:
                     if mode == "custom":
@@ -203,7 +224,13 @@ class Assistant:
                          self.searcher)
 
     async def abandon(self, thread: str) -> None:
-        """End the question of a thread where it stands, unanswered, so that the thread can go on."""
+        """End the last question of a thread where it stands, unanswered, so that another can be asked; one that has
+        ended stays as it is. Raises SettingsError where it is being answered."""
+        if thread in self._live:
+            raise SettingsError(f"the question of the thread {thread!r} is being answered already")
+        kept = await self.saved(thread)
+        if kept is None or kept.get("answer"):
+            return
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         await self.graph.aupdate_state(config, {"answer": answer_to_json(unasked(_LEFT))}, as_node="finish")
 
@@ -230,12 +257,32 @@ class Assistant:
         play.watched = True  # whoever plays the graph itself, such as LangGraph's server, may listen
         return play
 
-    async def _known(self, state: State) -> State | None:
-        """Return what is kept under the thread of a state; SettingsError where that is another question."""
-        known = await self.saved(state["id"])
-        if known is not None and (known["question"], known.get("options")) != (state["question"], state.get("options")):
-            raise SettingsError(f"the thread {state['id']!r} holds another question; name a new one")
-        return known
+    async def _given(self, state: State) -> tuple[State, bool]:
+        """Return the state to play, and whether the graph goes on with it from where the checkpointer has it: where the
+        thread holds this question, or is resumed; else it is the next turn. SettingsError where the thread holds
+        another question that has not ended."""
+        kept = await self.saved(state["id"])
+        if kept is None:
+            return state, False
+        if kept.get("answer") and not state.get("answer"):
+            return {**state, "turns": _turns(kept), "answer": {}}, False
+        if (kept["question"], kept.get("options")) != (state["question"], state.get("options")):
+            raise SettingsError(f"a question of the thread {state['id']!r} has not ended; resume it before you ask "
+                                "another one, or name a new thread")
+        return kept, bool(kept["results"] or kept.get("answer"))
+
+
+def _turns(state: State) -> list[dict[str, str]]:
+    """The turns before a question, and the question itself if it has ended."""
+    answer = state.get("answer")
+    last = [{"question": state["question"], "answer": answer["text"]}] if answer else []
+    return [*state.get("turns", ()), *last]
+
+
+def _storable(text: str) -> str:
+    """The text without NUL characters, which PostgreSQL cannot keep, and halves of surrogate pairs, which no store can.
+    """
+    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _chosen(settings: AssistantSettings) -> Strategies:

@@ -2,10 +2,11 @@
 
 The state of a question is plain JSON, so a file of it needs neither a database nor a serialiser that could bring
 anything but data to life: it is written anew after each step, whole or not at all, and anyone can read it. A server
-with many questions at once gives `Assistant.open` a checkpointer of LangGraph's.
+with many questions at once gives `Assistant.open` a checkpointer of LangGraph's, such as `open_checkpointer` opens.
+That keeps plain JSON too, since LangGraph's own serialiser would construct what a database names.
 
-A file may be a stranger's. What it holds is compared and replayed, never executed, opened or sent anywhere: strategies,
-retriever, index and model are named anew by whoever goes on with it.
+A file, or a database, may be a stranger's. What it holds is compared and replayed, never executed, opened or sent
+anywhere: strategies, retriever, index and model are named anew by whoever goes on with it.
 """
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agents.playback import Playback, search_hash
 from agents.types import CallOutcome
-from documents.errors import RecipeMismatch, SettingsError
+from documents.errors import MissingExtra, RecipeMismatch, SettingsError
 from documents.json import loads
 from documents.places import local
 from documents.types import digest
+from retrieval.servers import clean
 from retrieval.storage.files import why_unwritten, write_atomically
 from strategies.types import Failure, Reply, Turn
 
@@ -82,15 +84,6 @@ class SavedState(_Saved):
     answer: dict[str, Any] = {}
 
 
-@contextlib.asynccontextmanager
-async def open_checkpointer(place: str) -> AsyncIterator[Any]:
-    """Open LangGraph's checkpointer at a place, closed at the end."""
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-    async with AsyncSqliteSaver.from_conn_string(place) as saver:
-        yield saver
-
-
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Make sure that a question goes on with what it was begun with; else raise RecipeMismatch, which says what
     differs. A mark is settings, and the identities of model and index, by name."""
@@ -130,11 +123,16 @@ def read_state(path: Path) -> State:
     state = kept.get("state")
     if digest(json.dumps(state)) != kept.get("sha256"):
         raise SettingsError(f"{path}: was changed since it was written (its hash does not fit); ask the question again")
+    return check_state(state, str(path))
+
+
+def check_state(state: Any, place: str) -> State:
+    """Return what was kept at a place as a state; raise SettingsError where it is none."""
     try:
         return cast("State", SavedState.model_validate(state).model_dump(exclude_unset=True))
     except ValidationError as error:
         where = ".".join(map(str, error.errors(include_url=False, include_input=False)[0]["loc"])) or "all of it"
-        raise SettingsError(f"{path}: was changed since it was written ({where}); ask the question again") from None
+        raise SettingsError(f"{place}: was changed since it was written ({where}); ask the question again") from None
 
 
 def restore(play: Playback, results: Sequence[Mapping[str, Any]]) -> None:
@@ -158,3 +156,89 @@ def restore(play: Playback, results: Sequence[Mapping[str, Any]]) -> None:
             play.take_asked([CallOutcome.from_json(one) for one in entry["asked"]])
         play.started -= entry.get("seconds", 0.0)
         play.told = len(play.trace)  # nobody is told of these steps again
+
+
+class PlainJson:
+    """Serialise for LangGraph's checkpointers: JSON, which is read as data and brings no type to life."""
+
+    def dumps_typed(self, value: Any) -> tuple[str, bytes]:
+        """Write a value; what is no JSON, such as the error of a step, as its text."""
+        return "json", json.dumps(value, default=str).encode()
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Read what `dumps_typed` wrote; raise SettingsError for anything else."""
+        kind, content = data
+        try:
+            if kind == "json":
+                return loads(content)
+        except ValueError:
+            pass
+        raise SettingsError("the store of threads holds what ragbed did not write; name another one")
+
+
+@contextlib.asynccontextmanager
+async def open_checkpointer(place: str | Path) -> AsyncIterator[Any]:
+    """Open a store of threads for `Assistant.open`, and close it at the end.
+
+    Args:
+        place: a SQLite file, made where there is none; or PostgreSQL, as `postgres://USER:PASSWORD@HOST/DATABASE`.
+
+    Raises:
+        MissingExtra: the package that it needs is not installed.
+        SettingsError: it cannot be opened; the password is not shown.
+    """
+    async with contextlib.AsyncExitStack() as opened:
+        is_server = str(place).startswith(("postgres://", "postgresql://"))
+        yield await (_open_postgres(str(place), opened) if is_server else _open_sqlite(local(place), opened))
+
+
+async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:
+    try:
+        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    except ImportError as error:
+        raise MissingExtra("langgraph-checkpoint-sqlite", "serve") from error
+    import sqlite3
+
+    import aiosqlite
+
+    try:
+        connection = await opened.enter_async_context(aiosqlite.connect(path))
+        saver = AsyncSqliteSaver(connection, serde=PlainJson())
+        await saver.setup()
+    except sqlite3.Error as error:
+        raise SettingsError(f"{path}: cannot keep threads: {error}") from error
+    return saver
+
+
+_MOST_CONNECTIONS, _PATIENCE = 16, 10  # of one process; seconds until a server has to answer
+
+
+async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
+    try:
+        import psycopg
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+        from psycopg.rows import dict_row
+        from psycopg_pool import AsyncConnectionPool
+    except ImportError as error:
+        raise MissingExtra("langgraph-checkpoint-postgres", "postgres") from error
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error:  # which would show the password
+        raise SettingsError("the threads' place is no address of a PostgreSQL server; write "
+                            "postgres://USER:PASSWORD@HOST/DATABASE") from None
+    address = make_conninfo(url, connect_timeout=_PATIENCE)
+    try:
+        # One connection first, for the reason why there is none: the pool would only say that it waited.
+        async with AsyncPostgresSaver.from_conn_string(address, serde=PlainJson()) as first:
+            await first.setup()
+        pool: Any = AsyncConnectionPool(  # whose type does not know the rows of its `kwargs`
+            address, min_size=1, max_size=_MOST_CONNECTIONS, timeout=_PATIENCE, open=False,
+            check=AsyncConnectionPool.check_connection,  # the server may have been started anew
+            kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row})
+        await opened.enter_async_context(pool)
+    except psycopg.Error as error:
+        named = f"PostgreSQL on {parts.get('host', 'this machine')}, database {parts.get('dbname', '')!r}"
+        raise SettingsError(f"{named}: cannot keep threads: "
+                            f"{clean(str(error), str(parts.get('password', '')))}") from None
+    return AsyncPostgresSaver(pool, serde=PlainJson())

@@ -32,7 +32,6 @@ Calls that are made together are told of in turns, each piece with the `call` th
 from __future__ import annotations
 
 import asyncio
-import operator
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Protocol, TypeVar
@@ -96,6 +95,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def grown(results: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add results to those of a question; an empty list begins the next question of its thread."""
+    return [*results, *more] if more else []
+
+
 class State(TypedDict, total=False):
     """State of the graph: given are `question`, optionally `id`, `options` and `turns`, which came before it in its
     conversation; the rest it adds. `made` marks what it was made with: see `agents.checkpoint.check_mark`."""
@@ -105,7 +109,7 @@ class State(TypedDict, total=False):
     question: str
     options: list[list[str]]
     turns: list[dict[str, str]]  # each with `question` and `answer`
-    results: Annotated[list[dict[str, Any]], operator.add]
+    results: Annotated[list[dict[str, Any]], grown]
     answer: dict[str, Any]
 
 

@@ -187,7 +187,7 @@ async def test_what_was_used_before_counts_after(serve, index, tmp_path, limits,
     assert answer.usage.calls == answer.cost.attempts == 1 + requests
 
 
-async def test_a_thread_of_a_checkpointer_is_one_question_that_goes_on(serve, index):
+async def test_a_question_of_a_thread_that_was_stopped_goes_on(serve, index):
     saver, lines = InMemorySaver(), [*PLAN[:2], {"status": 401}, *PLAN[2:]]
     server = serve(lines)
     async with Assistant.open(settings(index, server), saver) as assistant:
@@ -197,13 +197,13 @@ async def test_a_thread_of_a_checkpointer_is_one_question_that_goes_on(serve, in
     async with Assistant.open(settings(index, server), saver) as assistant:
         state = await assistant.saved("mine")
         assert [list(entry)[1] for entry in state["results"]] == ["found", "asked", "asked"]
-        with pytest.raises(SettingsError, match="holds another question"):
+        with pytest.raises(SettingsError, match="a question of the thread 'mine' has not ended"):
             await assistant.ask("Where is Rome?", thread="mine")
         with pytest.raises(SettingsError, match="no question is kept under the thread 'yours'"):
             await assistant.resume("yours")
         answer = await assistant.resume("mine")
         assert (answer.text, len(answer.trace), answer.usage.calls) == ("Norway [1] [8]", 5, 4)
-        again = await assistant.ask(QUESTION, thread="mine")
+        again = await assistant.resume("mine")
         assert (again.text, again.trace) == (answer.text, answer.trace)
     assert len(server.requests) == 5
     async with Assistant.open(settings(index, server, k=1), saver) as other:

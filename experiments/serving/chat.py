@@ -182,6 +182,11 @@ def ragbed_json(answer: Served, strategy: str, ignored: Sequence[str]) -> dict[s
             "invalid_citations": answer["invalid_citations"], "ignored": list(ignored)}
 
 
+def _reason(answer: Served) -> str:
+    """Why the answer ends: it was cut where its last reply was."""
+    return "length" if "cut" in answer["notes"] else "stop"
+
+
 class _Form:
     """An answer as chat completions have it, in one piece or as a stream."""
 
@@ -203,7 +208,7 @@ class _Form:
         if self._given.include_reasoning:
             message["reasoning_content"] = answer["reasoning"]
         return {**self._common, "object": "chat.completion",
-                "choices": [{"index": 0, "finish_reason": "stop", "message": message, "logprobs": None}],
+                "choices": [{"index": 0, "finish_reason": _reason(answer), "message": message, "logprobs": None}],
                 "usage": usage_json(answer), "ragbed": self._ragbed(answer)}
 
     async def frames(self, events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
@@ -232,7 +237,7 @@ class _Form:
                        for source in cited_sources(answer)]
         if cited := self._annotations(answer):
             frames.append(self._chunk({"annotations": cited}))
-        frames.append(self._chunk({}, "stop", ragbed=self._ragbed(answer)))
+        frames.append(self._chunk({}, _reason(answer), ragbed=self._ragbed(answer)))
         if self._given.stream_options and self._given.stream_options.include_usage:
             frames.append(_frame({**self._common, "object": "chat.completion.chunk", "choices": [],
                                   "usage": usage_json(answer)}))

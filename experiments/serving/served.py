@@ -42,8 +42,8 @@ def answer_json(answer: Answer, text: str, index: Index, **known: Any) -> dict[s
              for number in numbers if number in answer.cited]
     standalone = next((step.why for step in answer.trace if isinstance(step, DecisionStep) and step.what == ASKS), None)
     return {**known, "standalone": standalone, "outcome": answer.outcome, "text": text, "citations": marks,
-            "sources": list(sources.values()),
-            "invalid_citations": list(answer.invalid_citations), "usage": asdict(answer.used),
+            "sources": list(sources.values()), "usage": asdict(answer.used),
+            "invalid_citations": list(answer.invalid_citations), "notes": list(answer.notes),
             "seconds": round(answer.cost.seconds, 3),
             "reasoning": _reasoning(answer),
             "failure": asdict(answer.failure) if answer.failure else None}

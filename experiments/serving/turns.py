@@ -128,6 +128,8 @@ class Turns:
         play: Playback | None = None
         id = asked.thread if asked.turns is None else asked.record
         try:
+            if asked.turns is None:
+                await assistant.abandon(id)  # what a server that was killed left
             state = assistant.begin(asked.question, thread=id, turns=asked.turns)
             async with contextlib.aclosing(assistant.play(state, watched=True)) as events:
                 async for event in events:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from documents.errors import MissingExtra, SettingsError
+from experiments.analysis.notes import on_models
 from experiments.terminal.display import note, say
 
 
@@ -41,6 +42,8 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
     described = await asyncio.to_thread(describe, target, given)
     async with open_serving(described, folder, threads, url=url, citations=citations) as serving:
         for line in cells_served(serving.configurations):
+            note(line)
+        for line in on_models(sorted({one.settings.model for one in described})):
             note(line)
         host, port = listening.getsockname()[:2]
         at = f"http://{f'[{host}]' if ':' in host else host}:{port}"

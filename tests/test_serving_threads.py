@@ -1,0 +1,81 @@
+"""Threads of the page: turns that continue one another, those that were left, and who may see them."""
+import json
+import threading
+
+import httpx2 as httpx
+import pytest
+from serving import direct, index_of, served
+from streamed import delta, streamed
+
+QUESTION = "Which country is Oslo the capital of?"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return index_of(tmp_path_factory.mktemp("pages"))
+
+
+def events(response):
+    return [json.loads(line.removeprefix("data: ")) for line in response.iter_lines() if line.startswith("data: ")]
+
+
+def ask(client, question, thread=None):
+    with client.stream("POST", "/api/ask", json={"question": question, "thread": thread}) as response:
+        assert response.status_code == 200, response.read()
+        return events(response)
+
+
+def test_a_thread_goes_on_where_it_was_left_and_is_told_in_full(serve, index, tmp_path):
+    model = serve([streamed("Norway [1]."), "Which country is Rome the capital of?", streamed("Italy [1].")])
+    described = [direct(index, f"{model.url}#m", history="rewrite")]
+    with served(described, tmp_path / "t") as url, httpx.Client(base_url=url, timeout=30) as client:
+        first = ask(client, QUESTION)
+        assert [one["event"] for one in first][:4] == ["begun", "searching", "search", "asking"]
+        assert first[2]["passages"][0]["text"] == "Oslo is the capital of Norway."
+        assert "".join(one["text"] for one in first if one["event"] == "text") == "Norway [1]."
+        thread = first[0]["thread"]
+        last = ask(client, "And Rome?", thread)[-1]
+        assert (last["event"], last["text"], last["record"]) == ("answer", "Italy [1].", f"{thread}-1")
+        assert last["standalone"] == "Which country is Rome the capital of?"
+    with served(described, tmp_path / "t") as url, httpx.Client(base_url=url) as client:
+        (told,) = client.get("/api/threads").json()["threads"]
+        assert (told["id"], told["title"]) == (thread, QUESTION)
+        turns = client.get(f"/api/threads/{thread}").json()["turns"]
+        assert [turn["question"] for turn in turns] == [QUESTION, "And Rome?"]
+        assert turns[1]["answer"]["citations"] == [{"start": 6, "end": 9, "n": 1}]
+
+
+def test_a_question_that_was_left_is_a_record_and_the_thread_goes_on(serve, index, tmp_path):
+    held = threading.Event()
+    model = serve([{"pieces": [delta(content="Nor"), held]}, streamed("Norway [1].")])
+    with served([direct(index, f"{model.url}#m")], tmp_path / "t") as url, \
+            httpx.Client(base_url=url, timeout=30) as client:
+        with client.stream("POST", "/api/ask", json={"question": QUESTION}) as response:
+            seen = []
+            for line in response.iter_lines():
+                seen += [json.loads(line.removeprefix("data: "))] if line.startswith("data: ") else []
+                if seen and seen[-1]["event"] == "text":
+                    break
+        thread = seen[0]["thread"]
+        for _ in range(100):
+            turns = client.get(f"/api/threads/{thread}").json()["turns"]
+            if turns[0]["answer"]:
+                break
+            threading.Event().wait(0.05)
+        assert turns[0]["answer"]["failure"]["kind"] == "stopped"
+        assert ask(client, "Once more: which country?", thread)[-1]["text"] == "Norway [1]."
+        held.set()
+
+
+def test_feedback_is_kept_with_its_answer(serve, index, tmp_path):
+    model = serve([streamed("Norway [1].")])
+    with served([direct(index, f"{model.url}#m")], tmp_path / "t") as url, \
+            httpx.Client(base_url=url, timeout=30) as client:
+        answer = ask(client, QUESTION)[-1]
+        sent = {"record": answer["record"], "thumb": "down", "comment": "It is Sweden."}
+        assert client.post("/api/feedback", json=sent).json() == {"kept": True}
+        (turn,) = client.get(f"/api/threads/{answer['thread']}").json()["turns"]
+        assert turn["feedback"] == {"thumb": "down", "comment": "It is Sweden."}
+        assert client.post("/api/feedback", json={**sent, "record": "none"}).status_code == 404
+        assert client.get("/api/threads/none").status_code == 404
+        assert client.post("/api/ask", json={"question": "?", "thread": "0" * 32}).status_code == 404

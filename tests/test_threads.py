@@ -1,0 +1,238 @@
+"""A thread is a conversation: its next question knows the turns before, in this process or another, from any store."""
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import ormsgpack
+import psycopg
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from agents import Assistant, AssistantSettings
+from agents.checkpoint import open_checkpointer
+from documents import SettingsError
+from retrieval import build_index
+from strategies import Turn
+
+FIRST, NEXT, WRITTEN = "Which country is Oslo in?", "And its people?", "How many people has Oslo?"
+TURNS = (Turn(FIRST, "Norway [1]."), Turn(NEXT, "700,000 [1]."))
+PASSWORD = "bell-and-lamp"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "oslo.txt").write_text("Oslo is the capital of Norway. It has 700,000 people.")
+    build_index([folder / "oslo.txt"], folder / "index")
+    return folder / "index"
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """The address of a PostgreSQL server of this file's own, as another user than root, which it refuses."""
+    found = shutil.which("postgres") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/postgres")), None)
+    if found is None:
+        pytest.skip("no PostgreSQL is installed: apt-get install postgresql")
+    programs, folder = Path(found).resolve().parent, Path(tempfile.mkdtemp(dir="/tmp"))
+    (folder / "password").write_text(PASSWORD)
+    user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
+    if user:
+        for path in (folder, folder / "password"):
+            shutil.chown(path, "nobody", "nogroup")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    subprocess.run([programs / "initdb", "-D", folder / "data", "-U", "ragbed", "-A", "scram-sha-256", "--no-sync",
+                    "-E", "UTF8", "--locale=C", f"--pwfile={folder / 'password'}"], check=True, capture_output=True,
+                   **user)
+    control = [programs / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "log", "-o",
+               f"-p {port} -k {folder} -c fsync=off -c listen_addresses=127.0.0.1"]
+    subprocess.run([*control, "start"], check=True, capture_output=True, **user)
+    try:
+        yield f"postgres://ragbed:{PASSWORD}@127.0.0.1:{port}/postgres", lambda: subprocess.run(
+            [*control, "restart", "-m", "immediate"], check=True, capture_output=True, **user)
+    finally:
+        subprocess.run([*control, "stop", "-m", "immediate"], check=True, capture_output=True, **user)
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    return tmp_path / "threads.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres")[0]
+
+
+def settings(index, server, **changes):
+    return AssistantSettings(**{"index": index, "model": f"{server.url}#m", "retriever": "bm25", "k": 2,
+                                "reasoning": "direct", **changes})
+
+
+def says(body):
+    asked = body["messages"][-1]["content"]
+    return WRITTEN if "<query>" in asked else "700,000 [1]." if "How many people" in asked else "Norway [1]."
+
+
+def purposes(answer):
+    return [step.purpose for step in answer.trace if hasattr(step, "purpose")]
+
+
+async def test_the_next_question_of_a_thread_knows_the_turns_before_and_begins_anew(serve, index, place):
+    server, thread = serve(says), f"mine-{os.urandom(4).hex()}"
+    async with open_checkpointer(place) as saver, Assistant.open(settings(index, server), saver) as assistant:
+        assert await assistant.turns(thread) == ()
+        assert (await assistant.ask(FIRST, thread=thread)).text == "Norway [1]."
+        assert await assistant.turns(thread) == TURNS[:1]
+    async with open_checkpointer(place) as saver, Assistant.open(
+            settings(index, server, k=1, reasoning="chain_of_thought"), saver) as assistant:
+        answer = await assistant.ask(NEXT, thread=thread)
+        assert (answer.text, answer.cited, purposes(answer)) == ("700,000 [1].", (1,), ["rewrite", "answer"])
+        assert f"Question: {FIRST}\nAnswer: Norway.\n" in server.requests[1][0]["messages"][-1]["content"]
+        assert f"Question: {WRITTEN}\n" in server.requests[2][0]["messages"][-1]["content"]
+        assert await assistant.turns(thread) == TURNS
+        kept = await assistant.saved(thread)
+        assert ([len(kept["results"]), kept["question"], kept["made"]["k"]]) == [3, NEXT, 1]
+        again = await assistant.resume(thread)
+        assert (again.text, again.trace) == (answer.text, answer.trace)
+        answer = await assistant.ask(NEXT, thread=thread)  # asked once more, which is another turn
+        assert await assistant.turns(thread) == (*TURNS, TURNS[1])
+    assert len(server.requests) == 5
+
+
+async def test_a_client_without_a_thread_brings_its_turns_and_a_thread_that_is_kept_has_its_own(serve, index):
+    server, strange = serve(says), (Turn("Where is Rome?", "In Italy."),)
+    async with Assistant.open(settings(index, server), InMemorySaver()) as assistant:
+        for _ in range(2):
+            await assistant.resume(assistant.begin(NEXT, thread="mine", turns=TURNS[:1]))
+        assert await assistant.turns("mine") == (TURNS[0], TURNS[1], TURNS[1])
+        await assistant.resume(assistant.begin(NEXT, thread="mine", turns=strange))
+    assert not any("Rome" in body["messages"][-1]["content"] for body, _ in server.requests)
+
+
+class Dies(InMemorySaver):
+    """A store of a process that dies after so many of its writes."""
+
+    left = 1_000
+
+    async def aput(self, *given):
+        if not self.left:
+            raise OSError("killed")
+        self.left -= 1
+        return await super().aput(*given)
+
+
+@pytest.mark.parametrize("left", range(5))
+async def test_wherever_a_process_dies_the_thread_goes_on_with_its_last_question(serve, index, left):
+    server, saver = serve(says), Dies()
+    async with Assistant.open(settings(index, server), saver) as assistant:
+        await assistant.ask(FIRST, thread="mine")
+        saver.left = left
+        with pytest.raises(OSError, match="killed"):
+            await assistant.ask(NEXT, thread="mine")
+        saver.left = 1_000
+        if not left:  # nothing of it was kept
+            assert await assistant.turns("mine") == TURNS[:1]
+            return
+        with pytest.raises(SettingsError, match=r"a question of the thread 'mine' has not ended; resume it"):
+            await assistant.ask("Where is Rome?", thread="mine")
+        answer = await assistant.resume("mine")
+        assert (answer.text, purposes(answer)) == ("700,000 [1].", ["rewrite", "answer"])
+        assert await assistant.turns("mine") == TURNS
+
+
+ASKS = """
+import asyncio, sys
+from pathlib import Path
+from agents.assistant import Assistant, AssistantSettings
+from agents.checkpoint import open_checkpointer
+
+async def main(index, model, place):
+    settings = AssistantSettings(index=Path(index), model=model, retriever="bm25", k=2, reasoning="direct")
+    async with open_checkpointer(place) as saver, Assistant.open(settings, saver) as assistant:
+        await assistant.ask("And its people?", thread="killed")
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_a_process_killed_in_mid_question_loses_and_doubles_nothing(serve, index, place):
+    held, under_way = threading.Event(), threading.Event()
+
+    def script(body):
+        if "Question: How many people" in body["messages"][-1]["content"] and not held.is_set():
+            under_way.set()
+            return {"hold": held}
+        return says(body)
+
+    server = serve(script)
+    async with open_checkpointer(place) as saver, Assistant.open(settings(index, server), saver) as assistant:
+        await assistant.ask(FIRST, thread="killed")
+        child = subprocess.Popen([sys.executable, "-c", ASKS, index, f"{server.url}#m", str(place)])
+        try:
+            assert await asyncio.to_thread(under_way.wait, 60)
+        finally:
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            held.set()
+        assert await assistant.turns("killed") == TURNS[:1]
+        answer = await assistant.resume("killed")
+        assert (answer.text, answer.usage.calls, purposes(answer)) == ("700,000 [1].", 2, ["rewrite", "answer"])
+        assert await assistant.turns("killed") == TURNS
+    assert len(server.requests) == 4  # the call that was under way is made again, and no other
+
+
+async def test_a_database_that_was_tampered_with_executes_nothing(serve, index, tmp_path):
+    file, marker = tmp_path / "threads.sqlite", tmp_path / "executed"
+    packed = ormsgpack.packb(ormsgpack.Ext(1, ormsgpack.packb(("os", "system", (f"touch {marker}",)))))
+    JsonPlusSerializer().loads_typed(("msgpack", packed))
+    assert marker.exists()  # what LangGraph's own serialiser does with it
+    marker.unlink()
+    hostile = {"lc": 2, "type": "constructor", "id": ["os", "system"], "args": [f"touch {marker}"]}
+    tampered = {"packed": ("type = 'msgpack', checkpoint = ?", packed, "holds what ragbed did not write"),
+                "pickled": ("type = 'pickle', checkpoint = ?", b"cos\nsystem\n.", "holds what ragbed did not write"),
+                "named": ("checkpoint = replace(checkpoint, '\"turns\": []', ?)", f'"turns": [{json.dumps(hostile)}]',
+                          r"the thread 'named': was changed since it was written \(turns.0.question\)")}
+    async with open_checkpointer(file) as saver, Assistant.open(settings(index, serve(says)), saver) as assistant:
+        for thread, (change, content, told) in tampered.items():
+            await assistant.ask(FIRST, thread=thread)
+            with contextlib.closing(sqlite3.connect(file)) as database, database:
+                database.execute(f"UPDATE checkpoints SET {change} WHERE thread_id = ?", (content, thread))
+            with pytest.raises(SettingsError, match=told):
+                await assistant.ask(NEXT, thread=thread)
+    assert not marker.exists()
+
+
+async def test_a_store_that_cannot_be_opened_is_one_line_without_the_password(postgres, tmp_path):
+    (tmp_path / "text").write_text("no database at all, and long enough to be looked at as one " * 20)
+    wrong = postgres[0].replace(PASSWORD, "other-secret")
+    port = wrong.rpartition(":")[2].partition("/")[0]
+    for place, says_so in ((tmp_path / "text", "cannot keep threads: file is not a database"),
+                           (tmp_path / "none" / "t.sqlite", "cannot keep threads: unable to open database file"),
+                           (wrong, "password authentication failed"), ("postgres://u:other-secret@[x/y", "no address"),
+                           (wrong.replace(port, "1"), "PostgreSQL on 127.0.0.1, database 'postgres': cannot keep")):
+        with pytest.raises(SettingsError, match=says_so) as error:
+            async with open_checkpointer(place):
+                pass
+        assert "other-secret" not in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+async def test_threads_outlive_their_database_server(serve, index, postgres):
+    place, restart = postgres
+    async with open_checkpointer(place) as saver, Assistant.open(settings(index, serve(says)), saver) as assistant:
+        await assistant.ask("Which country is Oslo\0 in? \ud800", thread="restarted")
+        await asyncio.to_thread(restart)
+        assert (await assistant.ask(NEXT, thread="restarted")).text == "700,000 [1]."
+        assert await assistant.turns("restarted") == (Turn(f"{FIRST} \ufffd", "Norway [1]."), TURNS[1])
+    with psycopg.connect(place) as connection:  # what is kept is JSON that anybody can read
+        kinds = connection.execute("SELECT DISTINCT type FROM checkpoint_blobs").fetchall()
+    assert set(kinds) <= {("json",), ("empty",)}
