@@ -159,3 +159,19 @@ def test_every_chunk_has_choices(chat):
     frames = [line.removeprefix("data: ") for line in text.splitlines() if line]
     assert frames[-1] == "[DONE]"
     assert all("choices" in json.loads(frame) for frame in frames[:-1])
+
+
+def test_a_share_of_threads_is_answered_by_another_configuration_and_stays_with_it(serve, index, tmp_path):
+    model = serve(lambda body: "Norway [1].")
+    described = [direct(index, f"{model.url}#m"), direct(index, f"{model.url}#m", "chain", rules="open")]
+    with served(described, tmp_path / "traffic", explore=0.5) as url, httpx.Client(base_url=f"{url}/v1/") as client:
+        assert [one["id"] for one in client.get("models").json()["data"]] == ["direct", "chain", "live"]
+
+        def given(*talk):
+            messages = [{"role": "user" if place % 2 == 0 else "assistant", "content": text}
+                        for place, text in enumerate(talk)]
+            return client.post("chat/completions", json={"model": "live", "messages": messages}).json()["model"]
+
+        first = {question: given(question) for question in (f"What of Oslo in {year}?" for year in range(1990, 2010))}
+        assert set(first.values()) == {"direct", "chain"}
+        assert {question: given(question, "It grew.", "And then?") for question in first} == first

@@ -32,7 +32,10 @@ def serve(
             "Where conversations are kept: a file, or postgresql://...; by default a file in the traffic's folder."))]
         = None,
         citations: Annotated[str, typer.Option(help="How answers name sources where the client does not say: "
-                                               "annotations, markdown or both.")] = "annotations") -> None:
+                                               "annotations, markdown or both.")] = "annotations",
+        explore: Annotated[float, typer.Option(min=0, max=1, help=(
+            "The share of threads that another than the first configuration answers, drawn at random; `ragbed compare` "
+            "of the traffic tests the difference."))] = 0.0) -> None:
     """Serve measured configurations: OpenAI's API, and a page to ask, look sources up and say what is wrong.
 
     Clients take http://127.0.0.1:8700/v1 as the base URL, and the name of a configuration as the model. All that is
@@ -43,4 +46,5 @@ def serve(
 
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
-    run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations)
+    run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
+        explore=explore)

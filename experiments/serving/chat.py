@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from documents.errors import SettingsError
 from documents.types import digest
 from experiments.serving.served import Served, cited_sources, markdown_sources, url_citations
-from experiments.serving.state import FAILED, Citations, Serving, owner_of, refused, unless_gone
+from experiments.serving.state import FAILED, LIVE, Citations, Serving, owner_of, refused, unless_gone
 from experiments.serving.turns import Asked, Event
 from strategies.types import Turn
 
@@ -83,12 +83,13 @@ def chat_routes(serving: Serving) -> APIRouter:
     @router.get("/openwebui/v1/models", include_in_schema=False)
     async def models() -> dict[str, Any]:
         """List the configurations, with what was measured of each."""
-        return {"object": "list", "data": [model_json(serving, name) for name in serving.configurations]}
+        names = [*serving.configurations, *([LIVE] if serving.explore else [])]
+        return {"object": "list", "data": [model_json(serving, name) for name in names]}
 
     @router.get("/v1/models/{name}")
     async def model(name: str) -> dict[str, Any]:
         """Show one configuration."""
-        if name not in serving.configurations:
+        if serving.wanted(name) not in (None, *serving.configurations):
             raise refused(404, f"no configuration {name!r:.100}", "model_not_found")
         return model_json(serving, name)
 
@@ -106,9 +107,9 @@ def chat_routes(serving: Serving) -> APIRouter:
 
 def model_json(serving: Serving, name: str) -> dict[str, Any]:
     """Return a configuration as a model."""
-    one = serving.configurations[name]
-    return {"id": name, "object": "model", "created": 0, "owned_by": "ragbed", "name": name,
-            "description": one.description}
+    said = (f"One of {', '.join(serving.configurations)}, drawn at random for each thread: the first, but for a share "
+            f"of {serving.explore:g}.") if serving.wanted(name) is None else serving.configurations[name].description
+    return {"id": name, "object": "model", "created": 0, "owned_by": "ragbed", "name": name, "description": said}
 
 
 def history_of(turns: Sequence[tuple[str, str]]) -> tuple[str, tuple[Turn, ...]]:
@@ -133,16 +134,17 @@ async def begin(serving: Serving, request: Request, model: str, talk: Sequence[t
     owner = owner_of(request)
     thread = digest(owner, turns[0].question if turns else question)
     try:
-        return await serving.turns.begin(owner, question, model, thread, turns)
+        return await serving.turns.begin(owner, question, serving.wanted(model), thread, turns)
     except SettingsError as error:
-        missing = model not in serving.configurations
+        missing = serving.wanted(model) not in (None, *serving.configurations)
         raise refused(404 if missing else 400, str(error), "model_not_found" if missing else "bad_request") from error
 
 
 async def _complete(serving: Serving, given: ChatRequest, request: Request, openwebui: bool) -> Any:
     talk = [(one.role, one.text) for one in given.messages if one.role in ("user", "assistant")]
-    if talk and talk[-1][1].lstrip().startswith(_TASK) and given.model in serving.configurations:
-        return await _aside(serving, given, talk[-1][1])
+    name = serving.wanted(given.model) or next(iter(serving.configurations))
+    if talk and talk[-1][1].lstrip().startswith(_TASK) and name in serving.configurations:
+        return await _aside(serving, given, name, talk[-1][1])
     asked = await begin(serving, request, given.model, talk)
     ignored = sorted({*(given.model_extra or {}), *(f"{one.role} message" for one in given.messages
                                                     if one.role not in ("user", "assistant"))})
@@ -153,9 +155,9 @@ async def _complete(serving: Serving, given: ChatRequest, request: Request, open
     return form.whole(await unless_gone(request, serving.turns.answer(asked)))
 
 
-async def _aside(serving: Serving, given: ChatRequest, text: str) -> Any:
+async def _aside(serving: Serving, given: ChatRequest, configuration: str, text: str) -> Any:
     """What a client asks the model for itself, such as a title: without a search, a record, or our prompts."""
-    reply = await serving.turns.aside(given.model, text)
+    reply = await serving.turns.aside(configuration, text)
     form = {"id": "chatcmpl-aside", "created": int(time.time()), "model": given.model}
     if given.stream:
         chunk = {**form, "object": "chat.completion.chunk",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")
+LIVE = "live"
 # Outcomes that are no answer, as statuses: the model's server failed, took too long, or was given too much.
 FAILED: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}
 
@@ -25,17 +26,19 @@ class Serving:
     Attributes:
         url: where it is reached, as links in answers have it; empty for as each request has it.
         citations: how answers name their sources where the request does not say.
+        explore: the share of threads that another than the first configuration answers; above 0 the model `live` is
+            served too, which stands for whichever a thread is given.
     """
 
     configurations: Mapping[str, Configuration]
     turns: Turns
     url: str = ""
     citations: Citations = "annotations"
+    explore: float = 0.0
 
-    @property
-    def default(self) -> str:
-        """The configuration that answers where none is named."""
-        return next(iter(self.configurations))
+    def wanted(self, model: str) -> str | None:
+        """Return the configuration that a client's model names; None where the experiment decides."""
+        return None if model == LIVE and self.explore else model
 
     def base(self, request: Request) -> str:
         """Return the URL before the paths of links."""

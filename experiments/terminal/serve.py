@@ -14,7 +14,7 @@ from experiments.terminal.display import note, say
 
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
-          threads: str | None, citations: str) -> None:
+          threads: str | None, citations: str, explore: float) -> None:
     """Serve what a target stands for; see `experiments.serving`. Raises UserError where it cannot be opened, or the
     port is taken."""
     for package in ("fastapi", "uvicorn"):
@@ -29,18 +29,18 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
     except OSError as error:
         raise SettingsError(f"--host {host} --port {port}: {error.strerror}; name another") from error
     with listening:
-        asyncio.run(_serve(listening, target, given, url, traffic, threads, citations))
+        asyncio.run(_serve(listening, target, given, url, traffic, threads, citations, explore))
 
 
 async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], url: str, folder: Path,
-                 threads: str | None, citations: Any) -> None:
+                 threads: str | None, citations: Any, explore: float) -> None:
     import uvicorn
 
     from experiments.serving.app import open_serving, serving_app
     from experiments.serving.configurations import cells_served, describe
 
     described = await asyncio.to_thread(describe, target, given)
-    async with open_serving(described, folder, threads, url=url, citations=citations) as serving:
+    async with open_serving(described, folder, threads, url=url, citations=citations, explore=explore) as serving:
         for line in cells_served(serving.configurations):
             note(line)
         for line in on_models(sorted({one.settings.model for one in described})):
