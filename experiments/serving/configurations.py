@@ -74,8 +74,8 @@ class Configuration:
     def made_of(self) -> str:
         """Return its strategies, its retriever and its model, in a line."""
         settings = self.assistant.settings
-        found = f"{settings.retriever.kind}@{settings.k}"
-        return f"{settings.reasoning} over {settings.retrieval}, {found}, {settings.model}"
+        found, model = f"{settings.retriever.kind}@{settings.k}", settings.model.rpartition("#")[2]
+        return f"{settings.reasoning} over {settings.retrieval}, {found}, {model}"
 
     @property
     def description(self) -> str:

@@ -32,6 +32,7 @@ _TAGS = frozenset(("blockquote", "br", "caption", "code", "dd", "dl", "dt", "em"
 _TOKEN = re.compile(r"<(?P<close>/?)(?P<name>[a-z][a-z0-9]*)(?P<rest>[^<>]*)>|&(?:#?\w{1,30});|[^<&]+|[<&]")
 _NUMBER = re.compile(r' (colspan|rowspan|start|value)="(\d{1,4})"')
 _ALT = re.compile(r' alt="([^"]*)"')
+_LINE, _CELL = re.compile(r"^(#{1,6} )?(.*)$", re.MULTILINE), re.compile(r"(?<=\|)[^|]*(?=\|)")
 _CUT = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # of a passage that begins or ends in a tag
 _GONE = ("This passage is not in the index", "The index was built anew since, or the address was never right. "
          "Ask again, and the answer cites what stands there now.")
@@ -169,15 +170,27 @@ def _rendered(document: Document, chunk: Chunk | None) -> Iterator[str]:
 
 
 def _text(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterator[str]:
-    """Readable text, a block for each line, with what is within the span marked."""
-    at, mark = 0, _mark(anchor)
-    for line in text.split("\n"):
-        start, end = (min(max(place - at, 0), len(line)) for place in span)
-        kind = "head" if line.startswith("#") else "row" if line.startswith("|") else "line"
-        marked = f"{next(mark)}{escape(visible(line[start:end]))}</mark>" if line[start:end].strip() else ""
-        yield f"<div class={kind}>{escape(visible(line[:start]))}{marked or escape(visible(line[start:end]))}" \
-              f"{escape(visible(line[end:]))}</div>"
-        at += len(line) + 1
+    """Readable text with what is within the span marked: a block for each line, and pipe tables as tables."""
+    mark, table = _mark(anchor), False
+
+    def part(begin: int, end: int) -> str:
+        start, stop = (min(max(place, begin), end) for place in span)
+        before, inside, after = (escape(visible(text[one:other]))
+                                 for one, other in ((begin, start), (start, stop), (stop, end)))
+        return f"{before}{next(mark)}{inside}</mark>{after}" if inside.strip() else before + inside + after
+
+    for line in _LINE.finditer(text):
+        row = line[2].startswith("|")
+        if row != table:
+            yield "<table>" if row else "</table>"
+        table = row
+        if not row:
+            yield f'<div class={"head" if line[1] else "line"}>{part(*line.span(2))}</div>'
+        elif line[2].strip("|-: "):
+            cells = (part(line.start(2) + one.start(), line.start(2) + one.end()) for one in _CELL.finditer(line[2]))
+            yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    if table:
+        yield "</table>"
 
 
 def _html(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterator[str]:

@@ -36,7 +36,7 @@ function cards(group, changed) {
       document.querySelector(`input[name="${group}"]:checked`)?.focus();
     } });
     const beside = one.name === first ? null : el("button", {
-      type: "button", class: "beside", "aria-pressed": String(choice.beside === one.name),
+      type: "button", class: "compare", "aria-pressed": String(choice.beside === one.name),
       onclick: () => {
         choice.beside = choice.beside === one.name ? null : one.name;
         changed(true);

@@ -27,7 +27,7 @@ function open(title, tools, parts, from) {
   if (from) from.dataset.open = "";
   opener = from ?? opener;
   $("pane").hidden = false;
-  document.body.classList.add("beside");
+  document.body.classList.add("split");
   $("pane").focus({ preventScroll: true });
   hidePeek();
 }
@@ -38,7 +38,7 @@ export function close() {
   if (!isOpen()) return;
   $("pane").hidden = true;
   $("pane-body").replaceChildren();
-  document.body.classList.remove("beside");
+  document.body.classList.remove("split");
   if (opener) delete opener.dataset.open;
   (opener?.isConnected ? opener : $("question")).focus();
   opener = null;

@@ -100,7 +100,7 @@ function inline(words, chips) {
   const made = [];
   for (let found; (found = INLINE.exec(words)); words = words.slice(found.index + found[0].length)) {
     const [whole, code, strong, em, chip] = found;
-    made.push(words.slice(0, found.index));
+    made.push(chip === undefined ? words.slice(0, found.index) : words.slice(0, found.index).replace(/ $/, "\u00a0"));
     if (code !== undefined) made.push(el("code", null, code.replace(/\uE000\d+\uE001/g, "")));
     else if (strong !== undefined) made.push(el("strong", null, inline(strong, chips)));
     else if (em !== undefined) made.push(el("em", null, inline(em, chips)));
