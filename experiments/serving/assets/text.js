@@ -100,11 +100,12 @@ function inline(words, chips) {
   const made = [];
   for (let found; (found = INLINE.exec(words)); words = words.slice(found.index + found[0].length)) {
     const [whole, code, strong, em, chip] = found;
-    made.push(chip === undefined ? words.slice(0, found.index) : words.slice(0, found.index).replace(/ $/, "\u00a0"));
+    const before = words.slice(0, found.index), [tail] = /\S{0,30} ?$/.exec(before);
+    made.push(chip === undefined ? before : before.slice(0, before.length - tail.length));
     if (code !== undefined) made.push(el("code", null, code.replace(/\uE000\d+\uE001/g, "")));
     else if (strong !== undefined) made.push(el("strong", null, inline(strong, chips)));
     else if (em !== undefined) made.push(el("em", null, inline(em, chips)));
-    else made.push(chips[Number(chip)] ?? whole);
+    else made.push(el("span", { class: "held" }, tail, chips[Number(chip)] ?? whole));
   }
   return [...made, words];
 }
