@@ -14,7 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from experiments.commands.ask import ask, resume, search
-from experiments.commands.construct import construct, review
+from experiments.commands.construct import construct, questions, review
 from experiments.commands.index import index
 from experiments.commands.options import Command
 from experiments.commands.read import budgets, compare, diagnose, dose, effects, report, show
@@ -51,7 +51,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 _GROUPS: dict[str, tuple[Callable[..., None] | tuple[typer.Typer, str], ...]] = {
     "Start": (demo, list_, (models, "models"), schema, (new, "new"), (check, "check")),
     "Ask": (index, search, ask, resume),
-    "Build": (construct, review),
+    "Build": (construct, questions, review),
     "Measure": (run, judge, rescore),
     "Serve": (serve,),
     "Read": (report, show, compare, effects, dose, budgets, diagnose),

@@ -1,5 +1,5 @@
-"""The made files of a ferry company, a model that answers questions of them, and its page in a browser: for tests of the
-page that `ragbed serve` has, and for docs/serve.png."""
+"""The made files of a ferry company, and a model that answers questions of them: for docs/serve.png, and for tests of the
+page that `ragbed serve` has."""
 import re
 from dataclasses import replace
 
@@ -11,7 +11,8 @@ from experiments.serving.configurations import Measured
 from retrieval import build_index
 from strategies import REFUSAL
 
-STYLE = "body{font-family:serif;font-size:11.5px;line-height:1.5} h1{font-size:25px} h2{font-size:16px} td,th{padding:4px 14px 4px 0}"
+STYLE = ("body{font-family:serif;font-size:11.5px;line-height:1.5} h1{font-size:25px} h2{font-size:16px}"
+         "td{padding:4px 14px 4px 0}")
 MONTHS = (("January", 41_200), ("February", 39_800), ("March", 52_400), ("April", 61_900), ("May", 74_300),
           ("June", 96_100), ("July", 118_700), ("August", 121_400))
 REPORT = [
@@ -22,15 +23,15 @@ REPORT = [
     "thanks the crews, who made it possible.</p><h2>Passengers</h2><p>The summer decided the year: in July and August "
     "together 240,100 passengers were carried, a third more than in the summer before.</p><table>"
     + "".join(f"<tr><td>{month}</td><td>{count:,}</td></tr>" for month, count in MONTHS) + "</table>",
-    "<h2>Fleet</h2><p>The Cormorant, built in 1998, was sold in August to the Skell Rowing Club; her place was taken by "
-    "the Petrel, which carries 240 passengers and 31 cars. The Petrel makes 14 knots, two more than the Cormorant "
-    "did, and needs 18 % less fuel on the same crossing.</p><p>The Gannet was in the yard for nine weeks in spring. Her "
-    "engines were overhauled, and her ramps were made wider for vehicles of up to 16 tonnes.</p><h2>Staff</h2><p>At the "
-    "end of the year 118 people were employed, 9 more than a year before, most of them on the island line.</p>",
+    "<h2>Fleet</h2><p>The Cormorant, built in 1998, was sold in August to the Skell Rowing Club; her place was taken "
+    "by the Petrel, which carries 240 passengers and 31 cars. The Petrel makes 14 knots, two more than the Cormorant "
+    "did, and needs 18 % less fuel on the same crossing.</p><p>The Gannet was in the yard for nine weeks in spring. "
+    "Her engines were overhauled, and her ramps were made wider for vehicles of up to 16 tonnes.</p><h2>Staff</h2><p>"
+    "At the end of the year 118 people were employed, 9 more than a year before, most of them on the island line.</p>",
     "<h2>Outlook</h2><p>From May 2026 the island line runs every forty minutes in place of every hour. Fares stay as "
     "they are until the end of 2026.</p>"]
-MINUTES = ("<h1>Board minutes, July 2025</h1><p>Present: the chair, four members.</p><table><tr><th>vessel</th><th>price"
-           "</th></tr><tr><td>Cormorant</td><td>&euro;410,000</td></tr><tr><td>Petrel</td><td>&euro;2,900,000</td></tr>"
+MINUTES = ("<h1>Board minutes, July 2025</h1><p>Present: the chair, four members.</p><table><tr><th>vessel</th><th>"
+           "price</th></tr><tr><td>Cormorant</td><td>&euro;410,000</td></tr><tr><td>Petrel</td><td>&euro;2,900,000</td></tr>"
            "</table><p>The sale of the Cormorant to the Skell Rowing Club was approved with four votes to one.</p>")
 FERRY = "Which ferry replaced the Cormorant, and is it faster?"
 BRIEF = "How many people worked there at the end of the year?"

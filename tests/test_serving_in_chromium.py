@@ -1,4 +1,4 @@
-"""The page of `ragbed serve` in a real Chromium: asking, sources, feedback, earlier conversations, keys, and hostility."""
+"""The page of `ragbed serve` in a real Chromium: asking, sources, feedback, earlier conversations, keys, hostile text."""
 import contextlib
 import os
 import sqlite3
@@ -6,11 +6,15 @@ import threading
 import time
 
 import pytest
-from aster import BRIEF, FERRY, MINUTES, UNSAID, configurations, index_of_aster, model
+from aster import BRIEF, FERRY, UNSAID, configurations, index_of_aster, model
 from chromium import CONTRASTS, SETTLED, settle
 from reviewed import ATTACK
 from serving import direct, index_of, served
 from streamed import delta, ending, streamed
+
+from experiments.serving.app import serving_app
+from experiments.serving.gate import GateSettings
+from experiments.serving.keys import Keys
 
 pytestmark = pytest.mark.slow
 HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}"> '
@@ -27,19 +31,19 @@ def page_of(browser, serve, tmp_path):
     """Serves over a scripted model, and opens the page; nothing may be complained of, nor any other host asked."""
     said, asked, contexts = [], [], []
     with contextlib.ExitStack() as stack:
-        def start(script, described, path="/", **options):
-            url = stack.enter_context(served(described(serve(script).url), tmp_path / "traffic"))
-            return opened(url, path, **options)
+        def start(script, described, make=serving_app, **options):
+            url = stack.enter_context(served(described(serve(script).url), tmp_path / "traffic", make))
+            return opened(url, **options)
 
-        def opened(url, path="/", **options):
+        def opened(url, path="/", settled=SETTLED, **options):
             contexts.append(browser.new_context(**options))
             page = contexts[-1].new_page()
             page.on("console", lambda message: said.append(message.text))
             page.on("pageerror", lambda error: said.append(str(error)))
             page.on("request", lambda request: asked.append((request.url, url)))
             page.goto(f"{url}{path}")
-            page.wait_for_selector(SETTLED, state="attached")
-            page.server = url
+            page.wait_for_selector(settled, state="attached")
+            page.server, page.said = url, said
             return page
 
         start.opened = opened
@@ -62,7 +66,7 @@ def ask(page, question, answers=1):
 
 def in_view(page, inner):
     box = inner.bounding_box()
-    return 0 <= box["y"] and box["y"] + box["height"] <= page.viewport_size["height"]
+    return box["y"] >= 0 and box["y"] + box["height"] <= page.viewport_size["height"]
 
 
 def test_an_answer_comes_as_it_is_written_and_its_marks_open_the_documents_at_their_passages(page_of, index):
@@ -166,6 +170,26 @@ def test_refusals_failures_and_what_was_stopped_look_like_it_and_can_be_asked_ag
     assert "The documents do not say" in answer.inner_text()
 
 
+def test_where_keys_are_wanted_the_page_asks_for_one_and_sources_open_too(page_of, index):
+    keys = Keys(["ana 0123456789abcdef"])
+    page = page_of(model, lambda url: configurations(index, url)[:1], lambda serving: serving_app(
+        serving, GateSettings(keys=keys)), settled="dialog[open]")
+    page.locator("#key-field").fill("wrong-wrong-wrong")
+    page.keyboard.press("Enter")
+    page.get_by_text("The server does not know this key.").wait_for()
+    page.locator("#key-field").fill("0123456789abcdef")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(SETTLED, state="attached")
+    ask(page, FERRY)
+    page.locator(".words .chip").first.click()
+    picture = page.frame_locator("#pane iframe").locator("figure:has(rect) img").first
+    picture.evaluate("(image) => image.decode()")
+    with page.context.expect_page() as tab:
+        page.get_by_label("Open in a tab of its own").click()
+    tab.value.locator("rect").first.wait_for()
+    page.said.clear()  # the browser tells of each 401
+
+
 def test_everything_can_be_done_by_keys(page_of, index):
     page = page_of(model, lambda url: configurations(index, url))
     page.locator("#talk").focus()
@@ -225,7 +249,8 @@ def test_nothing_that_a_model_or_a_document_says_is_more_than_text(page_of, tmp_
 def test_it_fits_a_phone_and_can_be_read(page_of, index, scheme):
     page = page_of(model, lambda url: configurations(index, url), color_scheme=scheme,
                    viewport={"width": 390, "height": 780}, is_mobile=True, reduced_motion="reduce")
-    readable = "h1, h2, h3, strong, .soft, .mean, .words p, .words li, .chip, .number, .source, .took, .label, #list button"
+    readable = ("h1, h2, h3, strong, .soft, .mean, .words p, .words li, .chip, .number, .source, .took, .label, "
+                "#list button")
     assert min(page.locator(readable).evaluate_all(CONTRASTS)) >= 4.5
     ask(page, FERRY)
     ask(page, UNSAID)

@@ -7,7 +7,8 @@ Only `question` must be there. Two lines:
     {"question": "Who insures the warranty?", "answerable": false}
 
 With `options` a question is scored as a choice too; with `sub_questions` and a `sub_answers` for each, as a chain; and
-with `steps`, by how many of them the reasoning holds.
+with `steps`, by how many of them the reasoning holds. `turns`, each a `question` and its `answer`, came before it in a
+conversation.
 
 The bundled demo set is such a file: twelve questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
 (Apache-2.0) and TabFact (MIT) by `bench/cut_demo.py`;
@@ -43,6 +44,7 @@ from documents.types import Format, digest
 from experiments.benchmarks.base import About, Selection
 from experiments.benchmarks.fields import chained, stated_options, with_label
 from experiments.question import ANSWERS, Benchmark, Gold, Question, Scheme, Step
+from strategies.types import Turn
 
 T = TypeVar("T", str, int, float)
 _TYPES = ("str", "int", "float", "list", "dict")
@@ -77,6 +79,11 @@ class _GoldDocument(_ClosedModel):
         return {"document": value} if isinstance(value, str) else value
 
 
+class _Turn(_ClosedModel):
+    question: StrictStr
+    answer: StrictStr = ""
+
+
 class _OwnQuestion(_ClosedModel):
     question: _Filled
     id: StrictStr | StrictInt | None = None
@@ -89,6 +96,7 @@ class _OwnQuestion(_ClosedModel):
     sub_questions: list[_Filled] = []
     sub_answers: list[_Text] = []
     steps: list[_Filled] = []
+    turns: list[_Turn] = []
     tags: dict[str, StrictStr | list[StrictStr]] = {}
 
 
@@ -167,7 +175,8 @@ def to_question(row: Row) -> Question:
     gold = [Gold("", chunk=chunk) for chunk in own.gold_chunks]
     gold += [Gold(**item.model_dump()) for item in own.gold_documents]
     return Question(
-        id=digest(own.question)[:12] if own.id in (None, "") else str(own.id), text=own.question,
+        id=digest(*(turn.question for turn in own.turns), own.question)[:12] if own.id in (None, "") else str(own.id),
+        text=own.question, turns=tuple(Turn(turn.question, turn.answer) for turn in own.turns),
         answers=with_label(row, answers, options) if options else answers, answerable=own.answerable,
         gold=tuple(dict.fromkeys(gold)), options=options, sub_questions=chained(own.sub_questions, sub_answers)[0],
         sub_answers=sub_answers, steps=tuple(map(Step, own.steps)),
@@ -178,7 +187,8 @@ def _refuse(row: Row, error: ValidationError) -> NoReturn:
     first = error.errors(include_url=False)[0]
     names = [str(part) for part in first["loc"] if str(part).partition("[")[0] not in _TYPES]
     if first["type"] == "extra_forbidden":
-        valid = _GoldDocument.model_fields if len(names) > 1 else _OwnQuestion.model_fields
+        inner = _Turn if names[0] == "turns" else _GoldDocument
+        valid = inner.model_fields if len(names) > 1 else _OwnQuestion.model_fields
         row.fail(".".join(names), f"one of the fields {', '.join(valid)}", names[-1])
     if first["type"] == "missing":
         row.fail(".".join(names), "it to be there", None)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import AsJson, CellName, FinishedRun, Metric, Texts
+from experiments.commands.options import AsJson, CellName, FinishedRun, Metric, Texts, current
 
 
 def report(run: FinishedRun, json: AsJson = False) -> None:
@@ -33,7 +33,9 @@ def show(run: Annotated[Path, typer.Argument(help="A run's folder; the run need 
     show_question(run, question, cell, prompts, scores, json)
 
 
-def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished run's folder: the baseline.")],
+def compare(first: Annotated[Path, typer.Argument(metavar="A", help=(
+                "A finished run's folder: the baseline. Or the traffic of a live experiment, which takes --baseline "
+                "and --json alone."))],
             second: Annotated[Path | None, typer.Argument(
                 metavar="B", help="Another run's, whose cells are compared with A's. Without, those cells of A "
                                     "are compared that differ in one factor, as in its summary and report.")] = None,
@@ -63,10 +65,16 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
             json: AsJson = False) -> None:
     """Tell which differences between runs or cells are real.
 
-    Cells are compared question by question.
+    Cells are compared question by question; the configurations of a live experiment by threads, with a test that holds
+    however often one looks.
     """
-    from experiments.terminal.analyses import show_comparisons
+    from experiments.terminal.analyses import show_comparisons, show_live
 
+    if second is None and (first / "traffic.sqlite").is_file() and not any((metric, cell, fail_if, shared, flips, steps,
+                                                                            junit)):
+        show_live(first, baseline, json)
+        return
+    first, second = current(first), second and current(second)
     show_comparisons((first, second), metric or [], cell or [], baseline, fail_if or [], shared=shared, flips=flips,
                      steps=steps, junit=junit, json=json)
 

@@ -95,8 +95,9 @@ class Opened:
         """Open a configuration; raises UserError as `Assistant.open`."""
         settings = described.settings
         if settings.index not in self.indexes:
-            self.indexes[settings.index] = index = await asyncio.to_thread(Index.open, settings.index)
-            await asyncio.to_thread(index.check_embedder)
+            self.indexes[settings.index] = await asyncio.to_thread(Index.open, settings.index)
+        if settings.retriever.embeds:  # loaded before the first question
+            await asyncio.to_thread(self.indexes[settings.index].check_embedder)
         key = settings.model, settings.calls.model_dump_json()
         if key not in self.clients:
             self.clients[key] = await self.stack.enter_async_context(open_model(settings.model, settings.calls))

