@@ -1,4 +1,4 @@
-"""The made files of a ferry company, and a model that answers questions of them: for docs/serve.png, and for tests of the
+"""Made files of a ferry company, and a model that answers questions of them: for docs/serve.png, and for tests of the
 page that `ragbed serve` has."""
 import re
 from dataclasses import replace

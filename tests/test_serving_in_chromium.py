@@ -1,4 +1,4 @@
-"""The page of `ragbed serve` in a real Chromium: asking, sources, feedback, earlier conversations, keys, hostile text."""
+"""The page of `ragbed serve` in a real Chromium: asking, sources, feedback, earlier threads, keys, hostile text."""
 import contextlib
 import os
 import sqlite3
