@@ -69,10 +69,9 @@ class Pictures:
 
     def marked(self, index: Index, document: Document, page: int, chunk: Chunk | None) -> Marked:
         """Look for a chunk's text on a page of a document that this `has`."""
-        import pymupdf
-
         place = _place(index, document)
         assert place is not None
+        pymupdf = _mupdf()
         with self._lock:
             drawn = self._file(place)[page - 1]
             words = drawn.get_text("words", flags=pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES)
@@ -94,8 +93,7 @@ class Pictures:
             return 0
 
     def _drawn(self, place: _Place, page: int) -> bytes | None:
-        import pymupdf
-
+        pymupdf = _mupdf()
         try:
             drawn = self._file(place)[page - 1]
             area = max(drawn.rect.width * drawn.rect.height, 1.0)
@@ -104,6 +102,16 @@ class Pictures:
         except (pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
             return None
         return data
+
+
+def _mupdf() -> Any:
+    """The library, which has no types, and tells nothing of damaged files."""
+    import pymupdf
+
+    mupdf: Any = pymupdf
+    mupdf.TOOLS.mupdf_display_errors(False)
+    mupdf.TOOLS.mupdf_display_warnings(False)
+    return mupdf
 
 
 def _place(index: Index, document: Document) -> _Place | None:
@@ -115,14 +123,10 @@ def _place(index: Index, document: Document) -> _Place | None:
 
 def _opened(place: _Place) -> Any:
     """The file; LookupError, which no cache keeps, where there is none."""
-    import pymupdf
-
     data = file_of(*place)
     if data is None:
         raise LookupError(place)
-    tools: Any = pymupdf.TOOLS
-    tools.mupdf_display_errors(False)
-    tools.mupdf_display_warnings(False)
+    pymupdf = _mupdf()
     try:
         return pymupdf.open(stream=data, filetype="pdf")
     except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError) as error:
