@@ -91,9 +91,9 @@ def _step(step: Step) -> dict[str, Any]:
     failure = step.failure.message if step.failure else None
     if isinstance(step, SearchStep):
         return {"kind": "search", "query": encodable(step.query), "found": list(step.found), "failure": failure}
-    return {"kind": "call", "purpose": step.purpose, "shown": list(step.shown), "text": encodable(step.text[:_LONGEST_REPLY]),
-            "prompt_tokens": step.usage.prompt_tokens, "completion_tokens": step.usage.completion_tokens,
-            "failure": failure}
+    return {"kind": "call", "purpose": step.purpose, "shown": list(step.shown),
+            "text": encodable(step.text[:_LONGEST_REPLY]), "prompt_tokens": step.usage.prompt_tokens,
+            "completion_tokens": step.usage.completion_tokens, "failure": failure}
 
 
 def _plain(title: str) -> str:
