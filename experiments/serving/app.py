@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Described, open_configurations
+from experiments.serving.documents import document_routes
 from experiments.serving.gate import Gate, GateSettings, Queue
 from experiments.serving.keys import session_routes
 from experiments.serving.metrics import Counted, Metrics, metrics_routes
@@ -54,6 +55,7 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     app.include_router(chat_routes(serving))
     app.include_router(response_routes(serving))
     app.include_router(page_routes(serving))
+    app.include_router(document_routes(serving))
     if find_spec("mcp") is not None:
         from experiments.serving.mcp_server import add_mcp
 
