@@ -196,24 +196,30 @@ def questions(tokens: int) -> str:
     return "\n".join(f"{number}. What do the documents say of part {number}{filler}?" for number in range(1, lines + 1))
 
 
-def instance(schema: Mapping[str, Any], text: str, most: bool, items: int) -> Any:
+def instance(schema: Mapping[str, Any], text: str, most: bool, items: int, share: float = 0.0) -> Any:
     """Return a value that fits a JSON Schema, its free strings this text, its arrays of so many items where they may
-    be. With `most` it takes the last choice, the largest number and true; else the first, the smallest and false."""
+    be. With `most` it takes the last choice, the largest number and true, and arrays have as many items as they may,
+    spread over what they may be; else the first, the smallest and false. `share` is how far it stands in its array."""
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
         return schema["enum"][-1 if most else 0]
     if "anyOf" in schema:
-        return instance(schema["anyOf"][0], text, most, items)
+        return instance(schema["anyOf"][0], text, most, items, share)
     match schema.get("type"):
         case "object":
-            return {name: instance(inner, text, most, items) for name, inner in schema.get("properties", {}).items()}
+            fields = schema.get("properties", {})
+            return {name: instance(inner, text, most, items, share or number / len(fields) * (
+                inner.get("type") == "object")) for number, (name, inner) in enumerate(fields.items())}
         case "array":
-            count = min(max(items, schema.get("minItems", 0)), schema.get("maxItems", items))
-            return [instance(schema.get("items", {}), text, most, items) for _ in range(count)]
+            largest = schema.get("maxItems", items)
+            count = largest if most else min(max(items, schema.get("minItems", 0)), largest)
+            return [instance(schema.get("items", {}), text, most, items, share or number / count)
+                    for number in range(count)]
         case "boolean":
             return most
         case "integer" | "number":
-            return schema.get("maximum" if most else "minimum", 1)
+            bound = schema.get("maximum" if most else "minimum", 1)
+            return round(bound - share * (bound - schema.get("minimum", bound))) if most else bound
         case _:
-            return text
+            return f"{text} {share:.3f}" if most and share else text

@@ -178,6 +178,23 @@ def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
         server.close()
 
 
+@pytest.fixture(scope="session")
+def capitals(tmp_path_factory):
+    """An index over two short pages."""
+    from serving import index_of
+
+    return index_of(tmp_path_factory.mktemp("capitals"))
+
+
+@pytest.fixture
+def answering(serve, capitals, tmp_path):
+    """Serves that index; see `serving.answering`."""
+    from serving import answering
+
+    with answering(serve, capitals, tmp_path) as start:
+        yield start
+
+
 @pytest.fixture
 def ragbed(monkeypatch, capsys):
     """The command `ragbed` in this process."""

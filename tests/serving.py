@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 
+import openai
 import uvicorn
 
 from agents import AssistantSettings
@@ -60,3 +61,29 @@ def served(described, folder, make=serving_app, **options):
         thread.join(30)
         listening.close()
         assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def answering(serve, index, folder):
+    """What serves an index over a model that says these lines: its URL, and the model's server. Further arguments are
+    of the configuration; `options`, of the server."""
+    with contextlib.ExitStack() as stack:
+        def start(*lines, options=None, **changes):
+            model = serve(list(lines))
+            described = direct(index, f"{model.url}#m", **changes)
+            return stack.enter_context(served([described], folder / "traffic", **options or {})), model
+
+        yield start
+
+
+@contextlib.contextmanager
+def openai_clients(answering, **options):
+    """As `answering`, but gives OpenAI's client, made with these options, with the model's server as `model_server`."""
+    with contextlib.ExitStack() as stack:
+        def start(*lines, **changes):
+            url, model = answering(*lines, **changes)
+            client = stack.enter_context(openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, **options))
+            client.model_server = model
+            return client
+
+        yield start

@@ -72,8 +72,13 @@ def reply(body):
     shown = body["messages"][-1]["content"]
     if "<names>" in shown:
         return json.dumps(table(flaw_of(shown)))
-    if "<passage>" in shown:
-        return json.dumps(chain(flaw_of(shown), int(re.search(r"takes (\d) steps", shown)[1])))
+    if "<second>" in shown:
+        flaw, at = next((flaw, at) for flaw in NEW for at in (1, 2, 3) if NEW[flaw][at] in shown
+                        and (ASKED[at].format(*NEW[flaw]) in shown or (at == 2 and "lies it?" in shown)))
+        return json.dumps({"question": chain(flaw, at + 1)["question"]})
+    if "<passage>" in body["messages"][0]["content"]:
+        first, place = body["messages"][0]["content"], len(body["messages"]) // 2
+        return json.dumps(chain(flaw_of(first), int(re.search(r"first of (\d)", first)[1]))["steps"][place])
     flaw, hops = next((flaw, hops) for flaw in NEW for hops in WHOLE if WHOLE[hops].format(*NEW[flaw]) in shown)
     read = [fact.format(*NEW[flaw]) in shown for fact in FACTS[:hops]]
     known = flaw == "known" and hops == FLAWED

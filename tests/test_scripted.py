@@ -100,7 +100,7 @@ def test_a_schema_gets_the_least_or_the_most_that_fits():
     assert instance(schema, "t", most=False, items=0) == {
         "enough": False, "queries": [], "kind": "a", "score": 0, "form": "x", "place": "t"}
     assert instance(schema, "t", most=True, items=8) == {
-        "enough": True, "queries": ["t"] * 3, "kind": "b", "score": 9, "form": "x", "place": "t"}
+        "enough": True, "queries": ["t", "t 0.333", "t 0.667"], "kind": "b", "score": 9, "form": "x", "place": "t"}
 
 
 def test_what_a_search_asks_for_bounds_what_it_finds():

@@ -4,36 +4,18 @@ import json
 import httpx2 as httpx
 import openai
 import pytest
-from serving import direct, index_of, served
+from serving import direct, openai_clients, served
 from streamed import streamed
 
 QUESTION = "Which country is Oslo the capital of?"
 REPLY = "It is Norway [1]."
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    return index_of(tmp_path_factory.mktemp("pages"))
-
-
 @pytest.fixture
-def chat(serve, index, tmp_path):
+def chat(answering):
     """Serves over a scripted model; returns OpenAI's client of it."""
-    running = []
-
-    def start(*lines, **changes):
-        model = serve(list(lines))
-        server = served([direct(index, f"{model.url}#m", **changes)], tmp_path / "traffic")
-        url = server.__enter__()
-        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-        running.append((server, client))
-        client.model_server = model
-        return client
-
-    yield start
-    for server, client in running:
-        client.close()
-        server.__exit__(None, None, None)
+    with openai_clients(answering) as start:
+        yield start
 
 
 def ask(client, *talk, **options):
@@ -161,9 +143,9 @@ def test_every_chunk_has_choices(chat):
     assert all("choices" in json.loads(frame) for frame in frames[:-1])
 
 
-def test_a_share_of_threads_is_answered_by_another_configuration_and_stays_with_it(serve, index, tmp_path):
+def test_a_share_of_threads_is_answered_by_another_configuration_and_stays_with_it(serve, capitals, tmp_path):
     model = serve(lambda body: "Norway [1].")
-    described = [direct(index, f"{model.url}#m"), direct(index, f"{model.url}#m", "chain", rules="open")]
+    described = [direct(capitals, f"{model.url}#m"), direct(capitals, f"{model.url}#m", "chain", rules="open")]
     with served(described, tmp_path / "traffic", explore=0.5) as url, httpx.Client(base_url=f"{url}/v1/") as client:
         assert [one["id"] for one in client.get("models").json()["data"]] == ["direct", "chain", "live"]
 
@@ -175,3 +157,14 @@ def test_a_share_of_threads_is_answered_by_another_configuration_and_stays_with_
         first = {question: given(question) for question in (f"What of Oslo in {year}?" for year in range(1990, 2010))}
         assert set(first.values()) == {"direct", "chain"}
         assert {question: given(question, "It grew.", "And then?") for question in first} == first
+
+
+def test_what_has_no_form_in_utf8_is_replaced_in_whole_answers_and_streams_alike(chat):
+    said = "Norway \ud83d [1]."
+    client = chat({"message": {"role": "assistant", "content": said}}, streamed(said, 4))
+    shown = "Norway � [1]."
+    body = '{"model": "direct", "messages": [{"role": "user", "content": "Oslo \\udc00?"}]}'
+    answer = httpx.post(f"{client.base_url}chat/completions", content=body,
+                        headers={"content-type": "application/json"})
+    assert answer.json()["choices"][0]["message"]["content"] == shown
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in ask(client, stream=True)) == shown

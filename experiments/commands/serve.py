@@ -35,7 +35,17 @@ def serve(
                                                "annotations, markdown or both.")] = "annotations",
         explore: Annotated[float, typer.Option(min=0, max=1, help=(
             "The share of threads that another than the first configuration answers, drawn at random; `ragbed compare` "
-            "of the traffic tests the difference."))] = 0.0) -> None:
+            "of the traffic tests the difference."))] = 0.0,
+        keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
+            "Who may ask: lines of a name and a key, or of a name and sha256:HASH. Else RAGBED_KEYS has them."))]
+        = None,
+        names: Annotated[list[str] | None, typer.Option("--name", metavar="HOST", help=(
+            "A further name by which clients reach the server, as in a network of containers; repeatable."))] = None,
+        rate: Annotated[str, typer.Option(help="Questions of each key: a number per second, minute, hour or day.")
+                        ] = "60/minute",
+        concurrency: Annotated[int, typer.Option(min=1, help="Answers under way at once.")] = 64,
+        queue: Annotated[int, typer.Option(min=0, help="Requests that wait; the next is told to come later.")] = 64,
+        timeout: Annotated[float, typer.Option(min=1, help="Seconds that a request may take.")] = 900) -> None:
     """Serve measured configurations: OpenAI's API, and a page to ask, look sources up and say what is wrong.
 
     Clients take http://127.0.0.1:8700/v1 as the base URL, and the name of a configuration as the model. All that is
@@ -47,4 +57,5 @@ def serve(
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
-        explore=explore)
+        explore=explore, keys=keys, names=names or (), rate=rate,
+        limits={"concurrency": concurrency, "queue": queue, "seconds": timeout})

@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import HTTPException, RequestValidationError
@@ -14,8 +13,14 @@ from fastapi.staticfiles import StaticFiles
 from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Described, open_configurations
+from experiments.serving.documents import document_routes
+from experiments.serving.gate import Gate, GateSettings, Queue
+from experiments.serving.keys import session_routes
+from experiments.serving.metrics import Counted, Metrics, metrics_routes
 from experiments.serving.page import ASSETS, page_routes
+from experiments.serving.responses import response_routes
 from experiments.serving.state import Citations, Serving
+from experiments.serving.telemetry import open_telemetry
 from experiments.serving.traffic import Traffic
 from experiments.serving.turns import Turns
 
@@ -30,20 +35,32 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
         kept = await stack.enter_async_context(Traffic.open(traffic, configurations, explore))
-        yield Serving(configurations, Turns(configurations, kept), url.rstrip("/"), citations, explore)
+        metrics, telemetry = Metrics(), stack.enter_context(open_telemetry(configurations))
+        turns = Turns(configurations, kept, [metrics, *telemetry])
+        stack.push_async_callback(turns.aclose)
+        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore)
 
 
-def serving_app(serving: Serving) -> FastAPI:
-    """Return the application that serves these configurations."""
+def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastAPI:
+    """Return the application that serves these configurations, behind its gate."""
+    settings = settings or GateSettings()
+    queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
+    serving.metrics.follow(queue)
+    app.add_middleware(Gate, settings=settings, queue=queue)
+    app.add_middleware(Counted, requests=serving.metrics.requests)
+    app.include_router(session_routes(settings.keys))
+    app.include_router(metrics_routes(serving.metrics))
     app.include_router(chat_routes(serving))
+    app.include_router(response_routes(serving))
     app.include_router(page_routes(serving))
+    app.include_router(document_routes(serving))
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
     @app.get("/health")
-    async def health() -> dict[str, Any]:
-        """Say that the server answers, and what it serves."""
-        return {"status": "ok", "configurations": list(serving.configurations), "under_way": serving.turns.under_way}
+    async def health() -> dict[str, str]:
+        """Say that the server answers."""
+        return {"status": "ok"}
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> JSONResponse:

@@ -1,19 +1,27 @@
 """OpenAI's chat completions, and the same for Open WebUI, whose clients show passages of their own kind."""
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import StreamingResponse
 
 from documents.errors import SettingsError
 from documents.types import digest
 from experiments.serving.served import Served, cited_sources, markdown_sources, url_citations
-from experiments.serving.state import FAILED, LIVE, Citations, Serving, owner_of, refused, unless_gone
+from experiments.serving.state import (
+    LIVE,
+    Citations,
+    Serving,
+    event_stream,
+    failed,
+    frame,
+    owner_of,
+    refused,
+    unless_gone,
+)
 from experiments.serving.turns import Asked, Event
 from strategies.types import Turn
 
@@ -29,23 +37,16 @@ class Part(BaseModel):
     text: str | None = None
 
 
+Content = str | list[Part] | None
+
+
 class ChatMessage(BaseModel):
     """A message of a conversation."""
 
     model_config = ConfigDict(extra="allow")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
-
-    @property
-    def text(self) -> str:
-        """Return its text; raise a refusal where it is anything else, such as a picture."""
-        if self.content is None or isinstance(self.content, str):
-            return self.content or ""
-        other = next((part.type for part in self.content if part.text is None), None)
-        if other is not None:
-            raise refused(400, f"a message has a part of the type {other!r:.40}: only text is read", "unsupported_part")
-        return "".join(part.text or "" for part in self.content)
+    content: Content = None
 
 
 class StreamOptions(BaseModel):
@@ -112,6 +113,16 @@ def model_json(serving: Serving, name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "ragbed", "name": name, "description": said}
 
 
+def text_of(content: Content) -> str:
+    """Return the text of a message; raise a refusal where it is anything else, such as a picture."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    other = next((part.type for part in content if part.text is None), None)
+    if other is not None:
+        raise refused(400, f"a message has a part of the type {other!r:.40}: only text is read", "unsupported_part")
+    return "".join(part.text or "" for part in content)
+
+
 def history_of(turns: Sequence[tuple[str, str]]) -> tuple[str, tuple[Turn, ...]]:
     """Return the last question of a conversation of roles and texts, and the turns before it; several messages in a row
     by one are one. Raises a refusal where the last is none of the user's."""
@@ -128,9 +139,12 @@ def history_of(turns: Sequence[tuple[str, str]]) -> tuple[str, tuple[Turn, ...]]
     return joined[-1][1], tuple(Turn(question, answer) for (_, question), (_, answer) in pairs)
 
 
-async def begin(serving: Serving, request: Request, model: str, talk: Sequence[tuple[str, str]]) -> Asked:
-    """Begin the last question of a conversation that the client keeps; refuse what cannot be asked."""
+async def begin(serving: Serving, request: Request, model: str, talk: Sequence[tuple[str, str]],
+                before: Sequence[Turn] = ()) -> Asked:
+    """Begin the last question of a conversation that the client keeps, `before` its first part; refuse what cannot be
+    asked."""
     question, turns = history_of(talk)
+    turns = (*before, *turns)
     owner = owner_of(request)
     thread = digest(owner, turns[0].question if turns else question)
     try:
@@ -141,7 +155,7 @@ async def begin(serving: Serving, request: Request, model: str, talk: Sequence[t
 
 
 async def _complete(serving: Serving, given: ChatRequest, request: Request, openwebui: bool) -> Any:
-    talk = [(one.role, one.text) for one in given.messages if one.role in ("user", "assistant")]
+    talk = [(one.role, text_of(one.content)) for one in given.messages if one.role in ("user", "assistant")]
     name = serving.wanted(given.model) or next(iter(serving.configurations))
     if talk and talk[-1][1].lstrip().startswith(_TASK) and name in serving.configurations:
         return await _aside(serving, given, name, talk[-1][1])
@@ -150,8 +164,7 @@ async def _complete(serving: Serving, given: ChatRequest, request: Request, open
                                                     if one.role not in ("user", "assistant"))})
     form = _Form(asked, given, serving.base(request), ignored, openwebui, serving.citations)
     if given.stream:
-        return StreamingResponse(form.frames(serving.turns.play(asked)), media_type="text/event-stream",
-                                 headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        return event_stream(form.frames(serving.turns.play(asked)))
     return form.whole(await unless_gone(request, serving.turns.answer(asked)))
 
 
@@ -162,7 +175,7 @@ async def _aside(serving: Serving, given: ChatRequest, configuration: str, text:
     if given.stream:
         chunk = {**form, "object": "chat.completion.chunk",
                  "choices": [{"index": 0, "delta": {"role": "assistant", "content": reply}, "finish_reason": "stop"}]}
-        return StreamingResponse(iter([_frame(chunk), b"data: [DONE]\n\n"]), media_type="text/event-stream")
+        return event_stream(iter([frame(chunk), b"data: [DONE]\n\n"]))
     message = {"role": "assistant", "content": reply, "refusal": None}
     return {**form, "object": "chat.completion", "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
             "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}
@@ -203,8 +216,8 @@ class _Form:
 
     def whole(self, answer: Event) -> dict[str, Any]:
         """Return the answer in one piece; refuse one that failed."""
-        if answer["outcome"] in FAILED:
-            raise refused(FAILED[answer["outcome"]], answer["text"], answer["outcome"])
+        if error := failed(answer):
+            raise error
         text = answer["text"] + (markdown_sources(answer, self._base) if self._listed else "")
         message = {"role": "assistant", "refusal": None, "content": text, "annotations": self._annotations(answer)}
         if self._given.include_reasoning:
@@ -222,26 +235,24 @@ class _Form:
             elif event["event"] == "reasoning" and self._given.include_reasoning:
                 yield self._chunk({"reasoning_content": event["text"]})
             elif event["event"] == "answer":
-                for frame in self._end(event):
-                    yield frame
+                for one in self._end(event):
+                    yield one
         yield b"data: [DONE]\n\n"
 
     def _end(self, answer: Event) -> list[bytes]:
-        if answer["outcome"] in FAILED:
-            kind = "server_error" if FAILED[answer["outcome"]] >= 500 else "invalid_request_error"
-            return [_frame({"error": {"message": answer["text"], "type": kind, "param": None,
-                                      "code": answer["outcome"]}})]
+        if error := failed(answer):
+            return [frame(error.detail)]
         frames = []
         if self._listed and (listed := markdown_sources(answer, self._base)):
             frames.append(self._chunk({"content": listed}))
         if self._openwebui:
-            frames += [_frame({"event": {"type": "source", "data": _openwebui_source(source, self._base)}})
+            frames += [frame({"event": {"type": "source", "data": _openwebui_source(source, self._base)}})
                        for source in cited_sources(answer)]
         if cited := self._annotations(answer):
             frames.append(self._chunk({"annotations": cited}))
         frames.append(self._chunk({}, _reason(answer), ragbed=self._ragbed(answer)))
         if self._given.stream_options and self._given.stream_options.include_usage:
-            frames.append(_frame({**self._common, "object": "chat.completion.chunk", "choices": [],
+            frames.append(frame({**self._common, "object": "chat.completion.chunk", "choices": [],
                                   "usage": usage_json(answer)}))
         return frames
 
@@ -254,7 +265,7 @@ class _Form:
         return ragbed_json(answer, self._asked.configuration, self._ignored)
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> bytes:
-        return _frame({**self._common, "object": "chat.completion.chunk", **more,
+        return frame({**self._common, "object": "chat.completion.chunk", **more,
                        "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]})
 
 
@@ -263,7 +274,3 @@ def _openwebui_source(source: Served, base: str) -> dict[str, Any]:
     named = {"source": base + source["url"], "name": source["title"], **page}
     return {"source": {"name": source["title"], "url": base + source["url"]}, "document": [source["text"]],
             "metadata": [named]}
-
-
-def _frame(value: Any) -> bytes:
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()

@@ -71,12 +71,16 @@ class Configuration:
     measured: Measured | None = None
 
     @property
+    def made_of(self) -> str:
+        """Return its strategies, its retriever and its model, in a line."""
+        settings = self.assistant.settings
+        found, model = f"{settings.retriever.kind}@{settings.k}", settings.model.rpartition("#")[2]
+        return f"{settings.reasoning} over {settings.retrieval}, {found}, {model}"
+
+    @property
     def description(self) -> str:
         """Return what it is and what was measured of it, in a line."""
-        settings = self.assistant.settings
-        found = f"{settings.retriever.kind}@{settings.k}"
-        return (f"{settings.reasoning} over {settings.retrieval}, {found}, {settings.model}. "
-                f"{self.measured or 'Not measured'}.")
+        return f"{self.made_of}. {self.measured or 'Not measured'}."
 
 
 @dataclass
@@ -91,8 +95,9 @@ class Opened:
         """Open a configuration; raises UserError as `Assistant.open`."""
         settings = described.settings
         if settings.index not in self.indexes:
-            self.indexes[settings.index] = index = await asyncio.to_thread(Index.open, settings.index)
-            await asyncio.to_thread(index.check_embedder)
+            self.indexes[settings.index] = await asyncio.to_thread(Index.open, settings.index)
+        if settings.retriever.embeds:  # loaded before the first question
+            await asyncio.to_thread(self.indexes[settings.index].check_embedder)
         key = settings.model, settings.calls.model_dump_json()
         if key not in self.clients:
             self.clients[key] = await self.stack.enter_async_context(open_model(settings.model, settings.calls))

@@ -1,7 +1,6 @@
 """The page's own routes: what can be asked, asking with every step told, threads and feedback."""
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import FileResponse, StreamingResponse
 
 from documents.errors import SettingsError
-from experiments.serving.state import Serving, owner_of, refused
+from experiments.serving.state import Serving, event_stream, frame, owner_of, refused
 from experiments.serving.turns import Event
+from experiments.words import column_words
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -49,9 +49,9 @@ def page_routes(serving: Serving) -> APIRouter:
     @router.get("/api/configurations")
     async def configurations() -> dict[str, Any]:
         """List what can be asked, with what was measured of it."""
-        return {"configurations": [{"name": name, "description": one.description,
-                                    "measured": asdict(one.measured) if one.measured else None}
-                                   for name, one in serving.configurations.items()]}
+        return {"configurations": [{"name": name, "description": one.made_of, "measured": one.measured and {
+            **asdict(one.measured), "words": column_words(one.measured.metric)}}
+            for name, one in serving.configurations.items()]}
 
     @router.post("/api/ask")
     async def ask(given: Question, request: Request) -> StreamingResponse:
@@ -60,8 +60,7 @@ def page_routes(serving: Serving) -> APIRouter:
             asked = await serving.turns.begin(owner_of(request), given.question, given.configuration, given.thread)
         except SettingsError as error:
             raise refused(404, str(error), "not_found") from error
-        return StreamingResponse(_frames(serving.turns.play(asked)), media_type="text/event-stream",
-                                 headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        return event_stream(_frames(serving.turns.play(asked)))
 
     @router.get("/api/threads")
     async def threads(request: Request) -> dict[str, Any]:
@@ -88,5 +87,4 @@ def page_routes(serving: Serving) -> APIRouter:
 
 async def _frames(events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
     async for event in events:
-        told = json.dumps(event, ensure_ascii=False)
-        yield f"event: {event['event']}\ndata: {told}\n\n".encode()
+        yield frame(event, event["event"])

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+import json
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fastapi import HTTPException, Request
+from starlette.responses import StreamingResponse
 
 if TYPE_CHECKING:
     from experiments.serving.configurations import Configuration
+    from experiments.serving.metrics import Metrics
     from experiments.serving.turns import Turns
 
 Citations = Literal["annotations", "markdown", "both"]
@@ -32,6 +35,7 @@ class Serving:
 
     configurations: Mapping[str, Configuration]
     turns: Turns
+    metrics: Metrics
     url: str = ""
     citations: Citations = "annotations"
     explore: float = 0.0
@@ -54,6 +58,24 @@ def refused(status: int, message: str, code: str) -> HTTPException:
     """Return an error in the form of OpenAI's API."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     return HTTPException(status, {"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+
+def failed(answer: Mapping[str, Any]) -> HTTPException | None:
+    """Return the error that stands in the place of an answer; None where there is an answer."""
+    outcome = answer["outcome"]
+    return refused(FAILED[outcome], answer["text"], outcome) if outcome in FAILED else None
+
+
+def frame(value: Any, event: str = "") -> bytes:
+    """Return a server-sent event, under a name where it has one."""
+    named = f"event: {event}\n" if event else ""
+    return f"{named}data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()
+
+
+def event_stream(frames: AsyncIterator[bytes] | Iterator[bytes]) -> StreamingResponse:
+    """Return server-sent events as a response, which no proxy keeps back."""
+    return StreamingResponse(frames, media_type="text/event-stream",
+                             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
 
 async def unless_gone(request: Request, work: Awaitable[Result]) -> Result:

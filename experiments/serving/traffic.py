@@ -195,6 +195,17 @@ class Traffic:
                            "feedback": {"thumb": thumb, "comment": comment or ""}}
                           for question, shown, thumb, comment in rows]} if rows else None
 
+    async def conversation(self, record: str, owner: str) -> tuple[Turn, ...] | None:
+        """Return the turns that an owner's client sent before an answer, and last that answer; None where the owner has
+        no such answer, the question failed, or its turns are a thread's."""
+        rows = await self._do(self._database.read, (
+            "SELECT before, question, shown FROM turns WHERE record = ? AND owner = ? AND before IS NOT NULL"
+            " AND shown IS NOT NULL"), (record, owner))
+        for before, question, shown in rows:
+            if (answer := json.loads(shown))["failure"] is None:
+                return *(Turn(**turn) for turn in json.loads(before)), Turn(question, answer["text"])
+        return None
+
     async def _do(self, work: Callable[..., T], *given: Any) -> T:
         # shielded: a client that leaves cancels who waits, not what is written
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *given))

@@ -5,12 +5,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from agents.types import Answer, unasked
 from documents.errors import CallError, SettingsError, UserError
+from documents.types import encodable
 from experiments.serving.served import answer_json, display_text, passage_json
 from experiments.serving.streaming import AnswerText
 from retrieval.servers import hide_keys
@@ -49,21 +50,62 @@ class Asked:
     turns: tuple[Turn, ...] | None = None
 
 
-class Turns:
-    """Plays turns with the configurations that are served, and has their records kept.
+@dataclass(slots=True)
+class Times:
+    """When a turn and its steps began and ended, in seconds of the epoch.
 
     Attributes:
-        under_way: how many are being answered now.
+        first: when the first text of the answer was told.
+        searches, calls: each with its beginning and, where it ended, its end; calls by their number.
     """
 
-    def __init__(self, configurations: Mapping[str, Configuration], traffic: Traffic) -> None:
-        self.configurations, self.traffic = configurations, traffic
-        self.under_way = 0
+    begun: float = field(default_factory=time.time)
+    first: float | None = None
+    searches: list[list[float]] = field(default_factory=list)
+    calls: dict[int, list[float]] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """Note the time of an event."""
+        match event["event"]:
+            case "text" if self.first is None:
+                self.first = time.time()
+            case "searching":
+                self.searches.append([time.time()])
+            case "search":
+                next((one for one in self.searches if len(one) == 1), []).append(time.time())
+            case "asking":
+                self.calls[event["call"]] = [time.time()]
+            case "reply":
+                self.calls[event["call"]].append(time.time())
+
+
+class Observer(Protocol):
+    """Is told of every answer, also of one that nobody waited for."""
+
+    def __call__(self, asked: Asked, answer: Answer, times: Times, /) -> None: ...
+
+
+class Turns:
+    """Plays turns with the configurations that are served, and has their records kept."""
+
+    def __init__(self, configurations: Mapping[str, Configuration], traffic: Traffic,
+                 observers: Sequence[Observer] = ()) -> None:
+        self.configurations, self.traffic, self._observers = configurations, traffic, observers
+        self._threads: set[str] = set()
+        self._playing: set[asyncio.Task[None]] = set()
+
+    async def aclose(self) -> None:
+        """Return when the record of every question is kept that nobody waits for any more."""
+        for playing in self._playing:
+            playing.cancel()
+        if self._playing:
+            await asyncio.wait(self._playing)
 
     async def begin(self, owner: str, question: str, wanted: str | None = None, thread: str | None = None,
                     turns: Sequence[Turn] | None = None) -> Asked:
-        """Return the next question of a thread, or the first of a new one. Raises SettingsError where there is no such
-        configuration or thread, or the question is empty."""
+        """Return the next question of a thread, or the first of a new one, which is kept from now on. Raises
+        SettingsError where there is no such configuration or thread, the question is empty, or the thread is being
+        answered."""
         if wanted is not None and wanted not in self.configurations:
             raise SettingsError(f"no configuration {wanted!r:.100}; there are {', '.join(self.configurations)}")
         if not question.strip():
@@ -72,13 +114,18 @@ class Turns:
         thread = thread or uuid4().hex
         name, probability = await self.traffic.choose(thread, wanted)
         record = f"{thread}-{place}" if turns is None else uuid4().hex
-        return Asked(record, thread, place, owner, question, name, probability, None if turns is None else tuple(turns))
+        before = None if turns is None else tuple(Turn(encodable(one.question), encodable(one.answer)) for one in turns)
+        asked = Asked(record, thread, place, owner, encodable(question), name, probability, before)
+        await self.traffic.begun(asked)
+        return asked
 
     async def play(self, asked: Asked) -> AsyncGenerator[Event]:
         """Yield the events of a question as they happen, pieces of its answer as `text`, and last `answer`. Where
         nobody waits any more, the question ends, and its record says so."""
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         playing = asyncio.create_task(self._played(asked, events.put_nowait))
+        self._playing.add(playing)
+        playing.add_done_callback(self._playing.discard)
         try:
             while (event := await events.get()) is not None:
                 yield event
@@ -87,7 +134,7 @@ class Turns:
             if not playing.done():
                 playing.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
-                    await playing
+                    await asyncio.wait({playing})  # which, cancelled once more, leaves it to be recorded
 
     async def answer(self, asked: Asked) -> Event:
         """Return the event `answer` alone."""
@@ -105,28 +152,33 @@ class Turns:
     async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
         configuration = self.configurations[asked.configuration]
         assistant = configuration.assistant if asked.turns is not None else configuration.threads
-        text = AnswerText()
-        self.under_way += 1
+        text, times = AnswerText(), Times()
+
+        def told(event: Event) -> None:
+            times.take(event)
+            tell(event)
+
         try:
-            await self.traffic.begun(asked)
-            tell({"event": "begun", "thread": asked.thread, "record": asked.record,
+            told({"event": "begun", "thread": asked.thread, "record": asked.record,
                   "configuration": asked.configuration})
-            answer = await self._ended(asked, assistant, text, tell)
-            rest = text.rest(display_text(answer))
-            shown = _shown(asked, answer, text, assistant)
-            await asyncio.shield(self.traffic.ended(asked, answer, shown))  # before anybody can have seen its end
+            answer = await self._ended(asked, assistant, text, times, told)
+            if rest := text.rest(display_text(answer)):
+                times.take({"event": "text"})
+            shown = await self._kept(asked, answer, text, times, assistant)  # before anybody can have seen its end
             if rest:
                 tell({"event": "text", "text": rest})
             tell({"event": "answer", **shown})
         finally:
-            self.under_way -= 1
             tell(None)
 
-    async def _ended(self, asked: Asked, assistant: Assistant, text: AnswerText,
+    async def _ended(self, asked: Asked, assistant: Assistant, text: AnswerText, times: Times,
                      tell: Callable[[Event], None]) -> Answer:
         """Play it to its end; one that is cancelled ends as stopped, with what it had by then."""
         play: Playback | None = None
         id = asked.thread if asked.turns is None else asked.record
+        if id in self._threads:
+            return unasked(Failure("settings", "the thread is being answered; ask again once it is"))
+        self._threads.add(id)
         try:
             if asked.turns is None:
                 await assistant.abandon(id)  # what a server that was killed left
@@ -142,11 +194,23 @@ class Turns:
             return unasked(Failure(getattr(error, "kind", "settings"), hide_keys(str(error))))
         except asyncio.CancelledError:
             stopped = replace(play.answer(), failure=_GONE) if play else unasked(_GONE)
-            await asyncio.shield(self.traffic.ended(asked, stopped, _shown(asked, stopped, text, assistant)))
+            await self._kept(asked, stopped, text, times, assistant)
             if asked.turns is None:
                 await asyncio.shield(assistant.abandon(id))
             raise
+        finally:
+            self._threads.discard(id)
         return unasked(_GONE)
+
+    async def _kept(self, asked: Asked, answer: Answer, text: AnswerText, times: Times,
+                    assistant: Assistant) -> Event:
+        """Have it recorded; returns the answer as it is shown."""
+        shown = answer_json(answer, text.told, assistant.index, record=asked.record, thread=asked.thread,
+                            configuration=asked.configuration, question=asked.question)
+        for observer in self._observers:
+            observer(asked, answer, times)
+        await asyncio.shield(self.traffic.ended(asked, answer, shown))
+        return shown
 
 
 def _told(event: Event, text: AnswerText, assistant: Assistant, play: Playback | None) -> list[Event]:
@@ -157,8 +221,3 @@ def _told(event: Event, text: AnswerText, assistant: Assistant, play: Playback |
     thought, new = text.feed(event)
     more = {"reasoning": thought, "text": new}
     return [event, *({"event": kind, "text": piece} for kind, piece in more.items() if piece)]
-
-
-def _shown(asked: Asked, answer: Answer, text: AnswerText, assistant: Assistant) -> dict[str, Any]:
-    return answer_json(answer, text.told, assistant.index, record=asked.record, thread=asked.thread,
-                       configuration=asked.configuration, question=asked.question)

@@ -10,13 +10,13 @@ other's with the logistic function of z + log(s / (N - s)) (Fisher's noncentral 
 likelihood ratio is averaged over z, which is normal with a deviation of 1: `eGauss` of R's package `safestats`.
 
 The interval: of the differences d that are not rejected. What the blocks before say of the shares,
-(hits + PRIOR) / (observations + 2 PRIOR), is bet on against the nearest pair of shares x and x + d, by the divergence
-of Kullback and Leibler: Turner, Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests that allow for
-optional stopping" (Journal of Statistical Planning and Inference 230, 2024; arXiv:2106.02693), and for any d Turner
-and Grünwald, "Exact anytime-valid confidence intervals for contingency tables and beyond" (Statistics & Probability
-Letters 198, 2023; arXiv:2203.09785). No pair on the line lets it grow: log E[p(block | bet) / p(block | x, x + d)] is concave
-along it, and flat or falling at the nearest. For d = 0 it is a test too, but one that finds less: it has two shares to
-learn, and the other has one ratio.
+(hits + PRIOR) / (observations + 2 PRIOR), is bet on against the pair of shares x and x + d that is nearest by the
+divergence of Kullback and Leibler: Turner, Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests
+that allow for optional stopping" (Journal of Statistical Planning and Inference 230, 2024; arXiv:2106.02693), and for
+any d Turner and Grünwald, "Exact anytime-valid confidence intervals for contingency tables and beyond" (Statistics &
+Probability Letters 198, 2023; arXiv:2203.09785). No pair on the line lets it grow: log E[p(block | bet) / p(block | x)]
+is concave along it, and flat or falling at the nearest. For d = 0 it is a test too, but one that finds less: it has two
+shares to learn, and the other has one ratio.
 
 Written out, since no well-kept library on PyPI has it: `confseq` (0.0.11, 2023) has no wheels and is built by a C++
 compiler with Boost, `savvi` (0.3.1, 2024) brings cvxpy and has no difference of shares, `earlysign` (0.2.0) calls

@@ -8,4 +8,5 @@ from strategies.types import Recipe, Task
 def direct(task: Task) -> Recipe:
     """One call that asks for the answer alone."""
     evidence = yield from task.gather(task.question)
-    return (yield from answer(task, "direct", evidence, thinks=False))
+    name = "direct_cited" if task.cites and task.answer_format == "tags" else "direct"
+    return (yield from answer(task, name, evidence, thinks=False))

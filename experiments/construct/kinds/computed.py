@@ -56,11 +56,11 @@ class Worded(BaseModel):
 
 
 class ReadBack(BaseModel):
-    """What a question asks for, as the second call reads it."""
+    """What a question asks for, as the second call reads it: what it copies comes first, and what follows from it."""
 
-    operation: str
-    fields: list[str]
     names: list[str]
+    fields: list[str]
+    operation: Operation
 
 
 def instances(library: Library) -> Iterator[Item]:
@@ -167,10 +167,11 @@ def wording(item: Item, library: Library) -> Playing:
         "question": worded.question, "fields": "\n".join(fields), "names": "\n".join(names)})
     for told, asked, ordered in ((read.fields, drawn.fields, drawn.operation == "join"),
                                  (read.names, drawn.entities, drawn.operation in ("difference", "ratio"))):
-        if (list if ordered else sorted)(told) != (list if ordered else sorted)(asked):
+        ours, theirs = (list(dict.fromkeys(one.casefold() for one in each)) for each in (asked, told))
+        if ours != theirs and (ordered or sorted(ours) != sorted(theirs)):
             raise Dropped("its words are read back with other fields or names")
     if read.operation != drawn.operation:
-        raise Dropped(f"its words are read back as {read.operation[:20]}, not as {drawn.operation}")
+        raise Dropped(f"its words are read back as {read.operation}, not as {drawn.operation}")
     return replace(item, question=worded.question)
 
 

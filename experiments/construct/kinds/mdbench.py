@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from documents.tables import tables_of
 from documents.types import Chunk, Document, digest
@@ -27,7 +27,7 @@ from experiments.runs.store import write_lines
 from strategies.normalising import normalize_answer
 from strategies.reading import strip_citations
 
-_VALID, _AMBIGUOUS = 4, 3  # of 5: from here on an item is valid, and has more than one answer
+_VALID, _CLEAR = 4, 4  # of 5: from here on an item is valid, and has one answer
 _VIEWS = {"original": "the original table and the plan", "edited": "the edited table", "documents": "the documents"}
 Rating = Field(ge=1, le=5)
 
@@ -51,7 +51,8 @@ class FirstQuestion(BaseModel):
 
 
 class EditPlan(BaseModel):
-    """The reply of the second turn: edits, and the question and answer that hold after them."""
+    """The reply of the second turn: edits, and the question and answer that hold after them. Each table has a schema of
+    its own, whose edits name its columns."""
 
     edits: list[TableEdit] = Field(min_length=1, max_length=5)
     question: str = Field(min_length=8)
@@ -63,7 +64,7 @@ class Assessment(BaseModel):
 
     answerable: bool
     answers: list[str]
-    ambiguity: int = Rating
+    clarity: int = Rating
     multi_hop: int = Rating
     temporal: int = Rating
     numeric: int = Rating
@@ -97,9 +98,13 @@ def question(item: Item, library: Library) -> Playing:
     """Summarise the table, ask across its rows, plan edits, and apply them by program."""
     grid = _grid(item, "original")
     shown = {"about": item.made["about"], "table": grid.pipes()}
-    first, turn = yield from structured(WRITER, "question", FirstQuestion, "mdbench_question", shown)
-    columns = {"columns": ", ".join(grid.header)}
-    plan, _ = yield from structured(WRITER, "plan", EditPlan, "mdbench_plan", columns, [turn])
+    first, turn = yield from structured(WRITER, "question", FirstQuestion, "mdbench_question", shown,
+                                        most=len(grid.rows))
+    columns: Any = Literal[grid.header]
+    edit = create_model("EditOfTable", __base__=TableEdit, column=(columns, ...))
+    schema = create_model("PlanOfTable", __base__=EditPlan, edits=(list[edit], Field(min_length=1, max_length=5)))
+    plan, _ = yield from structured(WRITER, "plan", schema, "mdbench_plan", {"columns": ", ".join(grid.header)}, [turn],
+                                    most=len(grid.rows))
     edited = applied(grid, plan.edits)
     made = {"summary": first.summary, "first": first.question, "edits": [one.model_dump() for one in plan.edits],
             "plan": plan_in_words(plan.edits, edited), "edited": edited.model_dump(mode="json")}
@@ -125,7 +130,7 @@ def refused(review: Assessment, key: str) -> str | None:
     known, accepted = normalize_answer(key), [normalize_answer(one) for one in review.answers]
     if accepted and not any(holds(one, known) or holds(known, one) for one in accepted):
         return "the reviewer accepts another answer"
-    if review.ambiguity >= _AMBIGUOUS:
+    if review.clarity < _CLEAR:
         return "the reviewer finds more than one answer"
     return "the reviewer's validity is below 4" if review.validity < _VALID else None
 
@@ -134,11 +139,6 @@ def documents(item: Item, library: Library) -> Playing:
     """Write a document for each row, and once more for one that lacks a value."""
     grid = _grid(item, "edited")
     texts = yield from together([_document(item, grid, row) for row in range(len(grid.rows))])
-    for row, text in enumerate(texts):
-        if lacking(grid, row, text):
-            raise Dropped("a row's document lacks one of its values")
-        if tells(grid, row, text):
-            raise Dropped("a row's document tells what the plan hides")
     made = tuple(_text(item, f"{number:02}", text) for number, text in enumerate(texts, 1))
     return replace(item, documents=made, chunks=tuple(map(_whole, made)),
                    evidence=tuple(Evidence(one.id, "plain", 0, len(one.plain), one.plain) for one in made))
@@ -152,6 +152,16 @@ def _document(item: Item, grid: Grid, row: int) -> Generator[Any, Any, str]:
         came, _ = yield from structured(WRITER, f"document {row + 1}, completed", RowText, "mdbench_missing", {
             "missing": "\n".join(missing)}, [turn])
     return " ".join(came.document.split())  # a line that begins with "Document 2: " would begin another
+
+
+def facts(item: Item, library: Library) -> str | None:
+    """Check that each row's document has all values of the row, and none that the plan hides."""
+    grid = _grid(item, "edited")
+    texts = [one.plain for one in item.documents]
+    if any(lacking(grid, row, text) for row, text in enumerate(texts)):
+        return "a row's document lacks one of its values"
+    told = any(tells(grid, row, text) for row, text in enumerate(texts))
+    return "a row's document tells what the plan hides" if told else None
 
 
 def oracles(item: Item, library: Library) -> Playing:
@@ -203,6 +213,6 @@ def _row(item: Item) -> dict[str, object]:
 MDBENCH = Kind("mdbench", "MDBench (2025), section 3", instances,
                (Stage("question and plan", question, calls=4), Stage("review", review, calls=2),
                 Stage("documents", documents, calls=80)),
-               (Stage("spans", gates.spans), Stage("self-contained", gates.self_contained),
+               (Stage("spans", gates.spans), Stage("facts", facts), Stage("self-contained", gates.self_contained),
                 Stage("oracles", oracles, calls=24), Stage("not known", gates.unknown, calls=8)),
                write, options=MdbenchOptions)
