@@ -135,6 +135,19 @@ def test_searching_alone_asks_no_model_to_rewrite_unless_one_is_named(serve, tmp
     assert len(server.requests) == 4
 
 
+def test_judges_and_people_read_a_question_with_the_turns_before_it(serve, tmp_path, ragbed):
+    judge = serve(["Grade: Correct\nError type: None"] * 6)
+    grading = {"kind": "model", "model": f"{judge.url}#j"}
+    with run(settings(tmp_path, serve(reply), history="none", judge=grading)) as made:
+        path = made.path
+    seen = [body["messages"][-1]["content"] for body, _ in judge.requests]
+    asked = ("Before: which reefs are near esk\nAnswer: A northern and a southern reef.\n"
+             "Now: How fast does the first one grow?")
+    assert sum(asked in one for one in seen) == 1
+    shown = " ".join(ragbed("show", path, "c7<::>2")[1].split())
+    assert "before which reefs are near esk | A northern and a southern reef. question How fast does" in shown
+
+
 def test_own_questions_may_have_turns_before_them(tmp_path):
     row = {"question": "Why?", "turns": [{"question": "Is it open?", "answer": "No."}, {"question": "Still?"}]}
     first, second = loaded(OwnQuestions, tmp_path / "own.jsonl", row, {"question": "Why?"}).questions

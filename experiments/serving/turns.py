@@ -194,9 +194,10 @@ class Turns:
             return unasked(Failure(getattr(error, "kind", "settings"), hide_keys(str(error))))
         except asyncio.CancelledError:
             stopped = replace(play.answer(), failure=_GONE) if play else unasked(_GONE)
-            await self._kept(asked, stopped, text, times, assistant)
             if asked.turns is None:
                 await asyncio.shield(assistant.abandon(id))
+            self._threads.discard(id)  # whoever sees the record can ask the next question
+            await self._kept(asked, stopped, text, times, assistant)
             raise
         finally:
             self._threads.discard(id)
