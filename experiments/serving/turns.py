@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from agents.types import Answer, unasked
 from documents.errors import CallError, SettingsError, UserError
+from documents.types import encodable
 from experiments.serving.served import answer_json, display_text, passage_json
 from experiments.serving.streaming import AnswerText
 from retrieval.servers import hide_keys
@@ -102,8 +103,9 @@ class Turns:
 
     async def begin(self, owner: str, question: str, wanted: str | None = None, thread: str | None = None,
                     turns: Sequence[Turn] | None = None) -> Asked:
-        """Return the next question of a thread, or the first of a new one. Raises SettingsError where there is no such
-        configuration or thread, or the question is empty."""
+        """Return the next question of a thread, or the first of a new one, which is kept from now on. Raises
+        SettingsError where there is no such configuration or thread, the question is empty, or the thread is being
+        answered."""
         if wanted is not None and wanted not in self.configurations:
             raise SettingsError(f"no configuration {wanted!r:.100}; there are {', '.join(self.configurations)}")
         if not question.strip():
@@ -112,7 +114,10 @@ class Turns:
         thread = thread or uuid4().hex
         name, probability = await self.traffic.choose(thread, wanted)
         record = f"{thread}-{place}" if turns is None else uuid4().hex
-        return Asked(record, thread, place, owner, question, name, probability, None if turns is None else tuple(turns))
+        before = None if turns is None else tuple(Turn(encodable(one.question), encodable(one.answer)) for one in turns)
+        asked = Asked(record, thread, place, owner, encodable(question), name, probability, before)
+        await self.traffic.begun(asked)
+        return asked
 
     async def play(self, asked: Asked) -> AsyncGenerator[Event]:
         """Yield the events of a question as they happen, pieces of its answer as `text`, and last `answer`. Where
@@ -154,7 +159,6 @@ class Turns:
             tell(event)
 
         try:
-            await self.traffic.begun(asked)
             told({"event": "begun", "thread": asked.thread, "record": asked.record,
                   "configuration": asked.configuration})
             answer = await self._ended(asked, assistant, text, times, told)
@@ -190,9 +194,10 @@ class Turns:
             return unasked(Failure(getattr(error, "kind", "settings"), hide_keys(str(error))))
         except asyncio.CancelledError:
             stopped = replace(play.answer(), failure=_GONE) if play else unasked(_GONE)
-            await self._kept(asked, stopped, text, times, assistant)
             if asked.turns is None:
                 await asyncio.shield(assistant.abandon(id))
+            self._threads.discard(id)  # whoever sees the record can ask the next question
+            await self._kept(asked, stopped, text, times, assistant)
             raise
         finally:
             self._threads.discard(id)
