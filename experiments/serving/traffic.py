@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -109,19 +109,20 @@ class Traffic:
     """Keeps what a server answered. All of it is written and read in one thread of its own, turn by turn, so that the
     event loop never waits for a disk."""
 
-    def __init__(self, folder: Path, configurations: Sequence[Configuration], explore: float,
+    def __init__(self, folder: Path, configurations: Iterable[Configuration], explore: float,
                  thread: ThreadPoolExecutor) -> None:
         self.folder, self._explore, self._thread = folder, explore, thread
         self._configurations = {one.name: one.assistant for one in configurations}
         self._runs: dict[str, TrafficRun] = {}
         self._names: dict[str, str] = {}
+        self._under_way: dict[str, tuple[str, Assistant]] = {}  # by record
         self._lock: FileLock
         self._database: Database
         self._salt = ""
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, folder: Path, configurations: Sequence[Configuration],
+    async def open(cls, folder: Path, configurations: Iterable[Configuration],
                    explore: float = 0.0) -> AsyncIterator[Traffic]:
         """Open the traffic of a folder, made where absent, and close it at the end, with the summaries of its runs.
 
@@ -139,6 +140,10 @@ class Traffic:
                 yield traffic
             finally:
                 await traffic._do(traffic._close)
+
+    def renew(self, name: str, assistant: Assistant) -> None:
+        """Have another assistant answer under a name; what was begun before is kept as it was begun."""
+        self._configurations[name], self._names[name] = assistant, folder_name(name, assistant)
 
     async def choose(self, thread: str, asked: str | None = None) -> tuple[str, float]:
         """Return the configuration that answers in a thread, and the probability with which it was drawn. A thread
@@ -237,8 +242,9 @@ class Traffic:
         return self._runs[name]
 
     def _begin(self, asked: Asked) -> None:
-        run, thread = self._names[asked.configuration], asked.thread
-        self._run(run, self._configurations[asked.configuration])
+        thread, name = asked.thread, asked.configuration
+        run, assistant = self._names[name], self._configurations[name]
+        self._run(run, assistant)
         before = None if asked.turns is None else json.dumps([asdict(turn) for turn in asked.turns])
         with self._database.at_once():
             self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
@@ -250,13 +256,13 @@ class Traffic:
             self._database.put(
                 "INSERT INTO turns (record, thread, place, owner, configuration, run, probability, before, question,"
                 " begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (asked.record, thread, asked.place, asked.owner, asked.configuration, run, asked.probability, before,
+                (asked.record, thread, asked.place, asked.owner, name, run, asked.probability, before,
                  storable(asked.question), _now()))
+        self._under_way[asked.record] = run, assistant
 
     def _end(self, asked: Asked, answer: Answer, shown: Mapping[str, Any]) -> None:
-        source_of = self._configurations[asked.configuration].index.source_of
-        run = self._run(self._names[asked.configuration])
-        run.add(question_of(self._database, asked.record), answer, source_of)
+        run, assistant = self._under_way.pop(asked.record)
+        self._run(run).add(question_of(self._database, asked.record), answer, assistant.index.source_of)
         self._finish(asked.record, answer.outcome, answer.text, shown)
 
     def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None) -> None:

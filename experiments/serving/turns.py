@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -87,10 +87,11 @@ class Observer(Protocol):
 class Turns:
     """Plays turns with the configurations that are served, and has their records kept."""
 
-    def __init__(self, configurations: Mapping[str, Configuration], traffic: Traffic,
+    def __init__(self, configurations: dict[str, Configuration], traffic: Traffic,
                  observers: Sequence[Observer] = ()) -> None:
         self.configurations, self.traffic, self._observers = configurations, traffic, observers
         self._threads: set[str] = set()
+        self._renewing = asyncio.Lock()
         self._playing: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
@@ -99,6 +100,13 @@ class Turns:
             playing.cancel()
         if self._playing:
             await asyncio.wait(self._playing)
+
+    async def renew(self, configuration: Configuration) -> None:
+        """Have another configuration answer what is asked from now on under its name; what is under way ends with the
+        one that it was begun with."""
+        async with self._renewing:
+            self.traffic.renew(configuration.name, configuration.assistant)
+            self.configurations[configuration.name] = configuration
 
     async def begin(self, owner: str, question: str, wanted: str | None = None, thread: str | None = None,
                     turns: Sequence[Turn] | None = None) -> Asked:
@@ -145,8 +153,6 @@ class Turns:
         return outcome.text if isinstance(outcome, Reply) else ""
 
     async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
-        configuration = self.configurations[asked.configuration]
-        assistant = configuration.assistant if asked.turns is not None else configuration.threads
         text, times = AnswerText(), Times()
 
         def told(event: Event) -> None:
@@ -154,7 +160,10 @@ class Turns:
             tell(event)
 
         try:
-            await self.traffic.begun(asked)
+            async with self._renewing:
+                configuration = self.configurations[asked.configuration]
+                await self.traffic.begun(asked)
+            assistant = configuration.assistant if asked.turns is not None else configuration.threads
             told({"event": "begun", "thread": asked.thread, "record": asked.record,
                   "configuration": asked.configuration})
             answer = await self._ended(asked, assistant, text, times, told)
