@@ -25,7 +25,7 @@ from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer, unasked
 from documents.errors import SettingsError
-from documents.types import digest
+from documents.types import digest, encodable
 from retrieval.filters.terms import Where
 from retrieval.index import Index
 from retrieval.pool import RetrieverChoice, WholeSearch
@@ -283,7 +283,7 @@ def _turns(state: State) -> list[dict[str, str]]:
 def _storable(text: str) -> str:
     """The text without NUL characters, which PostgreSQL cannot keep, and halves of surrogate pairs, which no store can.
     """
-    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return encodable(text.replace("\0", ""))
 
 
 def _chosen(settings: AssistantSettings) -> Strategies:

@@ -8,6 +8,7 @@ from typing import Any
 
 from agents.settings import Price
 from documents.json import loads
+from documents.types import encodable
 from retrieval.servers import known_keys
 from strategies.types import Reply, Usage
 
@@ -200,7 +201,7 @@ class Assembly:
         if held:
             text, self._held[kind] = text[:-held], text[-held:]
         if text:
-            self._tell(kind, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+            self._tell(kind, encodable(text))
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
         known = self._call(call)

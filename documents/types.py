@@ -23,6 +23,11 @@ def digest(*parts: str) -> str:
     return state.hexdigest()[:32]
 
 
+def encodable(text: str) -> str:
+    """Return the text with U+FFFD for each half of a surrogate pair that stands alone, which has no form in UTF-8."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def normalize(form: Literal["NFC", "NFKC", "NFD"], text: str) -> str:
     """Return the text in that form of Unicode, with at most 30 marks in a row, as the stream-safe format has them (UAX
     15): no writing has more, and to order a longer run takes the square of its length."""

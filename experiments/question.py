@@ -14,8 +14,7 @@ from strategies.types import Turn
 
 # grades: Correct, Partially Correct, Wrong. points: 0 to 10. steps: which reference steps the reasoning holds.
 Rubric = Literal["grades", "points", "steps"]
-# By metric group, the metric of it whose score of 1 means that the answer is right; the first group that is there has
-# the say.
+# By metric group, the metric whose score of 1 means that the answer is right; the first group there has the say.
 _RIGHT: Mapping[str, str] = {"choice": "accuracy", "answers": "unified", "points": "graded_em", "overlap": "em"}
 
 
@@ -103,17 +102,11 @@ Bucket = Literal["easy", "medium", "hard"]
 
 @dataclass(frozen=True, slots=True)
 class FoundBy:
-    """One miner's find of a chunk.
+    """One miner's find of a chunk."""
 
-    Attributes:
-        miner: its name, such as `dense` or `bm25`.
-        rank: from 1, among what the miner found for the question.
-        score: higher is nearer; its scale is the miner's.
-    """
-
-    miner: str
-    rank: int
-    score: float
+    miner: str  # its name, such as `dense` or `bm25`
+    rank: int  # from 1, among what the miner found for the question
+    score: float  # higher is nearer; its scale is the miner's
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +214,12 @@ class Question:
     turns: Annotated[tuple[Turn, ...], Field(exclude_if=not_)] = ()  # of its conversation, before it
     attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
     world: Annotated[World | None, Field(exclude_if=not_)] = None
+
+    @property
+    def in_context(self) -> str:
+        """Return the question after the turns before it, as judges and people read it."""
+        before = [f"Before: {turn.question}\nAnswer: {turn.answer}" for turn in self.turns]
+        return "\n".join([*before, f"Now: {self.text}"]) if before else self.text
 
     @property
     def own(self) -> tuple[Chunk, ...]:

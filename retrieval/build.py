@@ -16,6 +16,7 @@ from retrieval.building.pieces import BuildJob, LazyEmbedder
 from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
+from retrieval.origins import remember
 from retrieval.settings import IndexSettings
 from retrieval.storage.folder import alone, settled, tidy
 from retrieval.types import Embedder, Progress, silent
@@ -124,6 +125,7 @@ def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = N
 def _of_plan(plan: Sequence[Work], job: BuildJob, progress: Progress,
              estimated: Estimated | None = None) -> BuildReport:
     check_sources(job.metadata, (work.source for work in plan))
+    remember(job.out, (work.file for work in plan if work.file))
     staging = Staging(job.out)
     report = unchanged(plan, job)
     if report is not None:

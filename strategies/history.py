@@ -6,7 +6,7 @@ without its citations, whose numbers were those of another question's documents.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -57,6 +57,18 @@ def shown(turns: Sequence[Turn], characters: int) -> str:
         return text if len(text) <= characters else f"{text[:characters]} …"
 
     return "\n".join(f"Question: {line(turn.question)}\nAnswer: {line(turn.answer) or NO_ANSWER}" for turn in turns)
+
+
+def turns_of(messages: Iterable[tuple[str, str]]) -> tuple[Turn, ...]:
+    """Return the turns of a conversation of roles and texts: each message of the role `user` with those that answer it.
+    """
+    turns: list[Turn] = []
+    for role, text in messages:
+        if role == "user" or not turns:
+            turns.append(Turn(text, "") if role == "user" else Turn("", text))
+        else:
+            turns[-1] = Turn(turns[-1].question, "\n\n".join(filter(None, (turns[-1].answer, text))))
+    return tuple(turns)
 
 
 def in_conversation(history: History, reasoning: Reasoning) -> Reasoning:

@@ -68,6 +68,8 @@ RECORDS = {
     "financebench": Records("financebench_open_source.jsonl", (
         "financebench_id", "company", "doc_name", "question_type", "question", "answer", "evidence",
         "evidence/0/doc_name", "evidence/0/evidence_page_num")),
+    "mtrag": Records("reference.jsonl", (
+        "task_id", "turn", "Collection", "Answerability", "Question Type", "contexts", "input", "input/0/text")),
     "korean_rag": Records("qa.jsonl", ("query", "generation_gt", "retrieval_gt")),
     "beir": Records("corpus.jsonl", ("_id", "text")),
     "trec": Records("corpus.jsonl", ("_id", "text")),
@@ -185,7 +187,7 @@ def test_a_missing_or_mistyped_field_says_file_line_field_and_what_was_expected(
             settings(kind, path=str(tmp_path / kind)).load()
         said = str(refused.value)
         assert "\n" not in said
-        named = re.search(rf"{re.escape(str(file))}, line 1, field (\S+): expected .+, found ", said)
+        named = re.search(rf"{re.escape(str(file))}, line 1, field (.+?): expected .+, found ", said)
         assert named, said
         assert last in named[1] or above[-1] in named[1], said
 

@@ -91,9 +91,10 @@ def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(
 
 
 def test_the_family_of_a_file_is_read_and_not_executed(here):
-    (here / "both.py").write_text("raise SystemExit\ndef one(task): yield\ndef two(task, query, *, k=3): yield\n")
-    assert [family_of(f"both.py:{name}") for name in ("one", "two", "absent")] == ["reasoning", "retrieval",
-                                                                                  "reasoning"]
+    (here / "both.py").write_text("raise SystemExit\ndef one(task): yield\ndef two(task, query, *, k=3): yield\n"
+                                  "def three(task: Task) -> types.Standalone: yield\n")
+    assert [family_of(f"both.py:{name}") for name in ("one", "two", "three", "absent")] == [
+        "reasoning", "retrieval", "history", "reasoning"]
 
 
 def test_what_a_broken_strategy_was_too_short_to_show_was_not_seen(here):

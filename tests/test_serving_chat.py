@@ -157,3 +157,14 @@ def test_a_share_of_threads_is_answered_by_another_configuration_and_stays_with_
         first = {question: given(question) for question in (f"What of Oslo in {year}?" for year in range(1990, 2010))}
         assert set(first.values()) == {"direct", "chain"}
         assert {question: given(question, "It grew.", "And then?") for question in first} == first
+
+
+def test_what_has_no_form_in_utf8_is_replaced_in_whole_answers_and_streams_alike(chat):
+    said = "Norway \ud83d [1]."
+    client = chat({"message": {"role": "assistant", "content": said}}, streamed(said, 4))
+    shown = "Norway � [1]."
+    body = '{"model": "direct", "messages": [{"role": "user", "content": "Oslo \\udc00?"}]}'
+    answer = httpx.post(f"{client.base_url}chat/completions", content=body,
+                        headers={"content-type": "application/json"})
+    assert answer.json()["choices"][0]["message"]["content"] == shown
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in ask(client, stream=True)) == shown

@@ -236,3 +236,21 @@ async def test_threads_outlive_their_database_server(serve, index, postgres):
     with psycopg.connect(place) as connection:  # what is kept is JSON that anybody can read
         kinds = connection.execute("SELECT DISTINCT type FROM checkpoint_blobs").fetchall()
     assert set(kinds) <= {("json",), ("empty",)}
+
+
+def test_ask_knows_the_conversation_before_and_says_what_it_asked(ragbed, serve, index, tmp_path):
+    server = serve(["Who lives in Oslo?", "<Answer>People [1]</Answer>"])
+    file = tmp_path / "chat.jsonl"
+    file.write_text('{"role": "user", "content": "What is Oslo?"}\n'
+                    '{"role": "assistant", "content": "A capital [1]."}\n')
+    _, out, err = ragbed("ask", "Who lives there?", "--index", index, "--retriever", "bm25", "--model",
+                         f"{server.url}#m", "--history", file)
+    assert out.startswith("People [1]\n")
+    assert "asked as: Who lives in Oslo?" in err
+    assert "Question: What is Oslo?\nAnswer: A capital.\n" in server.requests[0][0]["messages"][-1]["content"]
+    for line, said in (('{"role": "system", "content": "Obey."}', "line 1, field role: expected user or assistant"),
+                       ('{"role": "user"}', "line 1, field content: expected text"), ("[", "chat.jsonl")):
+        file.write_text(line)
+        status, _, err = ragbed("ask", "Who?", "--index", index, "--history", file)
+        assert (status, err.count("\n")) == (2, 1)
+        assert said in err

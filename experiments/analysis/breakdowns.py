@@ -1,4 +1,5 @@
-"""Figures of parts of a run: by a tag, by the order of documents, by chains of sub-answers, by versions of a question.
+"""Figures of parts of a run: by a tag, by the order of documents, by chains of sub-answers, by versions of a question,
+by what becomes of the questions of a conversation.
 
 The order of documents is MDBench's ablation; chain outcomes (Table 5) and the gap between original and edited questions
 are MRKE's. No figure mixes MRKE's two versions of a question.
@@ -88,6 +89,44 @@ def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]
     names = list(_ORDER)
     return [sorted(group, key=lambda cell: names.index(cell["perturbation"])) for group in groups.values()
             if {None} < {cell["perturbation"] for cell in group}]
+
+
+_AS_ASKED = "none"
+
+
+def history(material: AnalysisInput) -> list[View]:
+    """Return every cell that searches and differs in its history strategy alone from one that asks questions as they
+    came: the share of questions with turns before them for which it found other passages, and lost or gained gold."""
+    cells = [cell for cell in material.cells if cell["condition"] == "retrieved"]
+    shared = [name for name in varying(cells) if name != "history"] if cells else []
+    rows: list[tuple[Value, ...]] = []
+    left_out = 0
+    for first, second in product(cells, cells):
+        if first.get("history") != _AS_ASKED or second.get("history") in (None, _AS_ASKED) or any(
+                first.get(name) != second.get(name) for name in FACTORS if name != "history"):
+            continue
+        before = {one.question: one for one in material.results[first["id"]]}
+        pairs = [(before[one.question], one) for one in material.results[second["id"]]
+                 if one.question in before and material.questions[one.question].turns]
+        searched = [pair for pair in pairs if all(one.evidence or one.failure is None for one in pair)]
+        left_out += len(pairs) - len(searched)
+        clusters = material.clusters_of(one for one, _ in searched)
+        shares = [share_among(hits, clusters) for hits in zip(*(_moved(*pair) for pair in searched), strict=True)]
+        rows += [(second["history"], called(second, shared) or called(second, ["reasoning"]), len(searched),
+                  *shares)] if shares else []
+    if not rows:
+        return []
+    notes = [f"Pairs of which a question ended before it searched, and that are left out: {left_out}."] * bool(left_out)
+    return [View("history", "What the history strategy changes in what is found", (
+        "history", "cell", "n", "other passages", "gold gained", "gold lost"), tuple(rows), 2, notes=(
+            "n counts questions with turns before them, each paired with itself as it came (history: none). Gold is "
+            "gained where any of it is shown now and none was.", *notes))]
+
+
+def _moved(before: Result, after: Result) -> tuple[bool, bool, bool]:
+    found = [{passage.chunk for passage in one.evidence} for one in (before, after)]
+    had, has = bool(before.gold_in_view), bool(after.gold_in_view)
+    return found[0] != found[1], has and not had, had and not has
 
 
 _METRICS = ("em", "f1")

@@ -8,7 +8,7 @@ from typing import Any
 
 from documents.errors import SettingsError
 from experiments.analysis.benchmark_views import attacks, depth, wins, worlds
-from experiments.analysis.breakdowns import by_tag, chain, gap, order
+from experiments.analysis.breakdowns import by_tag, chain, gap, history, order
 from experiments.analysis.crossed import crossed_views
 from experiments.analysis.dose_views import dose_views
 from experiments.analysis.effects import effect_views
@@ -27,6 +27,7 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.rights),
     "dose": lambda run: dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge),
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
+    "history": history,
     "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
     "papers": paper_views,
 })

@@ -22,6 +22,7 @@ from experiments.benchmarks.mined import MinedBenchmark
 from experiments.benchmarks.morehopqa import MoreHopQa
 from experiments.benchmarks.mrceval import Mrceval
 from experiments.benchmarks.mrke import Mrke
+from experiments.benchmarks.mtrag import Mtrag
 from experiments.benchmarks.multihop_rag import MultiHopRag
 from experiments.benchmarks.musique import Musique
 from experiments.benchmarks.rgb import Rgb
@@ -31,7 +32,7 @@ from experiments.benchmarks.two_wiki import TwoWiki
 
 BenchmarkSettings = Annotated[
     Crest | Mrceval | Mdbench | DetectiveQa | Mrke |
-    HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | KoreanRag |
+    HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | KoreanRag | Mtrag |
     Beir | Trec | ChunkingEval | MinedBenchmark | Injection | Computed | Demo | OwnQuestions,
     Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
@@ -40,5 +41,5 @@ BENCHMARKS: dict[str, type[Selection]] = {
 __all__ = [
     "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ChunkingEval", "ClapNq", "Computed", "Crest", "Demo",
     "DetectiveQa", "FinanceBench", "HotpotQa", "Injection", "KoreanRag", "Mdbench", "MinedBenchmark", "MoreHopQa",
-    "Mrceval", "Mrke", "MultiHopRag", "Musique", "OwnQuestions", "Rgb", "Selection", "Squad2", "Trec", "TwoWiki",
-    "load_demo"]
+    "Mrceval", "Mrke", "Mtrag", "MultiHopRag", "Musique", "OwnQuestions", "Rgb", "Selection", "Squad2", "Trec",
+    "TwoWiki", "load_demo"]

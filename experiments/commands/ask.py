@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from retrieval.index import Index
     from retrieval.retrievers import RetrieverKind
     from retrieval.types import Hit
+    from strategies.types import Turn
 
 
 def search(query: Query, index: IndexFolder,
@@ -99,6 +100,9 @@ def ask(question: Asked, index: IndexFolder, model: ModelName = DEFAULT_MODEL,
         reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once", k: ChunksPerSearch = 5,
         retriever: RetrieverText = "dense", where: Conditions = None, max_tokens: MaxTokens = 1024,
         temperature: Temperature = "0",
+        history: Annotated[Path | None, typer.Option(help="The conversation before the question: JSON Lines, or a JSON "
+                                                          "list, of messages with `role` (user, assistant) and "
+                                                          "`content`.")] = None,
         save: Annotated[Path | None, typer.Option(help="A file that keeps the question after each step, for `ragbed "
                                                        "resume`.")] = None,
         stop_after: StepsTaken = None, stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
@@ -111,7 +115,8 @@ def ask(question: Asked, index: IndexFolder, model: ModelName = DEFAULT_MODEL,
     if save is not None:
         _refuse_taken(save)
     _ask(question, _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature),
-         stream=stream, trace=trace, json=json, save=save, stop_after=stop_after)
+         turns=_turns(history) if history else (), stream=stream, trace=trace, json=json, save=save,
+         stop_after=stop_after)
 
 
 def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save FILE`.")], index: IndexFolder,
@@ -167,6 +172,15 @@ def given_settings(**options: Any) -> dict[str, Any]:
     if "retriever" in given or "where" in given:
         given["retriever"], given["where"] = finding(given.get("retriever", "dense"), given.get("where", []))
     return given
+
+
+def _turns(file: Path) -> tuple[Turn, ...]:
+    from documents.rows import read_rows
+    from strategies.history import turns_of
+
+    messages = [(row.text("role"), row.text("content")) if row.fields.get("role") in ("user", "assistant") else
+                row.fail("role", "user or assistant", row.fields.get("role")) for row in read_rows(file)]
+    return turns_of(messages)
 
 
 def _refuse_taken(save: Path) -> None:

@@ -107,14 +107,15 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
         reasoning = reasoning_of(result, question.options)
         if not reasoning or not question.steps:
             return None
-        return Graded(rubric, question.text, question.answers, result.text, reasoning,
+        return Graded(rubric, question.in_context, question.answers, result.text, reasoning,
                       tuple(step.text for step in question.steps), scoring)
     published = scoring == "as-published"
     text = text_as_published(result) if published and rubric == "grades" else result.text
     due = bool(text) if published else result.outcome == "answered"
     if rubric is None or not due or not result.answerable or not question.answers:
         return None
-    return Graded(rubric, question.text, question.answers, text, scoring=scoring, reasoned=result.tagged is not None)
+    return Graded(rubric, question.in_context, question.answers, text, scoring=scoring,
+                  reasoned=result.tagged is not None)
 
 
 async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, deadline: Callable[[], float]) -> Judged:

@@ -95,7 +95,8 @@ class _Collected:
         answered = [_filled(self._answer(cell, record, passages)) if (record := records.get(cell.id)) else None
                     for cell in self._cells]
         item = self._questions.add(_filled({
-            "text": shown(question.text, QUESTION), "gold": [shown(answer, ANSWER) for answer in question.answers],
+            "text": shown(question.in_context, QUESTION),
+            "gold": [shown(answer, ANSWER) for answer in question.answers],
             "options": [[visible(label), shown(text, ANSWER)] for label, text in question.options],
             "subs": [[shown(asked, LONGEST), shown(answer, LONGEST)] for asked, answer in zip_longest(
                 question.sub_questions, question.sub_answers, fillvalue="")],

@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Configuration, Described, open_configurations, renewals
+from experiments.serving.documents import document_routes
 from experiments.serving.gate import Gate, GateSettings, Queue
 from experiments.serving.keys import session_routes
 from experiments.serving.metrics import Counted, Metrics, metrics_routes
@@ -35,7 +36,7 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
         kept = await stack.enter_async_context(Traffic.open(traffic, configurations.values(), explore))
-        metrics, telemetry = Metrics(), stack.enter_context(open_telemetry(configurations))
+        metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
         turns = Turns(configurations, kept, [metrics, *telemetry])
         stack.push_async_callback(turns.aclose)
         renewing = asyncio.create_task(_renew(turns, renewals(configurations, checkpointer)))
@@ -62,6 +63,7 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     app.include_router(chat_routes(serving))
     app.include_router(response_routes(serving))
     app.include_router(page_routes(serving))
+    app.include_router(document_routes(serving))
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
     @app.get("/health")

@@ -74,12 +74,16 @@ class Configuration:
     measured: Measured | None = None
 
     @property
+    def made_of(self) -> str:
+        """Return its strategies, its retriever and its model, in a line."""
+        settings = self.assistant.settings
+        found, model = f"{settings.retriever.kind}@{settings.k}", settings.model.rpartition("#")[2]
+        return f"{settings.reasoning} over {settings.retrieval}, {found}, {model}"
+
+    @property
     def description(self) -> str:
         """Return what it is and what was measured of it, in a line."""
-        settings = self.assistant.settings
-        found = f"{settings.retriever.kind}@{settings.k}"
-        return (f"{settings.reasoning} over {settings.retrieval}, {found}, {settings.model}. "
-                f"{self.measured or 'Not measured'}.")
+        return f"{self.made_of}. {self.measured or 'Not measured'}."
 
 
 @dataclass

@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, StreamingResponse
 from documents.errors import SettingsError
 from experiments.serving.state import Serving, event_stream, frame, owner_of, refused
 from experiments.serving.turns import Event
+from experiments.words import column_words
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -48,9 +49,9 @@ def page_routes(serving: Serving) -> APIRouter:
     @router.get("/api/configurations")
     async def configurations() -> dict[str, Any]:
         """List what can be asked, with what was measured of it."""
-        return {"configurations": [{"name": name, "description": one.description,
-                                    "measured": asdict(one.measured) if one.measured else None}
-                                   for name, one in serving.configurations.items()]}
+        return {"configurations": [{"name": name, "description": one.made_of, "measured": one.measured and {
+            **asdict(one.measured), "words": column_words(one.measured.metric)}}
+            for name, one in serving.configurations.items()]}
 
     @router.post("/api/ask")
     async def ask(given: Question, request: Request) -> StreamingResponse:

@@ -6,14 +6,15 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from agents.types import Answer, DecisionStep, GenerateStep
-from documents.types import Chunk
+from agents.types import Answer, DecisionStep, GenerateStep, SearchStep, Step
+from documents.types import Chunk, encodable
 from experiments.words import visible
 from retrieval.index import Index
 from strategies.history import ASKS
 from strategies.reading import citation_marks, outside_answer
 
 _LONGEST_QUOTE = 2_000  # characters of a passage beside an answer; its document has it whole
+_LONGEST_REPLY = 8_000  # characters of a call's reply; its record has it whole
 
 Served = Mapping[str, Any]
 
@@ -21,12 +22,13 @@ Served = Mapping[str, Any]
 def display_text(answer: Answer) -> str:
     """Return the text of an answer, in which every passage that it cites has its number: citations that came in a field
     of their own follow it. What is no answer says why."""
+    said = encodable(answer.text)
     if answer.outcome not in ("answered", "refused"):
         why = answer.failure.message if answer.failure else "the model's reply holds no answer"
-        return answer.text or f"No answer: {why}."
-    marked = {number for *_, numbers in citation_marks(answer.text) for number in numbers}
+        return said or f"No answer: {why}."
+    marked = {number for *_, numbers in citation_marks(said) for number in numbers}
     missing = "".join(f"[{number}]" for number in answer.cited if number not in marked)
-    return f"{answer.text} {missing}" if missing else answer.text
+    return f"{said} {missing}" if missing else said
 
 
 def answer_json(answer: Answer, text: str, index: Index, **known: Any) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def answer_json(answer: Answer, text: str, index: Index, **known: Any) -> dict[s
             "sources": list(sources.values()), "usage": asdict(answer.used),
             "invalid_citations": list(answer.invalid_citations), "notes": list(answer.notes),
             "seconds": round(answer.cost.seconds, 3),
-            "reasoning": _reasoning(answer),
+            "reasoning": _reasoning(answer), "steps": [_step(step) for step in answer.trace],
             "failure": asdict(answer.failure) if answer.failure else None}
 
 
@@ -79,7 +81,19 @@ def _reasoning(answer: Answer) -> str:
     """What models thought apart from their replies, and what the last reply says before its answer."""
     calls = [step for step in answer.trace if isinstance(step, GenerateStep)]
     said = outside_answer(calls[-1].text) if calls and answer.tagged and not calls[-1].text.startswith("{") else ""
-    return "\n\n".join(filter(None, [*(call.reasoning for call in calls), said]))
+    return encodable("\n\n".join(filter(None, [*(call.reasoning for call in calls), said])))
+
+
+def _step(step: Step) -> dict[str, Any]:
+    """A step of the way to an answer, without its prompt."""
+    if isinstance(step, DecisionStep):
+        return {"kind": "decision", "what": encodable(step.what), "why": encodable(step.why)}
+    failure = step.failure.message if step.failure else None
+    if isinstance(step, SearchStep):
+        return {"kind": "search", "query": encodable(step.query), "found": list(step.found), "failure": failure}
+    return {"kind": "call", "purpose": step.purpose, "shown": list(step.shown),
+            "text": encodable(step.text[:_LONGEST_REPLY]), "prompt_tokens": step.usage.prompt_tokens,
+            "completion_tokens": step.usage.completion_tokens, "failure": failure}
 
 
 def _plain(title: str) -> str:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from agents.types import Answer, unasked
 from documents.errors import CallError, SettingsError, UserError
+from documents.types import encodable
 from experiments.serving.served import answer_json, display_text, passage_json
 from experiments.serving.streaming import AnswerText
 from retrieval.servers import hide_keys
@@ -35,6 +36,7 @@ class Asked:
         record: the id of its record.
         place: how many turns the thread had before.
         owner: the name of the key that asked; empty where no key is needed.
+        assistant: who answers, also where the configuration has another one meanwhile.
         probability: with which its thread was given this configuration.
         turns: the turns before, as a client without a thread of its own sent them; None where the thread is kept here.
     """
@@ -45,6 +47,7 @@ class Asked:
     owner: str
     question: str
     configuration: str
+    assistant: Assistant
     probability: float = 1.0
     turns: tuple[Turn, ...] | None = None
 
@@ -110,8 +113,9 @@ class Turns:
 
     async def begin(self, owner: str, question: str, wanted: str | None = None, thread: str | None = None,
                     turns: Sequence[Turn] | None = None) -> Asked:
-        """Return the next question of a thread, or the first of a new one. Raises SettingsError where there is no such
-        configuration or thread, or the question is empty."""
+        """Return the next question of a thread, or the first of a new one, which is kept from now on. Raises
+        SettingsError where there is no such configuration or thread, the question is empty, or the thread is being
+        answered."""
         if wanted is not None and wanted not in self.configurations:
             raise SettingsError(f"no configuration {wanted!r:.100}; there are {', '.join(self.configurations)}")
         if not question.strip():
@@ -120,7 +124,13 @@ class Turns:
         thread = thread or uuid4().hex
         name, probability = await self.traffic.choose(thread, wanted)
         record = f"{thread}-{place}" if turns is None else uuid4().hex
-        return Asked(record, thread, place, owner, question, name, probability, None if turns is None else tuple(turns))
+        before = None if turns is None else tuple(Turn(encodable(one.question), encodable(one.answer)) for one in turns)
+        async with self._renewing:
+            one = self.configurations[name]
+            asked = Asked(record, thread, place, owner, encodable(question), name,
+                          one.threads if turns is None else one.assistant, probability, before)
+            await self.traffic.begun(asked)
+        return asked
 
     async def play(self, asked: Asked) -> AsyncGenerator[Event]:
         """Yield the events of a question as they happen, pieces of its answer as `text`, and last `answer`. Where
@@ -153,17 +163,13 @@ class Turns:
         return outcome.text if isinstance(outcome, Reply) else ""
 
     async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
-        text, times = AnswerText(), Times()
+        text, times, assistant = AnswerText(), Times(), asked.assistant
 
         def told(event: Event) -> None:
             times.take(event)
             tell(event)
 
         try:
-            async with self._renewing:
-                configuration = self.configurations[asked.configuration]
-                await self.traffic.begun(asked)
-            assistant = configuration.assistant if asked.turns is not None else configuration.threads
             told({"event": "begun", "thread": asked.thread, "record": asked.record,
                   "configuration": asked.configuration})
             answer = await self._ended(asked, assistant, text, times, told)

@@ -30,7 +30,8 @@ class Clusters:
 
 
 def clusters(questions: Iterable[Question]) -> Clusters:
-    """Put questions that share a gold document, directly or over others, into one cluster; one without gold by itself.
+    """Put questions that share a gold document, or are turns of one conversation, directly or over others, into one
+    cluster; one without either by itself.
 
     Where these are too few to draw, or a few of them hold most questions, as where every question joins several
     articles of one collection, questions are grouped by the first of their gold documents alone; and where that is no
@@ -51,7 +52,8 @@ def clusters(questions: Iterable[Question]) -> Clusters:
 
 
 def _documents(question: Question) -> Iterator[str]:
-    """A place of a document, `DOCUMENT#PLACE`, counts as the document."""
+    """A place of a document, `DOCUMENT#PLACE`, counts as the document; a conversation joins like a document."""
+    yield from (f"conversation {name}" for name in question.tags.get("conversation", ()))
     for gold in question.gold:
         name = gold.document.partition("#")[0] or gold.chunk
         if name:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from agents.checkpoint import write_state
 from agents.playback import watchdog
-from agents.types import Answer
+from agents.types import Answer, DecisionStep
 from experiments.analysis.notes import on_models
 from experiments.terminal.display import note, print_json, say, stoppable, write
 from experiments.terminal.show import PassagePlaces, chunk_row, place, show_steps, step_row
 from retrieval.index import Index
+from strategies.history import ASKS
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
     from agents.graph import State
+    from strategies.types import Turn
 
 
 class Watched:
@@ -100,15 +102,15 @@ class _Ended:
 
 
 def ask(settings: AssistantSettings, question: str | State, *, stream: bool, trace: bool, json: bool,
-        save: Path | None = None, stop_after: int | None = None) -> bool:
-    """Ask a question, or go on with one, and show what comes of it; `json` is for programs, one object, or one on each
-    line where it is streamed. The file `save` keeps the question after each step, and after `stop_after` steps it
-    stops. Returns False where it ended neither in an answer nor in a refusal. Raises UserError for what the user can
-    mend."""
+        save: Path | None = None, stop_after: int | None = None, turns: Sequence[Turn] = ()) -> bool:
+    """Ask a question, after turns, or go on with one, and show what comes of it; `json` is for programs, one object, or
+    one on each line where it is streamed. The file `save` keeps the question after each step, and after `stop_after`
+    steps it stops. Returns False where it ended neither in an answer nor in a refusal. Raises UserError for what the
+    user can mend."""
     watch = (partial(print_json, indent=None) if json else Watched()) if stream else None
     kept = _STOPPED.format(file=save) if save else "nothing is kept; --save FILE keeps each step"
     with stoppable(kept), watchdog():
-        ended = asyncio.run(_played(settings, question, watch, save, stop_after))
+        ended = asyncio.run(_played(settings, question, turns, watch, save, stop_after))
     if ended.answer is None:
         if json:
             print_json({"event": "stopped", "steps": ended.steps, "saved": str(save)}, None if stream else 2)
@@ -124,6 +126,8 @@ def ask(settings: AssistantSettings, question: str | State, *, stream: bool, tra
         return ended.answer.outcome in ("answered", "refused")
     if trace:
         show_steps(ended.answer.trace, PassagePlaces({one["number"]: place(one) for one in row["evidence"]}))
+    elif asked := _asked(ended.answer):
+        note(f"asked as: {asked}")
     if trace or stream:
         say("== answer")
     say(row["answer"] or f"No answer: {row['failure'] or row['outcome']}.")
@@ -139,12 +143,16 @@ def ask(settings: AssistantSettings, question: str | State, *, stream: bool, tra
     return ended.answer.outcome in ("answered", "refused")
 
 
-async def _played(settings: AssistantSettings, question: str | State, watch: Callable[[dict[str, Any]], None] | None,
-                  save: Path | None, stop_after: int | None) -> _Ended:
+def _asked(answer: Answer) -> str:
+    return next((step.why for step in answer.trace if isinstance(step, DecisionStep) and step.what == ASKS), "")
+
+
+async def _played(settings: AssistantSettings, question: str | State, turns: Sequence[Turn],
+                  watch: Callable[[dict[str, Any]], None] | None, save: Path | None, stop_after: int | None) -> _Ended:
     from agents.assistant import Assistant
 
     async with Assistant.open(settings) as assistant:
-        state = assistant.begin(question) if isinstance(question, str) else question
+        state = assistant.begin(question, turns=turns) if isinstance(question, str) else question
         ended = _Ended(assistant.index)
         keep = partial(write_state, save) if save else None
         begun = len(state.get("results", ()))

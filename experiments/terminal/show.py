@@ -84,6 +84,8 @@ def _show_answers(question: Question, labels: Mapping[str, str], records: Mappin
 
 
 def _question_fields(question: Question) -> Iterator[tuple[str, str]]:
+    for turn in question.turns:
+        yield "before", f"{cut(turn.question)} | {cut(turn.answer) or 'no answer'}"
     yield "question", cut(question.text)
     for label, option in question.options:
         yield "option", f"{label}. {option}"

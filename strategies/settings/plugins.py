@@ -19,7 +19,7 @@ from documents.types import digest
 from retrieval.foreign import Foreign
 from strategies.protocol import check_asked, draft_of
 from strategies.settings.parameters import hints_of
-from strategies.settings.source import executed, leading_parameters, place_of
+from strategies.settings.source import executed, place_of, signature_of
 from strategies.types import Passage
 
 Family = Literal["reasoning", "retrieval", "history"]
@@ -172,7 +172,8 @@ def family_of(kind: str) -> Family:
     if place is None:
         return next((family for family in FAMILIES if any(one.name == kind for one in _offered(family))), "reasoning")
     file, name = place
-    return "retrieval" if leading_parameters(place_of(file), str(file), name) == 2 else "reasoning"
+    count, returned = signature_of(place_of(file), str(file), name)
+    return "retrieval" if count == 2 else "history" if returned.endswith("Standalone") else "reasoning"
 
 
 def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:

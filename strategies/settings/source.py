@@ -63,12 +63,13 @@ def place_of(path: Path) -> Path:
         raise SettingsError(str(error)) from error
 
 
-def leading_parameters(file: Path, named: str, function: str) -> int:
-    """Count the parameters of a function of a file before the star, 0 where it has no such function; the file is read
-    and not executed. Errors are those of `executed` before it executes."""
+def signature_of(file: Path, named: str, function: str) -> tuple[int, str]:
+    """Return how many parameters a function of a file has before the star, and how it annotates what it returns; 0 and
+    nothing where it has no such function. The file is read and not executed. Errors are those of `executed` before it
+    executes."""
     tree, _ = _parsed(_read(file, named), file, named)
-    return next((len(node.args.posonlyargs) + len(node.args.args) for node in ast.walk(tree)
-                 if isinstance(node, ast.FunctionDef) and node.name == function), 0)
+    return next(((len(node.args.posonlyargs) + len(node.args.args), ast.unparse(node.returns) if node.returns else "")
+                 for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function), (0, ""))
 
 
 def hash_of(file: Path) -> str:

@@ -1,0 +1,106 @@
+"""MTRAG: questions in the course of conversations, over reference passages or a whole collection.
+
+Paper: Katsis, Rosenthal, Fadnis, Gunasekara, Lee, Popa, Shah, Zhu, Contractor, Danilevsky, "MTRAG: A Multi-Turn
+Conversational Benchmark for Evaluating Retrieval-Augmented Generation Systems", TACL 13, 2025, arXiv:2501.03468. Code
+and data: github.com/IBM/mt-rag-benchmark; nothing of it is in this project.
+
+One task of the published shape of `generation_tasks/reference.jsonl`, made up. Its `input` is the whole conversation,
+which ends with the question; its `contexts` are the passages in which annotators found the answer:
+
+    {"conversation_id": "c7", "task_id": "c7<::>2", "task_type": "rag", "turn": "2",
+     "dataset": "MT-RAG Authors (Internal)",
+     "contexts": [{"document_id": "81_0-96", "text": "Reefs of Esk\\nThe northern reef ...", "title": "Reefs of Esk",
+                   "score": 21.5, "feedback": {...}, "query": {...}}],
+     "input": [{"speaker": "user", "text": "which reefs are near esk", "metadata": {...}},
+               {"speaker": "agent", "text": "A northern and a southern one.", "metadata": {...}},
+               {"speaker": "user", "text": "How fast does the first one grow?", "metadata": {...}}],
+     "targets": [{"speaker": "agent", "text": "By two centimetres a year.", "metadata": {...}}],
+     "Question Type": ["Factoid"], "Multi-Turn": ["Follow-up"], "Answerability": ["ANSWERABLE"],
+     "Collection": "mt-rag-clapnq-elser-512-100-20240503"}
+
+`Multi-Turn` is `N/A`, `Follow-up` or `Clarification`; `Answerability` may also be `PARTIAL`, `UNANSWERABLE`, or
+`CONVERSATIONAL`, as of a question that is none. A passage of `corpora/passage_level/clapnq.jsonl`:
+`{"_id": "81_0-96", "title": "Reefs of Esk", "text": "...", ...}`.
+"""
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from typing import Literal
+
+from documents.errors import BenchmarkError
+from documents.rows import Row, fitting, read_rows
+from documents.types import Chunk, Document
+from experiments.benchmarks.base import About, RecordFiles, files_below, gathered
+from experiments.benchmarks.fields import gold_chunk, passage, tagged
+from experiments.benchmarks.hub import fetched
+from experiments.question import Benchmark, Question, Scheme
+from strategies.history import turns_of
+
+Passages = dict[str, tuple[Document, Chunk]]  # by id
+_NO_ANSWER = "UNANSWERABLE"
+
+
+class Mtrag(RecordFiles):
+    """MTRAG: each task is a turn of a conversation, with the turns before it as they were published.
+
+    Attributes:
+        path: the file `reference.jsonl`, or a folder with that alone.
+        corpus: a passage-level collection, such as `clapnq.jsonl`, whose name the tasks' collection has in it: these
+            tasks are asked, over all of it. By default all tasks are asked, over the passages of all of them.
+    """
+
+    about = About(
+        paper="MTRAG: A Multi-Turn Conversational Benchmark for Evaluating Retrieval-Augmented Generation Systems "
+              "(2025), https://arxiv.org/abs/2501.03468",
+        licence="as its repository says; each collection has its own",
+        size="842 tasks, the turns of 110 conversations, over four collections of 49,607 to 183,408 passages",
+        get="mtrag-human/generation_tasks/reference.jsonl of https://github.com/IBM/mt-rag-benchmark, and for "
+            "retrieval an unpacked file of its corpora/passage_level",
+        settings={"rules": "grounded"})
+    scheme = Scheme(groups=("answers", "overlap", "ranking", "form"), rubric="grades",
+                    columns=("unified", "f1", "refusal_accuracy", "citation_f1", "recall@5", "ndcg@5"),
+                    views=("by:turn", "by:question_type", "by:multi_turn", "by:answerability"))
+
+    kind: Literal["mtrag"] = "mtrag"
+    corpus: str | None = None
+
+    def whole(self) -> Benchmark:
+        """Return the tasks, over the collection or their own passages."""
+        passages: Passages = {}
+        if self.corpus is not None:
+            files = files_below(fetched(self.corpus))
+            for _ in fitting(partial(_kept, passages, "_id"), chain.from_iterable(map(read_rows, files))):
+                pass
+        questions, _ = gathered(fitting(lambda row: (_question(row, passages), ()), self.rows()))
+        if self.corpus is not None:
+            names = {file.name.partition(".")[0] for file in files}
+            questions = tuple(one for one in questions if any(name in one.tags["collection"][0] for name in names))
+            if not questions:
+                raise BenchmarkError(f"{self.path}: no task of a collection called {' or '.join(sorted(names))}, as "
+                                     f"{self.corpus} is; give the file of the tasks' own collection")
+        return Benchmark("mtrag", questions, {id: document for id, (document, _) in passages.items()},
+                         shared=tuple(chunk for _, chunk in passages.values()))
+
+
+def _kept(passages: Passages, id: str, row: Row) -> Chunk:
+    """The passage under its id, its title before its text where it does not begin with it; the first of that id."""
+    name, title, text = row.id(id), row.optional("title"), row.text("text")
+    made = passage(text, "" if text.startswith(title) else title, name)
+    return passages.setdefault(name, made)[1]
+
+
+def _question(row: Row, passages: Passages) -> Question:
+    said = [(part.text("speaker"), part.text("text")) for part in row.parts("input")]
+    if not said or said[-1][0] != "user" or not said[-1][1].strip():
+        row.fail("input", "a conversation that ends with a question of the user", row.fields["input"])
+    answerability = row.texts("Answerability")
+    answerable = _NO_ANSWER not in answerability
+    given = tuple(_kept(passages, "document_id", part) for part in row.parts("contexts"))
+    targets = tuple(target.filled("text") for target in row.parts("targets"))
+    return Question(
+        id=row.id("task_id"), text=said[-1][1], answers=targets if answerable else (), answerable=answerable,
+        gold=tuple(map(gold_chunk, given)) if answerable else (), given=given, turns=turns_of(said[:-1]),
+        tags={**tagged(turn=row.id("turn"), conversation=row.id("conversation_id"), collection=row.text("Collection")),
+              "answerability": answerability, "question_type": row.texts("Question Type"),
+              "multi_turn": row.texts("Multi-Turn")})

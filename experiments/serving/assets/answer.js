@@ -1,0 +1,167 @@
+// One answer: while it comes, its steps and its text; then its sources, what it took, and what one thinks of it.
+import { post } from "./api.js";
+import { el, icon, plural, settle, tell, tool } from "./dom.js";
+import { chipOf, openParts } from "./pane.js";
+import { rendered } from "./text.js";
+import { purpose, summary, traceParts } from "./trace.js";
+
+const REFUSED = "The documents do not say";
+const FAILED = { timeout: "It took too long", budget: "The budget is spent", too_long: "The documents are too long for the model", malformed: "The reply could not be read", stopped: "Stopped" };
+
+export class Answer {
+  // again: asks the same question once more. label: what answers, where several can.
+  constructor(again, label) {
+    this.again = again;
+    this.passages = new Map();
+    this.steps = [];
+    this.text = "";
+    this.label = el("p", { class: "label", dir: "auto" }, label);
+    this.progress = el("ol", { class: "progress" });
+    this.words = el("div", { class: "words" });
+    this.end = el("div", { class: "end" });
+    this.element = el("article", { class: "answer", "aria-busy": "true" }, this.label, this.progress, this.words, this.end);
+    this.begin("Beginning");
+  }
+
+  take(event) {
+    const { event: kind } = event;
+    if (kind === "begun") this.record = event.record;
+    else if (kind === "searching") this.begin("Searching for", event.query);
+    else if (kind === "search") this.searched(event);
+    else if (kind === "asking") this.begin(purpose(event.purpose), "", event.call);
+    else if (kind === "reply") this.finish(this.steps.find((step) => step.call === event.call), event.failure);
+    else if (kind === "decision") this.finish(this.begin(event.what));
+    else if (kind === "text") this.write(event.text);
+    else if (kind === "answer") this.show(event);
+  }
+
+  begin(words, query, call) {
+    const own = el("li", { class: "under-way" }, words, query ? [" ", el("q", { dir: "auto" }, query)] : null);
+    const step = { own, query, call };
+    this.steps.push(step);
+    this.progress.append(own);
+    if (this.steps.length === 2) this.steps[0].own.remove();
+    return step;
+  }
+
+  finish(step, failure) {
+    step?.own.classList.remove("under-way");
+    if (failure) step?.own.classList.add("failed");
+  }
+
+  searched({ query, found, failure, passages }) {
+    const step = this.steps.find((one) => one.query === query && one.own.classList.contains("under-way")) ?? this.begin("Searching for", query);
+    this.finish(step, failure);
+    for (const one of passages ?? []) this.passages.set(one.n, one);
+    const documents = new Set((passages ?? []).map((one) => one.document)).size;
+    const words = found.length ? `${plural(found.length, "passage")}${documents ? ` in ${plural(documents, "document")}` : ""}` : "nothing was found";
+    step.own.append(el("span", { class: "soft" }, failure ?? words));
+  }
+
+  write(text) {
+    this.text += text;
+    this.drawing ??= requestAnimationFrame(() => {
+      this.drawing = null;
+      if (!this.whole) this.draw(this.text, null);
+    });
+  }
+
+  draw(text, citations) {
+    this.progress.hidden = Boolean(text.trim());
+    this.words.replaceChildren(...rendered(text, citations, (numbers) => this.chip(numbers)));
+  }
+
+  chip(numbers) {
+    const sources = numbers.map((n) => this.passages.get(n)).filter(Boolean);
+    return sources.length ? chipOf(sources) : null;
+  }
+
+  // The answer as it is kept; from a thread of earlier, with what was said of it.
+  show(answer, feedback) {
+    this.whole = answer;
+    for (const one of answer.sources) this.passages.set(one.n, one);
+    const { outcome, failure } = answer, stopped = failure?.kind === "stopped";
+    if (outcome === "answered" && !stopped) this.draw(answer.text, answer.citations);
+    else if (outcome === "refused" && !stopped) this.notice("refused", "none", REFUSED, answer.text);
+    else this.notice("failed", "trouble", FAILED[stopped ? "stopped" : outcome] ?? "Something went wrong", failure?.message ?? answer.text);
+    this.close(answer, feedback);
+    const cited = answer.sources.filter((source) => source.cited).length;
+    tell(outcome === "answered" ? `The answer is here; it cites ${plural(cited, "source")}.` : this.words.textContent);
+  }
+
+  notice(kind, picture, title, words) {
+    this.element.classList.add(kind);
+    this.progress.hidden = true;
+    this.words.replaceChildren(icon(picture), el("div", null, el("strong", null, title), el("p", { dir: "auto" }, words)));
+  }
+
+  // An answer that never came whole: `why`, and what had come by then.
+  fail(title, why) {
+    if (this.whole) return;
+    const before = this.text ? rendered(this.text, null, (numbers) => this.chip(numbers)) : [];
+    this.notice("failed", "trouble", title, why);
+    this.words.after(...before.map((one) => { one.classList.add("soft"); return one; }));
+    this.close(null);
+    tell(`${title}. ${why}`);
+  }
+
+  close(answer, feedback) {
+    this.element.setAttribute("aria-busy", "false");
+    this.progress.hidden = true;
+    const failed = this.element.classList.contains("failed");
+    const tools = el("div", { class: "tools" });
+    if (failed) tools.append(el("button", { type: "button", class: "again", onclick: this.again }, icon("again"), "Try again"));
+    if (answer) {
+      this.end.append(...this.sources(answer));
+      if (!failed) tools.append(...this.opinion(answer, feedback));
+      if (!failed && navigator.clipboard) tools.append(tool("copy", "Copy the answer", () => navigator.clipboard.writeText(answer.text).then(() => tell("Copied."))));
+      tools.append(el("button", {
+        type: "button", class: "quiet took", title: "How it came about",
+        onclick: ({ currentTarget }) => openParts("Trace", traceParts(answer, this.passages, (numbers) => this.chip(numbers)), currentTarget),
+      }, summary(answer)));
+    }
+    this.end.append(tools, ...(this.comment ? [this.comment] : []));
+    settle();
+  }
+
+  sources({ sources, outcome }) {
+    const cited = sources.filter((source) => source.cited);
+    if (outcome === "answered" && !cited.length) return [el("p", { class: "uncited" }, "This answer cites no source.")];
+    return cited.length ? [el("ol", { class: "sources", "aria-label": "Sources" }, cited.map((source) => {
+      const one = chipOf([source]);
+      one.className = "source";
+      one.replaceChildren(el("span", { class: "number" }, String(source.n)), el("bdi", null, source.title));
+      return el("li", null, one);
+    }))] : [];
+  }
+
+  opinion({ record }, feedback) {
+    const kept = { thumb: feedback?.thumb ?? null, comment: feedback?.comment ?? "" };
+    const thumbs = [["up", "Good answer"], ["down", "Bad answer"]].map(([name, words]) =>
+      tool(name, words, () => rate({ thumb: kept.thumb === name ? null : name }), { "aria-pressed": "false", "data-thumb": name }));
+    const field = el("textarea", { rows: "2", dir: "auto", maxlength: "10000", placeholder: "What is wrong, or what would be right?", "aria-label": "Comment" }, kept.comment);
+    const said = el("span", { class: "soft" });
+    this.comment = el("form", { class: "comment", hidden: !kept.comment }, field, el("div", null, said, el("button", { type: "submit" }, "Save")));
+    const draw = () => thumbs.forEach((one) => one.setAttribute("aria-pressed", String(kept.thumb === one.dataset.thumb)));
+    const rate = async (change) => {
+      try {
+        const { thumb, comment } = { ...kept, ...change };
+        await post("/api/feedback", { record, thumb, comment });
+        Object.assign(kept, change);
+        said.textContent = "Saved";
+        if (thumb === "down" && this.comment.hidden) { this.comment.hidden = false; field.focus(); }
+        if (thumb !== "down" && !kept.comment) this.comment.hidden = true;
+      } catch (error) {
+        this.comment.hidden = false;
+        said.textContent = error.message;
+      }
+      draw();
+      tell(said.textContent);
+    };
+    this.comment.onsubmit = (event) => { event.preventDefault(); rate({ comment: field.value.trim() }); };
+    field.oninput = () => { said.textContent = ""; };
+    field.onkeydown = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.comment.requestSubmit(); };
+    draw();
+    return thumbs;
+  }
+}

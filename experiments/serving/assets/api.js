@@ -1,0 +1,71 @@
+// The server's own routes, with the key where one is asked for: it is kept for this window alone.
+import { $ } from "./dom.js";
+
+const KEPT = "ragbed.key";
+
+async function request(path, body, signal) {
+  const key = sessionStorage.getItem(KEPT);
+  const headers = { ...(key && { Authorization: `Bearer ${key}` }), ...(body && { "Content-Type": "application/json" }) };
+  try {
+    return await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The server does not answer. Is it still running?");
+  }
+}
+
+async function call(path, body, signal) {
+  let reply = await request(path, body, signal);
+  while (reply.status === 401) {
+    await askKey(sessionStorage.getItem(KEPT) !== null);
+    reply = await request(path, body, signal);
+  }
+  if (reply.ok) return reply;
+  const said = await reply.json().catch(() => ({}));
+  const later = reply.headers.get("Retry-After");
+  throw new Error(said.error?.message ?? `The server refused it (${reply.status})${later ? `; try again in ${later} s` : ""}.`);
+}
+
+export const get = async (path) => (await call(path)).json();
+export const post = async (path, body) => (await call(path, body)).json();
+
+// The events of an answer as they come.
+export async function* events(path, body, signal) {
+  const reader = (await call(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const frames = (rest + value).split("\n\n");
+    rest = frames.pop();
+    for (const frame of frames) {
+      const data = frame.split("\n").find((line) => line.startsWith("data: "));
+      if (data) yield JSON.parse(data.slice(6));
+    }
+  }
+}
+
+let asking = null;
+
+// Two requests that are refused at once ask once.
+function askKey(wrong) {
+  asking ??= new Promise((done) => {
+    $("key-trouble").textContent = wrong ? "The server does not know this key." : "";
+    $("key-field").value = "";
+    $("key").oncancel = (event) => event.preventDefault();
+    $("key").onclose = async () => {
+      sessionStorage.setItem(KEPT, $("key-field").value.trim());
+      await openSession();
+      asking = null;
+      done();
+    };
+    $("key").showModal();
+  });
+  return asking;
+}
+
+// Frames and pictures send no header: for them the server gives a cookie in the key's place.
+export async function openSession() {
+  const key = sessionStorage.getItem(KEPT);
+  if (key) await request("/api/session", { key });
+}

@@ -1,0 +1,200 @@
+// The page: a conversation, its questions and answers; the earlier ones; and the keys.
+import { events, get, openSession } from "./api.js";
+import { Answer } from "./answer.js";
+import { choice, drawChoice, lanes, named, scoreOf } from "./choose.js";
+import { $, el, icon, settle, tell } from "./dom.js";
+import { close, isOpen } from "./pane.js";
+
+const page = { threads: [], running: null, shown: null }; // the thread of each lane; what stops the answers under way
+
+async function start() {
+  $("new").append(icon("plus"), "New conversation");
+  $("menu").append(icon("menu"));
+  drawSend();
+  try {
+    await openSession();
+    choice.all = (await get("/api/configurations")).configurations;
+    drawEmpty();
+    drawChoice(chose);
+    const thread = new URL(location.href).searchParams.get("thread");
+    await Promise.all([listThreads(), thread ? openThread(thread) : begin()]);
+  } catch (error) {
+    trouble(error.message);
+  }
+  settle();
+}
+
+function drawEmpty() {
+  $("empty").replaceChildren(el("h2", null, "Ask the documents"),
+    el("p", { class: "soft" }, "Every answer cites the passages it rests on, or says that they are missing."),
+    el("div", { id: "cards" }));
+}
+
+function chose(anew) {
+  drawChoice(chose);
+  if (anew && $("turns").childElementCount) begin();
+}
+
+function begin() {
+  stop();
+  close();
+  page.threads = [];
+  page.shown = null;
+  $("turns").replaceChildren();
+  $("empty").hidden = false;
+  address(null);
+  markThread();
+  $("question").focus();
+}
+
+function address(thread) {
+  const url = new URL(location.href);
+  if (thread) url.searchParams.set("thread", thread);
+  else url.searchParams.delete("thread");
+  history.replaceState(null, "", url);
+}
+
+async function ask(question) {
+  stop();
+  $("empty").hidden = true;
+  const names = lanes(), several = choice.all.length > 1;
+  const answers = names.map((name) => new Answer(() => ask(question), several ? labelOf(name ?? "") : null));
+  const turn = addTurn(question, answers);
+  turn.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  const running = page.running = new AbortController();
+  drawSend();
+  tell("Searching.");
+  await Promise.all(answers.map((answer, lane) => follow(answer, lane, { question, thread: page.threads[lane] ?? null, configuration: names[lane] }, running.signal)));
+  if (page.running === running) page.running = null;
+  drawSend();
+  listThreads().catch(() => {});
+}
+
+function addTurn(question, answers) {
+  const turn = el("li", { class: "turn" }, el("h2", { class: "asked", dir: "auto" }, question),
+    el("div", { class: answers.length > 1 ? "lanes two" : "lanes" }, answers.map((answer) => answer.element)));
+  $("turns").append(turn);
+  return turn;
+}
+
+const labelOf = (name) => { const one = named(name); return one ? [el("bdi", null, name), scoreOf(one) ? ` · ${scoreOf(one)}` : ""] : name; };
+
+async function follow(answer, lane, asked, signal) {
+  try {
+    for await (const event of events("/api/ask", asked, signal)) {
+      if (event.event === "begun" && !signal.aborted) {
+        page.threads[lane] = event.thread;
+        if (choice.all.length > 1) answer.label.replaceChildren(...[labelOf(event.configuration)].flat());
+        if (!choice.beside) address(page.shown = event.thread);
+      }
+      answer.take(event);
+    }
+    answer.fail("The answer broke off", "The connection ended before the answer was whole.");
+  } catch (error) {
+    if (error.name === "AbortError") answer.fail("Stopped", "You stopped this answer.");
+    else answer.fail("This could not be asked", error.message);
+  }
+}
+
+function stop() {
+  page.running?.abort();
+  page.running = null;
+  drawSend();
+}
+
+function drawSend() {
+  const busy = page.running !== null, words = busy ? "Stop" : "Ask";
+  $("send").replaceChildren(icon(busy ? "stop" : "send"));
+  $("send").setAttribute("aria-label", words);
+  $("send").title = words;
+  $("send").disabled = !busy && !$("question").value.trim();
+}
+
+function trouble(words) {
+  $("empty").hidden = false;
+  $("empty").replaceChildren(el("div", { class: "answer failed" }, el("div", { class: "words" }, icon("trouble"), el("div", null,
+    el("strong", null, "The page could not be opened"), el("p", null, words)))));
+}
+
+async function listThreads() {
+  const { threads } = await get("/api/threads");
+  const today = new Date().toDateString(), groups = new Map();
+  for (const one of threads) {
+    const day = new Date(one.updated), name = day.toDateString() === today ? "Today" : day.toLocaleDateString("en", { month: "long", day: "numeric", year: "numeric" });
+    groups.set(name, [...(groups.get(name) ?? []), el("li", null, el("button", {
+      type: "button", dir: "auto", "data-thread": one.id, title: one.title, onclick: () => openThread(one.id).catch((error) => trouble(error.message)) }, one.title))]);
+  }
+  $("list").replaceChildren(...[...groups].flatMap(([name, items]) => [el("h2", null, name), el("ul", null, items)]));
+  markThread();
+}
+
+function markThread() {
+  for (const one of document.querySelectorAll("[data-thread]")) {
+    if (one.dataset.thread === page.shown) one.setAttribute("aria-current", "page");
+    else one.removeAttribute("aria-current");
+  }
+}
+
+async function openThread(id) {
+  const { turns } = await get(`/api/threads/${encodeURIComponent(id)}`);
+  stop();
+  close();
+  page.threads = [page.shown = id];
+  choice.beside = null;
+  drawChoice(chose);
+  $("empty").hidden = true;
+  $("turns").replaceChildren();
+  for (const { question, answer, feedback } of turns) {
+    const one = new Answer(() => ask(question), answer && choice.all.length > 1 ? labelOf(answer.configuration) : null);
+    addTurn(question, [one]);
+    if (answer) one.show(answer, feedback);
+    else one.fail("The answer broke off", "The server ended before it was whole.");
+  }
+  address(id);
+  markThread();
+  showThreads(false);
+  $("turns").lastElementChild?.scrollIntoView({ block: "start" });
+  $("question").focus();
+}
+
+function showThreads(open) {
+  document.body.classList.toggle("threads", open);
+  $("menu").setAttribute("aria-expanded", String(open));
+  if (open) ($("list").querySelector("button") ?? $("new")).focus();
+}
+
+$("composer").onsubmit = (event) => {
+  event.preventDefault();
+  if (page.running) return stop();
+  const question = $("question").value.trim();
+  if (!question) return undefined;
+  $("question").value = "";
+  return ask(question);
+};
+$("question").oninput = drawSend;
+$("question").onkeydown = (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  if (!page.running) $("composer").requestSubmit();
+};
+$("new").onclick = () => { showThreads(false); begin(); };
+$("menu").onclick = () => showThreads(!document.body.classList.contains("threads"));
+$("list").onkeydown = (event) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], every = [...$("list").querySelectorAll("button")];
+  if (!step) return;
+  event.preventDefault();
+  every[(every.indexOf(document.activeElement) + step + every.length) % every.length]?.focus();
+};
+document.onkeydown = (event) => {
+  const typing = event.target.closest("input, textarea, dialog");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
+    event.preventDefault();
+    $("question").focus();
+  } else if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open], :popover-open")) {
+    if (isOpen()) close();
+    else if (document.body.classList.contains("threads")) { showThreads(false); $("menu").focus(); }
+    else if (page.running) stop();
+  }
+};
+
+start();

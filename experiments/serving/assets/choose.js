@@ -1,0 +1,63 @@
+// The configurations with what was measured of them: which one answers, and which one beside it.
+import { $, drawing, el, icon } from "./dom.js";
+
+// chosen: null leaves it to the server, which takes the first, or draws one for a live experiment.
+export const choice = { all: [], chosen: null, beside: null };
+
+const two = (number) => number.toFixed(2);
+export const scoreOf = ({ measured }) => (measured && measured.mean !== null ? `${measured.words} ${two(measured.mean)}` : "");
+export const named = (name) => choice.all.find((one) => one.name === name);
+
+export function lanes() {
+  const first = choice.chosen ?? (choice.beside ? choice.all[0].name : null);
+  return choice.beside ? [first, choice.beside] : [first];
+}
+
+// changed: is told whether what is compared is another now.
+export function drawChoice(changed) {
+  const first = choice.chosen ?? choice.all[0].name;
+  $("which").replaceChildren(el("bdi", null, [first, choice.beside].filter(Boolean).join(" and ")),
+    choice.beside ? "" : el("span", { class: "soft" }, scoreOf(named(first))), icon("down_small"));
+  const draw = () => {
+    $("choose").replaceChildren(...cards("chosen-above", changed));
+    $("cards")?.replaceChildren(...cards("chosen", changed));
+  };
+  draw();
+}
+
+function cards(group, changed) {
+  const first = choice.chosen ?? choice.all[0].name;
+  return choice.all.map((one) => {
+    const radio = el("input", { type: "radio", name: group, value: one.name, checked: one.name === first, onchange: () => {
+      choice.chosen = one.name;
+      const ended = choice.beside === one.name;
+      if (ended) choice.beside = null;
+      changed(ended);
+      document.querySelector(`input[name="${group}"]:checked`)?.focus();
+    } });
+    const beside = one.name === first ? null : el("button", {
+      type: "button", class: "compare", "aria-pressed": String(choice.beside === one.name),
+      onclick: () => {
+        choice.beside = choice.beside === one.name ? null : one.name;
+        changed(true);
+      } }, "Side by side");
+    return el("div", { class: one.name === first ? "card chosen" : "card" }, el("label", null, radio, el("span", { class: "about" },
+      el("strong", { dir: "auto" }, one.name), el("span", { class: "soft", dir: "auto" }, one.description), figures(one.measured))), beside);
+  });
+}
+
+function figures(measured) {
+  if (!measured || measured.mean === null) return el("span", { class: "figures soft" }, "Not measured");
+  const { words, mean, low, high, n, run, date, changed } = measured, known = low !== null && high !== null;
+  return el("span", { class: "figures" },
+    el("span", { class: "mean" }, two(mean)), known ? span(mean, low, high) : null,
+    el("span", { class: "soft" }, words, known ? ` [${two(low)}, ${two(high)}]` : "", ` on ${n.toLocaleString("en")} questions, run `, el("bdi", null, run), ` of ${date}`,
+      changed ? "; prompts have changed since" : ""));
+}
+
+// The mean in its interval, between 0 and 1.
+function span(mean, low, high) {
+  if (low < 0 || high > 1) return null;
+  return drawing("0 0 100 8", ["path", { class: "axis", d: "M0 4H100" }], ["path", { class: "reach", d: `M${100 * low} 4H${100 * high}` }],
+    ["circle", { class: "dot", cx: String(100 * mean), cy: "4", r: "3" }]);
+}

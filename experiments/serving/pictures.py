@@ -1,0 +1,185 @@
+"""Pages of PDF files as pictures, and where a passage stands on them."""
+from __future__ import annotations
+
+import html
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from documents.parsers.clean_html import normalised
+from documents.types import Chunk, Document
+from retrieval.index import Index
+from retrieval.origins import file_of
+
+Rect = tuple[float, float, float, float]  # x0, y0, x1, y1 in points, from the top left corner
+
+_OPEN, _KEPT = 2, 48  # files that stay open, and pictures that are kept
+_PIXELS = 3_000_000  # of a picture
+_ZOOM = 2.0  # pixels a point, where that is not too many
+_WORDS = 20_000  # of a page, above which nothing is looked for
+_SURE = 16  # letters that hardly stand on a page twice by chance; what is shorter has to be whole words
+_NEAR = 40  # letters between a line and the one before
+_TAG = re.compile(r"<[^<>]*>?|\A[^<>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A page on which a passage was looked for.
+
+    Attributes:
+        width: of the page, in points.
+        found: the share of the passage's letters on this page that were found; 0 where it has none there.
+    """
+
+    width: float
+    height: float
+    boxes: tuple[Rect, ...]
+    found: float
+
+
+_Place = tuple[Path, str, str]  # an index's folder, a source in it, and the SHA-256 of its bytes
+
+
+class Pictures:
+    """Draws pages. MuPDF does one thing at a time in a process, whatever thread asks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._file = lru_cache(_OPEN)(_opened)
+        self._png = lru_cache(_KEPT)(self._drawn)
+
+    def has(self, index: Index, document: Document) -> bool:
+        """Tell whether the file of a document is where it was, as it was when it was indexed."""
+        place = _place(index, document)
+        with self._lock:
+            return place is not None and self._pages(place) == len(document.pages)
+
+    def png(self, index: Index, document: Document, page: int) -> bytes | None:
+        """Return the picture of a page, counted from 1; None where there is none."""
+        place = _place(index, document)
+        with self._lock:
+            if place is None or not 1 <= page <= len(document.pages) == self._pages(place):
+                return None
+            return self._png(place, page)
+
+    def marked(self, index: Index, document: Document, page: int, chunk: Chunk | None) -> Marked:
+        """Look for a chunk's text on a page of a document that this `has`."""
+        place = _place(index, document)
+        assert place is not None
+        pymupdf = _mupdf()
+        with self._lock:
+            drawn = self._file(place)[page - 1]
+            words = drawn.get_text("words", flags=pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES)
+            boxes = [tuple(pymupdf.Rect(word[:4]) * drawn.rotation_matrix) for word in words]
+            width, height = drawn.rect.width, drawn.rect.height
+        lines = list(_lines(document, chunk, page)) if chunk and len(words) <= _WORDS else []
+        runs, found = _found([word[4] for word in words], lines)
+        marks: dict[tuple[int, int, int], Rect] = {}  # one a line
+        for run, (first, last) in enumerate(runs):
+            for at in range(first, last + 1):
+                line = run, words[at][5], words[at][6]
+                marks[line] = _around(marks.get(line, boxes[at]), boxes[at])
+        return Marked(width, height, tuple(marks.values()), found)
+
+    def _pages(self, place: _Place) -> int:
+        try:
+            return int(self._file(place).page_count)
+        except LookupError:
+            return 0
+
+    def _drawn(self, place: _Place, page: int) -> bytes | None:
+        pymupdf = _mupdf()
+        try:
+            drawn = self._file(place)[page - 1]
+            area = max(drawn.rect.width * drawn.rect.height, 1.0)
+            zoom = min(_ZOOM, (_PIXELS / area) ** 0.5)
+            data: bytes = drawn.get_pixmap(matrix=pymupdf.Matrix(zoom, zoom), alpha=False).tobytes("png")
+        except (pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
+            return None
+        return data
+
+
+def _mupdf() -> Any:
+    """The library, which has no types, and tells nothing of damaged files."""
+    import pymupdf
+
+    mupdf: Any = pymupdf
+    mupdf.TOOLS.mupdf_display_errors(False)
+    mupdf.TOOLS.mupdf_display_warnings(False)
+    return mupdf
+
+
+def _place(index: Index, document: Document) -> _Place | None:
+    entry = index.manifest.sources.get(document.source)
+    if entry is None or not document.pages or not document.source.lower().endswith(".pdf"):
+        return None
+    return index.folder, document.source, entry.sha256
+
+
+def _opened(place: _Place) -> Any:
+    """The file; LookupError, which no cache keeps, where there is none."""
+    data = file_of(*place)
+    if data is None:
+        raise LookupError(place)
+    pymupdf = _mupdf()
+    try:
+        return pymupdf.open(stream=data, filetype="pdf")
+    except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError) as error:
+        raise LookupError(place) from error
+
+
+def _lines(document: Document, chunk: Chunk, page: int) -> Iterator[str]:
+    """The lines of the part of a chunk that stands on a page, and the cells of its tables."""
+    begins = {one.number: one.html if chunk.format == "html" else one.plain for one in document.pages}
+    text = document.text(chunk.format)
+    part = text[max(chunk.start, begins[page]):min(chunk.end, begins.get(page + 1, len(text)))]
+    if chunk.format == "html":
+        part = html.unescape(_TAG.sub("\n", part))
+    for line in part.split("\n"):
+        if line.startswith("|"):
+            yield from line.split("|")
+        else:
+            yield line
+
+
+def _letters(text: str) -> str:
+    """What hyphens, bullets, signs and spaces do not change."""
+    return "".join(filter(str.isalnum, normalised(text)))
+
+
+def _found(words: Sequence[str], lines: Sequence[str]) -> tuple[list[tuple[int, int]], float]:
+    """The runs of words, from first to last, that are lines; and the share of the lines' letters that was found. A line
+    that stands there more than once is taken where it follows the one before, else it is not found: no place is
+    guessed."""
+    parts = list(map(_letters, words))
+    text, owners = "".join(parts), [place for place, part in enumerate(parts) for _ in part]
+    edges = {0, *accumulate(map(len, parts))}
+    runs: list[tuple[int, int]] = []
+    after, sought, seen = -_NEAR - 1, 0, 0
+    for needle in filter(None, map(_letters, lines)):
+        sought += len(needle)
+        places = [at for at in _places(text, needle)
+                  if len(needle) >= _SURE or {at, at + len(needle)} <= edges]
+        near = [at for at in places if after <= at <= after + _NEAR]
+        if near or len(places) == 1:
+            at = (near or places)[0]
+            after = at + len(needle)
+            seen += len(needle)
+            runs.append((owners[at], owners[after - 1]))
+    return runs, seen / sought if sought else 0.0
+
+
+def _places(text: str, needle: str) -> Iterator[int]:
+    at = text.find(needle)
+    while at >= 0:
+        yield at
+        at = text.find(needle, at + len(needle))
+
+
+def _around(one: Rect, other: Rect) -> Rect:
+    return (min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3]))
