@@ -125,13 +125,11 @@ class Traffic:
     async def open(cls, folder: Path, configurations: Iterable[Configuration],
                    explore: float = 0.0) -> AsyncIterator[Traffic]:
         """Open the traffic of a folder, made where absent, and close it at the end, with the summaries of its runs.
+        Raises RunError where another process holds the folder, or it cannot be written.
 
         Args:
             configurations: the first is the default.
             explore: the share of threads that another one answers, drawn at random.
-
-        Raises:
-            RunError: another process holds the folder, or it cannot be written.
         """
         with ThreadPoolExecutor(1, thread_name_prefix="traffic") as thread:
             traffic = cls(folder, configurations, explore, thread)
