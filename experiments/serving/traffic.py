@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -76,10 +76,8 @@ def drawn(salt: str, thread: str, names: Sequence[str], explore: float) -> tuple
 
 
 class Configuration(Protocol):
-    """What is served: a name and who answers under it."""
+    """What is served: who answers."""
 
-    @property
-    def name(self) -> str: ...
     @property
     def assistant(self) -> Assistant: ...
 
@@ -109,27 +107,27 @@ class Traffic:
     """Keeps what a server answered. All of it is written and read in one thread of its own, turn by turn, so that the
     event loop never waits for a disk."""
 
-    def __init__(self, folder: Path, configurations: Iterable[Configuration], explore: float,
+    def __init__(self, folder: Path, configurations: Mapping[str, Configuration], explore: float,
                  thread: ThreadPoolExecutor) -> None:
-        self.folder, self._explore, self._thread = folder, explore, thread
-        self._configurations = {one.name: one.assistant for one in configurations}
+        self.folder, self._configurations, self._explore, self._thread = folder, configurations, explore, thread
         self._runs: dict[str, TrafficRun] = {}
-        self._names: dict[str, str] = {}
-        self._under_way: dict[str, tuple[str, Assistant]] = {}  # by record
+        self._under_way: dict[str, tuple[str, Assistant]] = {}  # by record: its run, and who answers
         self._lock: FileLock
         self._database: Database
         self._salt = ""
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, folder: Path, configurations: Iterable[Configuration],
+    async def open(cls, folder: Path, configurations: Mapping[str, Configuration],
                    explore: float = 0.0) -> AsyncIterator[Traffic]:
         """Open the traffic of a folder, made where absent, and close it at the end, with the summaries of its runs.
-        Raises RunError where another process holds the folder, or it cannot be written.
 
         Args:
-            configurations: the first is the default.
+            configurations: by name; the first is the default. One may be exchanged while turns are under way.
             explore: the share of threads that another one answers, drawn at random.
+
+        Raises:
+            RunError: another process holds the folder, or it cannot be written.
         """
         with ThreadPoolExecutor(1, thread_name_prefix="traffic") as thread:
             traffic = cls(folder, configurations, explore, thread)
@@ -138,10 +136,6 @@ class Traffic:
                 yield traffic
             finally:
                 await traffic._do(traffic._close)
-
-    def renew(self, name: str, assistant: Assistant) -> None:
-        """Have another assistant answer under a name; what was begun before is kept as it was begun."""
-        self._configurations[name], self._names[name] = assistant, folder_name(name, assistant)
 
     async def choose(self, thread: str, asked: str | None = None) -> tuple[str, float]:
         """Return the configuration that answers in a thread, and the probability with which it was drawn. A thread
@@ -222,7 +216,6 @@ class Traffic:
         self._database.put("INSERT OR IGNORE INTO secrets VALUES ('salt', ?)", (secrets.token_hex(16),))
         self._database.flush()
         (self._salt,), = self._database.read("SELECT value FROM secrets WHERE name = 'salt'")
-        self._names = {name: folder_name(name, assistant) for name, assistant in self._configurations.items()}
         for record, run in self._database.read("SELECT record, run FROM turns WHERE ended IS NULL"):
             self._recover(record, run)
 
@@ -240,8 +233,8 @@ class Traffic:
         return self._runs[name]
 
     def _begin(self, asked: Asked) -> None:
-        thread, name = asked.thread, asked.configuration
-        run, assistant = self._names[name], self._configurations[name]
+        assistant, thread = self._configurations[asked.configuration].assistant, asked.thread
+        run = folder_name(asked.configuration, assistant)
         self._run(run, assistant)
         before = None if asked.turns is None else json.dumps([asdict(turn) for turn in asked.turns])
         with self._database.at_once():
@@ -254,7 +247,7 @@ class Traffic:
             self._database.put(
                 "INSERT INTO turns (record, thread, place, owner, configuration, run, probability, before, question,"
                 " begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (asked.record, thread, asked.place, asked.owner, name, run, asked.probability, before,
+                (asked.record, thread, asked.place, asked.owner, asked.configuration, run, asked.probability, before,
                  storable(asked.question), _now()))
         self._under_way[asked.record] = run, assistant
 

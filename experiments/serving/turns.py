@@ -108,7 +108,6 @@ class Turns:
         """Have another configuration answer what is asked from now on under its name; what is under way ends with the
         one that it was begun with."""
         async with self._renewing:
-            self.traffic.renew(configuration.name, configuration.assistant)
             self.configurations[configuration.name] = configuration
 
     async def begin(self, owner: str, question: str, wanted: str | None = None, thread: str | None = None,
@@ -205,9 +204,10 @@ class Turns:
             return unasked(Failure(getattr(error, "kind", "settings"), hide_keys(str(error))))
         except asyncio.CancelledError:
             stopped = replace(play.answer(), failure=_GONE) if play else unasked(_GONE)
-            await self._kept(asked, stopped, text, times, assistant)
             if asked.turns is None:
                 await asyncio.shield(assistant.abandon(id))
+            self._threads.discard(id)  # whoever sees the record can ask the next question
+            await self._kept(asked, stopped, text, times, assistant)
             raise
         finally:
             self._threads.discard(id)
