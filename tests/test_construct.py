@@ -84,6 +84,7 @@ def test_a_set_grows_where_more_is_asked_for_and_what_was_kept_stays(serve, buil
     assert more[:2] == few
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [2, 9, 17])
 def test_a_killed_construction_goes_on_to_the_same_bytes(calls, serve, build, sources, tmp_path):
     stuck, asked = threading.Event(), []
@@ -206,6 +207,7 @@ def test_where_no_call_succeeds_nothing_is_kept_and_the_next_time_they_are_made(
     assert len(kept(tmp_path / "set")) == 2
 
 
+@pytest.mark.slow
 def test_one_that_is_under_way_is_held(serve, build, sources, tmp_path):
     held = threading.Event()
     server = serve(lambda body: {"text": writer(body), "hold": held})
