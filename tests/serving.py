@@ -38,7 +38,7 @@ def served(described, folder, make=serving_app, **options):
 
     async def run():
         async with open_serving(described, folder, **options) as serving:
-            holder["server"] = uvicorn.Server(uvicorn.Config(make(serving), log_level="warning", lifespan="off"))
+            holder["server"] = uvicorn.Server(uvicorn.Config(make(serving), log_level="warning", lifespan="on"))
             holder["serving"] = serving
             started.set()
             await holder["server"].serve(sockets=[listening])

@@ -4,16 +4,20 @@ import itertools
 import numpy as np
 import pytest
 
-from experiments.statistics.anytime import anytime_test, blocks_of, log_ratios
+from experiments.statistics.anytime import anytime_test, blocks_of, log_e_of_test, log_ratios
 
 
 def e_values(blocks, difference=0.0, **more):
-    """The e-value after each block."""
+    """The interval's e-value after each block."""
     return np.exp(np.cumsum(np.concatenate(log_ratios(np.array(blocks), np.array([difference]), **more))))
 
 
 def test_e_values_are_those_that_safestats_tests_itself_by():
-    # tests/testthat/test-savi2x2Helpers.R: uniform priors, 1 of 1 against 0 of 1, twice
+    # tests/testthat/test-savi2x2Helpers.R, eGauss: 1 of 1 against 0 of 1, five times
+    assert np.exp(log_e_of_test(np.array([[1, 1, 1, 0]] * 5))) == pytest.approx(
+        [1, 1.173516143432372, 1.520548430297116, 2.105509009062085, 3.057222176662974], rel=1e-9)
+    assert np.exp(log_e_of_test(np.array([[3, 3, 1, 1], [1, 0, 4, 0]]))) == pytest.approx([1, 1])  # which say nothing
+    # likewise, eBeta: uniform priors, twice
     assert e_values([[1, 1, 1, 0]] * 2, prior=1.0) == pytest.approx([1, 16 / 9])
     # tests of safeTwoProportionsTest: where both sides are all ones, or all zeros, e stays 1
     assert e_values([[1, 1, 1, 1]] * 10) == pytest.approx(np.ones(10))
@@ -32,6 +36,15 @@ def test_no_pair_of_shares_with_the_difference_lets_a_block_grow_in_the_mean(dif
             likely = [[1, 3, 3, 1][a] * x**a * (1 - x)**(3 - a) * [1, 2, 1][b] * y**b * (1 - y)**(2 - b)
                       for a, b in outcomes]
             assert np.dot(likely, growth) <= 1 + 1e-9
+
+
+def test_a_block_of_the_test_is_a_fair_bet_where_the_sides_are_alike():
+    for history in ([1, 1, 1, 0], [4, 3, 1, 0], [1, 0, 5, 4]):
+        grown = [np.exp(np.diff(log_e_of_test(np.array([history, [3, hits - lone, 1, lone]])))[0])
+                 for hits in (1, 2, 3) for lone in (1, 0)]
+        for hits in (1, 2, 3):  # of four observations, so that the lone one has one of them with hits / 4
+            won, lost = grown[2 * hits - 2:2 * hits]
+            assert hits / 4 * won + (1 - hits / 4) * lost == pytest.approx(1)
 
 
 def test_blocks_end_as_soon_as_both_sides_are_there():
@@ -58,5 +71,8 @@ def test_looking_after_every_observation_errs_in_at_most_five_percent(explored, 
     for _ in range(300):
         sides = rng.random(500) < explored
         hits = rng.random(500) < np.where(sides, 0.6 + difference, 0.6)
-        errors.append(e_values(blocks_of(sides, hits), difference).max() >= 20)
-    assert np.mean(errors) <= 0.05  # bench/peeking.py has more of it
+        blocks = blocks_of(sides, hits)
+        errors.append((e_values(blocks, difference).max() >= 20, np.exp(log_e_of_test(blocks).max()) >= 20))
+    interval, tested = np.mean(errors, axis=0)  # bench/peeking.py has more of it
+    assert interval <= 0.05
+    assert tested >= 0.3 if difference else tested <= 0.05

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.construct.review.items import open_set
+from experiments.construct.review.reviews import Review, ReviewFile
+
 TOWNS = ("Arlen", "Bixby", "Corda", "Delmar", "Elgin", "Fargo")
 
 
@@ -82,6 +85,17 @@ def test_a_set_grows_where_more_is_asked_for_and_what_was_kept_stays(serve, buil
     more = kept(build(server.url, "set", n=5)[0])
     assert (len(few), len(more)) == (2, 5)
     assert more[:2] == few
+
+
+def test_a_set_that_grows_keeps_on_its_card_what_reviewers_said(serve, build):
+    server = serve(writer)
+    out, _ = build(server.url, "set", n=2)
+    reviewed = open_set(str(out))
+    file = ReviewFile(reviewed.file, reviewed.items)
+    file.put("Ana", kept(out)[0], 0, Review(decision="accept"))
+    file.close()
+    build(server.url, "set", n=5)
+    assert "- 1 of 5 items reviewed by 1 person: 1 accepted, 0 rejected." in (out / "card.md").read_text()
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strategies import REASONING, RETRIEVAL
+from strategies import HISTORY, REASONING, RETRIEVAL
 
 DOCS = (Path(__file__).parent.parent / "docs" / "strategies.md").read_text(encoding="utf-8")
 
@@ -69,10 +69,9 @@ def test_a_strategy_that_breaks_a_promise_is_told_where_with_status_1(empty, rag
 
 
 def test_the_page_on_strategies_has_every_strategy_and_no_other():
-    reasoning, retrieval = (re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in (
-        DOCS.partition("### Retrieval")[0], DOCS.partition("### Retrieval")[2].partition("## Settings")[0]))
-    assert sorted(reasoning) == sorted(REASONING)
-    assert sorted(retrieval) == sorted(RETRIEVAL)
+    parts = re.split(r"^### (?:Retrieval|History)$", DOCS.partition("## Settings")[0], flags=re.MULTILINE)
+    named = [sorted(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) for part in parts]
+    assert named == [sorted(REASONING), sorted(RETRIEVAL), sorted(HISTORY)]
 
 
 def test_the_settings_on_the_page_are_settings(tmp_path):

@@ -37,7 +37,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Served:
     """A configuration of the server's."""
 
-    name: str
     assistant: Assistant
 
 
@@ -67,10 +66,10 @@ def reply(body: dict[str, Any]) -> str:
 async def served(index: Path, url: str, folder: Path, *names: str, **more: Any):
     """The traffic of a server of these reasoning strategies, which is called as they are."""
     async with contextlib.AsyncExitStack() as opened:
-        configurations = [Served(name, await opened.enter_async_context(Assistant.open(AssistantSettings(
-            index=index, model=f"{url}#m", reasoning=name, k=2)))) for name in names or ("direct",)]
+        configurations = {name: Served(await opened.enter_async_context(Assistant.open(AssistantSettings(
+            index=index, model=f"{url}#m", reasoning=name, k=2)))) for name in names or ("direct",)}
         traffic = await opened.enter_async_context(Traffic.open(folder, configurations, **more))
-        yield traffic, {one.name: one.assistant for one in configurations}
+        yield traffic, {name: one.assistant for name, one in configurations.items()}
 
 
 async def play(traffic: Traffic, assistant: Assistant, asked: Asked) -> Answer:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -34,7 +35,7 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         traffic.mkdir(parents=True, exist_ok=True)
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
-        kept = await stack.enter_async_context(Traffic.open(traffic, list(configurations.values()), explore))
+        kept = await stack.enter_async_context(Traffic.open(traffic, configurations, explore))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry(configurations))
         turns = Turns(configurations, kept, [metrics, *telemetry])
         stack.push_async_callback(turns.aclose)
@@ -55,6 +56,10 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     app.include_router(response_routes(serving))
     app.include_router(page_routes(serving))
     app.include_router(document_routes(serving))
+    if find_spec("mcp") is not None:
+        from experiments.serving.mcp_server import add_mcp
+
+        add_mcp(app, serving)
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
     @app.get("/health")

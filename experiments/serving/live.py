@@ -33,8 +33,8 @@ _NAMED = "SELECT count(DISTINCT thread) FROM turns WHERE probability = 1"
 _NOTES = (
     "Each thread counts once: by its first rated answer, with its first thumb; for refused and failed by its first "
     "answer. Who rates is not drawn at random.",
-    "The intervals and p hold at every look at once: look at any time, and stop at any result (Turner, Ly and "
-    "Grünwald, 2024). p is corrected for the number of configurations by Holm's method, the intervals are not.")
+    "p and the intervals hold at every look at once: look at any time, and stop at any result. p is corrected for the "
+    "number of configurations by Holm's method, the intervals are not; the test decides, for it finds more.")
 
 
 class _Thread(NamedTuple):

@@ -76,10 +76,8 @@ def drawn(salt: str, thread: str, names: Sequence[str], explore: float) -> tuple
 
 
 class Configuration(Protocol):
-    """What is served: a name and who answers under it."""
+    """What is served: who answers."""
 
-    @property
-    def name(self) -> str: ...
     @property
     def assistant(self) -> Assistant: ...
 
@@ -109,24 +107,23 @@ class Traffic:
     """Keeps what a server answered. All of it is written and read in one thread of its own, turn by turn, so that the
     event loop never waits for a disk."""
 
-    def __init__(self, folder: Path, configurations: Sequence[Configuration], explore: float,
+    def __init__(self, folder: Path, configurations: Mapping[str, Configuration], explore: float,
                  thread: ThreadPoolExecutor) -> None:
-        self.folder, self._explore, self._thread = folder, explore, thread
-        self._configurations = {one.name: one.assistant for one in configurations}
+        self.folder, self._configurations, self._explore, self._thread = folder, configurations, explore, thread
         self._runs: dict[str, TrafficRun] = {}
-        self._names: dict[str, str] = {}
+        self._under_way: dict[str, tuple[str, Assistant]] = {}  # by record: its run, and who answers
         self._lock: FileLock
         self._database: Database
         self._salt = ""
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, folder: Path, configurations: Sequence[Configuration],
+    async def open(cls, folder: Path, configurations: Mapping[str, Configuration],
                    explore: float = 0.0) -> AsyncIterator[Traffic]:
         """Open the traffic of a folder, made where absent, and close it at the end, with the summaries of its runs.
 
         Args:
-            configurations: the first is the default.
+            configurations: by name; the first is the default. One may be exchanged while turns are under way.
             explore: the share of threads that another one answers, drawn at random.
 
         Raises:
@@ -219,7 +216,6 @@ class Traffic:
         self._database.put("INSERT OR IGNORE INTO secrets VALUES ('salt', ?)", (secrets.token_hex(16),))
         self._database.flush()
         (self._salt,), = self._database.read("SELECT value FROM secrets WHERE name = 'salt'")
-        self._names = {name: folder_name(name, assistant) for name, assistant in self._configurations.items()}
         for record, run in self._database.read("SELECT record, run FROM turns WHERE ended IS NULL"):
             self._recover(record, run)
 
@@ -237,8 +233,9 @@ class Traffic:
         return self._runs[name]
 
     def _begin(self, asked: Asked) -> None:
-        run, thread = self._names[asked.configuration], asked.thread
-        self._run(run, self._configurations[asked.configuration])
+        assistant, thread = self._configurations[asked.configuration].assistant, asked.thread
+        run = folder_name(asked.configuration, assistant)
+        self._run(run, assistant)
         before = None if asked.turns is None else json.dumps([asdict(turn) for turn in asked.turns])
         with self._database.at_once():
             self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
@@ -252,11 +249,11 @@ class Traffic:
                 " begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (asked.record, thread, asked.place, asked.owner, asked.configuration, run, asked.probability, before,
                  storable(asked.question), _now()))
+        self._under_way[asked.record] = run, assistant
 
     def _end(self, asked: Asked, answer: Answer, shown: Mapping[str, Any]) -> None:
-        source_of = self._configurations[asked.configuration].index.source_of
-        run = self._run(self._names[asked.configuration])
-        run.add(question_of(self._database, asked.record), answer, source_of)
+        run, assistant = self._under_way.pop(asked.record)
+        self._run(run).add(question_of(self._database, asked.record), answer, assistant.index.source_of)
         self._finish(asked.record, answer.outcome, answer.text, shown)
 
     def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None) -> None:

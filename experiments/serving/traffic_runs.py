@@ -55,6 +55,7 @@ class TrafficRun:
         self.folder = folder
         made = manifest_of(folder.path)
         self.cell, self._scheme = Cell.of(made.cells[0]), made.scheme
+        (self._count,), = folder.database.read("SELECT count(*) FROM questions")
         folder.reopen()
 
     @classmethod
@@ -87,9 +88,9 @@ class TrafficRun:
             result = make_result(cell, question, True, answer, view, source_of, database)
             result = scored_result(result, question, self._scheme, "corrected", cell.rules, cell.separators,
                                    cell.searched)
-            (count,), = database.read("SELECT count(*) FROM questions")
-            self.folder.put_question(question, count)
+            self.folder.put_question(question, self._count)
             self.folder.put_record(make_record(result, answer.cost), 0)
+        self._count += 1
 
     def holds(self, question: str) -> bool:
         """Return whether the question has a record."""

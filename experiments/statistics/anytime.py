@@ -1,20 +1,22 @@
-"""A test of two shares that stays valid however often one looks, and stops when one likes.
+"""A test of two shares, and an interval of their difference, that stay valid however often one looks, and stop when one
+likes. Both are e-values: products over blocks of observations, of which none grows in the mean if what they test is
+true. So by Ville's inequality each ever reaches 1/a with a probability of at most a, without an approximation, from the
+first observation on. A block ends as soon as it has an observation of both sides; sides are compared within blocks
+alone, so the probability of each may change in the course of time, and so may what both sides share.
 
-Its e-value is that of Turner, Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests that allow for
-optional stopping" (Journal of Statistical Planning and Inference 230, 2024; arXiv:2106.02693), and of Turner and
-Grünwald, "Exact anytime-valid confidence intervals for contingency tables and beyond" (Statistics & Probability Letters
-198, 2023; arXiv:2203.09785), for any difference d of the shares; R's package `safestats` has both.
+The test: that the odds of both sides are one. Of the s hits among the N observations of a block, the one observation
+that is alone of its side has one with the probability s / N then, and where the odds of that side are exp(z) times the
+other's with the logistic function of z + log(s / (N - s)) (Fisher's noncentral hypergeometric distribution). Its
+likelihood ratio is averaged over z, which is normal with a deviation of 1: `eGauss` of R's package `safestats`.
 
-Observations are put into blocks as they come, and a block ends as soon as it has some of both sides. What the blocks
-before say of the shares, (ones + PRIOR) / (observations + 2 PRIOR), is bet on against the nearest pair of shares x and
-x + d, by the divergence of Kullback and Leibler:
-
-    e = product over the blocks of p(block | bet) / p(block | x, x + d)
-
-Where x and x + d are the shares that are true, e is expected to stay at most 1: log E[p(block | bet) / p(block | x)] is
-concave along the line of such pairs, and flat or falling at the nearest. So by Ville's inequality it ever reaches 1/a
-with a probability of at most a, whichever x is true, however long it goes on: without an approximation, from the first
-observation on. It needs no weights: sides are compared within blocks, so the probability of each may change meanwhile.
+The interval: of the differences d that are not rejected. What the blocks before say of the shares,
+(hits + PRIOR) / (observations + 2 PRIOR), is bet on against the pair of shares x and x + d that is nearest by the
+divergence of Kullback and Leibler: Turner, Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests
+that allow for optional stopping" (Journal of Statistical Planning and Inference 230, 2024; arXiv:2106.02693), and for
+any d Turner and Grünwald, "Exact anytime-valid confidence intervals for contingency tables and beyond" (Statistics &
+Probability Letters 198, 2023; arXiv:2203.09785). No pair on the line lets it grow: log E[p(block | bet) / p(block | x)]
+is concave along it, and flat or falling at the nearest. For d = 0 it is a test too, but one that finds less: it has two
+shares to learn, and the other has one ratio.
 
 Written out, since no well-kept library on PyPI has it: `confseq` (0.0.11, 2023) has no wheels and is built by a C++
 compiler with Boost, `savvi` (0.3.1, 2024) brings cvxpy and has no difference of shares, `earlysign` (0.2.0) calls
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PRIOR = 0.18  # of a Beta distribution: the least regret over all shares (Turner, Ly and Grünwald), and safestats' own
+_RATIOS = 161  # of odds, whose logarithms are tried from -_WIDEST to _WIDEST
+_WIDEST = 8.0
 _STEP = 0.01  # between the differences that are tried
 _HALVINGS = 50
 _AT_ONCE = 4_000  # blocks
@@ -46,7 +50,7 @@ class AnytimeTest:
     Attributes:
         low, high: of the difference, second less first: the ends of a 95 % confidence sequence, which holds it at all
             times at once.
-        p: an anytime-valid p: the least that 1/e was so far.
+        p: an anytime-valid p that there is none: the least that 1/e was so far.
         blocks: how many were compared.
     """
 
@@ -71,9 +75,8 @@ def anytime_test(sides: Sequence[bool], hits: Sequence[bool], alpha: float = ALP
         paths = last + np.cumsum(ratios, axis=0)
         most, last = np.maximum(most, paths.max(axis=0)), paths[-1]
     kept = differences[most < max(-np.log(alpha), most.min() + _LEAST)]  # one at least, wherever the data lead
-    equal = int(np.argmin(np.abs(differences)))
-    return AnytimeTest(float(max(kept.min() - _STEP, -1.0)), float(min(kept.max() + _STEP, 1.0)),
-                       float(np.exp(-most[equal])), len(blocks))
+    return AnytimeTest(round(max(float(kept.min()) - _STEP, -1.0), 6), round(min(float(kept.max()) + _STEP, 1.0), 6),
+                       float(np.exp(-max(log_e_of_test(blocks).max(), 0.0))), len(blocks))
 
 
 def blocks_of(sides: Sequence[bool], hits: Sequence[bool]) -> NDArray[np.int64]:
@@ -90,9 +93,26 @@ def blocks_of(sides: Sequence[bool], hits: Sequence[bool]) -> NDArray[np.int64]:
     return np.array(found, dtype=np.int64).reshape(-1, 4)
 
 
+def log_e_of_test(blocks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the logarithm of the test's e after each block."""
+    import numpy as np
+
+    z = np.linspace(-_WIDEST, _WIDEST, _RATIOS)
+    n, ones, m, more = blocks.T[:, :, None]
+    hits, size, second = ones + more, n + m, m == 1  # one of the sides has one observation: it ended the block
+    with np.errstate(divide="ignore"):  # a block of hits alone, or without any, says nothing: both are certain
+        log_odds = np.where(second, z, -z) + np.log(hits) - np.log(size - hits)
+    hit = np.where(second, more, ones) == 1
+    told = np.cumsum(-np.logaddexp(0.0, np.where(hit, -log_odds, log_odds)), axis=0)
+    prior = np.exp(-z**2 / 2)
+    most = told.max(axis=1)
+    mixed = np.log(np.exp(told - most[:, None]) @ (prior / prior.sum()))
+    return np.asarray(most + mixed - told[:, _RATIOS // 2])
+
+
 def log_ratios(blocks: NDArray[np.int64], differences: NDArray[np.float64],
                prior: float = PRIOR) -> list[NDArray[np.float64]]:
-    """Return the logarithm of each block's factor of e, blocks by differences, some blocks at a time."""
+    """Return the logarithm of each block's factor of the interval's e, blocks by differences, some blocks at a time."""
     import numpy as np
 
     before = np.cumsum(blocks, axis=0) - blocks
