@@ -85,7 +85,7 @@ def test_an_answer_comes_as_it_is_written_and_its_marks_open_the_documents_at_th
     page.get_by_text("The Petrel took the").wait_for()
     assert page.locator(".tools").count() == 0
     settle(page, goes_on.set)
-    assert page.locator(".words").inner_text().endswith("by four votes to one 2.")
+    assert page.locator(".words").inner_text().endswith("by four votes to one 3.")
     assert page.locator(".words li").all_inner_texts() == [
         "it makes 14 knots, two more than the Cormorant did 1", "it needs 18 % less fuel on the same crossing 1"]
     page.locator(".words .chip").first.click()
@@ -100,6 +100,8 @@ def test_an_answer_comes_as_it_is_written_and_its_marks_open_the_documents_at_th
     page.locator(".words .chip").last.click()
     source.locator("mark").first.wait_for()
     assert "approved with four votes to one" in source.locator("mark").last.inner_text()
+    assert in_view(page, source.locator("mark").first)
+    assert source.locator("main").bounding_box()["y"] < 0  # it is far down in its document
     page.locator(".took").click()
     assert page.locator(".path li b").all_inner_texts() == ["Search", "Answer"]
     assert "700 tokens read, 12 written" in page.locator(".path").inner_text()
