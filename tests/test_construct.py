@@ -98,6 +98,7 @@ def test_a_set_that_grows_keeps_on_its_card_what_reviewers_said(serve, build):
     assert "- 1 of 5 items reviewed by 1 person: 1 accepted, 0 rejected." in (out / "card.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [2, 9, 17])
 def test_a_killed_construction_goes_on_to_the_same_bytes(calls, serve, build, sources, tmp_path):
     stuck, asked = threading.Event(), []
@@ -220,6 +221,7 @@ def test_where_no_call_succeeds_nothing_is_kept_and_the_next_time_they_are_made(
     assert len(kept(tmp_path / "set")) == 2
 
 
+@pytest.mark.slow
 def test_one_that_is_under_way_is_held(serve, build, sources, tmp_path):
     held = threading.Event()
     server = serve(lambda body: {"text": writer(body), "hold": held})
