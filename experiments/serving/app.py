@@ -1,6 +1,7 @@
 """The server's application, and what it has open."""
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 
 from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
-from experiments.serving.configurations import Described, open_configurations
+from experiments.serving.configurations import Configuration, Described, open_configurations, renewals
 from experiments.serving.documents import document_routes
 from experiments.serving.gate import Gate, GateSettings, Queue
 from experiments.serving.keys import session_routes
@@ -36,10 +37,18 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
         kept = await stack.enter_async_context(Traffic.open(traffic, configurations, explore))
-        metrics, telemetry = Metrics(), stack.enter_context(open_telemetry(configurations))
+        metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
         turns = Turns(configurations, kept, [metrics, *telemetry])
         stack.push_async_callback(turns.aclose)
+        renewing = asyncio.create_task(_renew(turns, renewals(configurations, checkpointer)))
+        stack.callback(renewing.cancel)
         yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore)
+
+
+async def _renew(turns: Turns, renewed: AsyncIterator[Configuration]) -> None:
+    async for one in renewed:
+        await turns.renew(one)
+        del one
 
 
 def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastAPI:
