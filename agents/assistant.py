@@ -37,6 +37,7 @@ from strategies.settings.choosing import Strategy, chosen
 from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
+_SEARCHES = 1_000  # that an assistant remembers: it may live for months
 _LEFT = Failure("stopped", "the question was left before its end")
 Options = tuple[tuple[str, str], ...]
 Strategies = tuple[Strategy, Strategy, Strategy]  # of reasoning, of retrieval, of history
@@ -89,7 +90,7 @@ class Assistant:
         self.settings, self.index, self.client, self.aids = settings, index, client, aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
-        self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k)
+        self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k, most=_SEARCHES)
         self.strategies = reasoning, retrieval, history = strategies or _chosen(settings)
         elsewhere = {"index", "model", "calls"}  # where things are may change; what they are may not
         self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.said,

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -193,13 +194,15 @@ class Searcher(Generic[Asked]):
     """Searches one retriever for many questions and cells; what was asked before is not searched again, and queries
     that arrive while a search is running are put to the retriever together. A replay has no retriever, and only gives
     what was kept; hits are looked for there first, and kept there, unless nothing is. `k` chunks are found where the
-    action names no number; `times` are what the searches took that the retriever was asked for."""
+    action names no number; `times` are what the searches took that the retriever was asked for. The latest `most` are
+    remembered, all of them where it is None."""
 
-    def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: KeptSearches[Asked] | None = None) -> None:
+    def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: KeptSearches[Asked] | None = None,
+                 most: int | None = None) -> None:
         self.retriever, self.k, self.times = retriever, k, SearchTimes()
-        self._kept = kept
-        self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}
-        self._found: dict[tuple[Asked, int], list[Hit]] = {}
+        self._kept, self._most = kept, most
+        self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}  # those under way
+        self._found: OrderedDict[tuple[Asked, int], list[Hit]] = OrderedDict()
         self._waiting: list[Asked] = []
         self._turn = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "search")  # one: the embedder uses every core by itself
@@ -208,12 +211,13 @@ class Searcher(Generic[Asked]):
         """Return the hits of one query; raises what the retriever raises, and ReplayMiss where there is none."""
         key = (query, k)
         if key in self._found:
+            self._found.move_to_end(key)
             return self._found[key]
         if key not in self._asked:
             if self._kept:
                 request = self._kept.request(query, k)
                 if (found := self._kept.searches.find(request)) is not None:
-                    return self._found.setdefault(key, list(found.hits))
+                    return self._remember(query, k, list(found.hits))
                 if self.retriever is None:
                     raise miss(request, self._kept.name)
             self._waiting.append(query)
@@ -232,8 +236,10 @@ class Searcher(Generic[Asked]):
         return search
 
     async def _search(self, query: Asked, k: int) -> list[Hit]:
-        async with self._turn:
-            if (query, k) not in self._found:
+        try:
+            async with self._turn:
+                if (query, k) in self._found:
+                    return self._found[query, k]
                 batch, self._waiting = list(dict.fromkeys([query, *self._waiting])), []
                 try:
                     found = await self._run(batch, k)
@@ -242,10 +248,18 @@ class Searcher(Generic[Asked]):
                         raise
                     batch, found = [query], await self._run([query], k)
                 for one, hits in zip(batch, found, strict=True):
-                    self._found[one, k] = hits
+                    self._remember(one, k, hits)
                     if self._kept:
                         self._kept.searches.keep(self._kept.request(one, k), FoundHits(hits))
-            return self._found[query, k]
+                return found[0]
+        finally:
+            del self._asked[query, k]
+
+    def _remember(self, query: Asked, k: int, hits: list[Hit]) -> list[Hit]:
+        self._found[query, k] = hits
+        if self._most is not None and len(self._found) > self._most:
+            self._found.popitem(last=False)
+        return hits
 
     async def _run(self, batch: Sequence[Asked], k: int) -> list[list[Hit]]:
         assert self.retriever is not None

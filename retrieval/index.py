@@ -52,6 +52,7 @@ class Index:
         self._vectors = VectorIndex.read(folder / VECTORS, manifest.kind)
         self._searching = embedder
         self._lock = threading.Lock()
+        self._place, self._state = folder, _state(folder)
         windows = self.chunks.windows()
         if not ((windows > 0).all() and windows.sum(dtype=np.int64) == len(self._vectors)
                 and self.chunks.documents() <= self._documents.sources.keys()):
@@ -89,8 +90,14 @@ class Index:
                     raise
             else:
                 if _state(settled(Path(path))) == state:
+                    opened._place, opened._state = Path(path), state
                     return opened
         raise IndexFolderError(f"{path} is being replaced again and again: wait for those who build it")
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another index is in its place by now; what this one has open stays as it was."""
+        return _state(settled(self._place)) not in (None, self._state)
 
     @property
     def content(self) -> str:

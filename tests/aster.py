@@ -30,9 +30,12 @@ REPORT = [
     "At the end of the year 118 people were employed, 9 more than a year before, most of them on the island line.</p>",
     "<h2>Outlook</h2><p>From May 2026 the island line runs every forty minutes in place of every hour. Fares stay as "
     "they are until the end of 2026.</p>"]
-MINUTES = ("<h1>Board minutes, July 2025</h1><p>Present: the chair, four members.</p><table><tr><th>vessel</th><th>"
-           "price</th></tr><tr><td>Cormorant</td><td>&euro;410,000</td></tr><tr><td>Petrel</td><td>&euro;2,900,000</td></tr>"
-           "</table><p>The sale of the Cormorant to the Skell Rowing Club was approved with four votes to one.</p>")
+AGENDA = "".join(f"<p>{number}. The {what} was taken note of without a vote, after questions of two members.</p>"
+                 for number, what in enumerate(["report of the harbour master", "letter of the island council",
+                                                "survey of the ramps", "price of fuel"] * 9, 1))
+MINUTES = (f"<h1>Board minutes, July 2025</h1><p>Present: the chair, four members.</p>{AGENDA}<table><tr><th>vessel"
+           "</th><th>price</th></tr><tr><td>Cormorant</td><td>&euro;410,000</td></tr><tr><td>Petrel</td><td>&euro;2,900,000</td></tr></table>"
+           "<p>The sale of the Cormorant to the Skell Rowing Club was approved with four votes to one.</p>")
 FERRY = "Which ferry replaced the Cormorant, and is it faster?"
 BRIEF = "How many people worked there at the end of the year?"
 UNSAID = "Who designed the Petrel?"

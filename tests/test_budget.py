@@ -95,6 +95,7 @@ def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, t
     assert len(town.hashes()) == 6
 
 
+@pytest.mark.slow
 def test_the_building_of_an_index_counts_among_the_seconds(serve, town, ragbed):
     own = town.own({"question": "Where?"}, pages={"oslo.txt": "Oslo"})
     server = serve(town.reply)
@@ -240,6 +241,7 @@ def test_a_budget_holds_where_the_server_does_not_say_what_was_used(usage, serve
     assert f"by an estimate: of {6 - asked} calls the server does not say" in err
 
 
+@pytest.mark.slow
 def test_calls_under_way_at_a_kill_are_counted_as_what_they_might_use(serve, town, ragbed):
     server = serve(lambda body: {"text": town.reply(body), "delay": 30})
     path = town.config(server.url, concurrency=4, limits={"max_tokens": 500}, budget={"tokens": 2500})

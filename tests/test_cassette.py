@@ -220,6 +220,7 @@ def test_a_benchmark_of_the_hub_is_not_fetched_by_a_replay(town, exported, offli
     assert "hub:no/such: not in the hub's cache and is not fetched by a replay; put the files into" in err
 
 
+@pytest.mark.slow
 def test_a_run_of_another_origin_is_refused_and_a_replay_continues(town, ragbed, exported):
     file, server = exported()
     before = town.hashes()

@@ -23,6 +23,7 @@ def test_gold_is_spans_of_the_corpus_as_it_stands_in_code_points():
     assert [len(chunk.content) for chunk in cut] == [100, 100, 6, 100, 73]
 
 
+@pytest.mark.slow
 def test_chunkers_and_retrievers_are_compared_without_a_model(ragbed, tmp_path):
     settings = {"name": "cut", "out": str(tmp_path), "benchmark": {"kind": "chunking_eval", "path": str(DATA)},
                 "chunkers": [{"kind": "fixed", "size": 60}, {"kind": "sentences", "size": 60}],

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.construct.review.items import open_set
+from experiments.construct.review.reviews import Review, ReviewFile
+
 TOWNS = ("Arlen", "Bixby", "Corda", "Delmar", "Elgin", "Fargo")
 
 
@@ -84,6 +87,18 @@ def test_a_set_grows_where_more_is_asked_for_and_what_was_kept_stays(serve, buil
     assert more[:2] == few
 
 
+def test_a_set_that_grows_keeps_on_its_card_what_reviewers_said(serve, build):
+    server = serve(writer)
+    out, _ = build(server.url, "set", n=2)
+    reviewed = open_set(str(out))
+    file = ReviewFile(reviewed.file, reviewed.items)
+    file.put("Ana", kept(out)[0], 0, Review(decision="accept"))
+    file.close()
+    build(server.url, "set", n=5)
+    assert "- 1 of 5 items reviewed by 1 person: 1 accepted, 0 rejected." in (out / "card.md").read_text()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [2, 9, 17])
 def test_a_killed_construction_goes_on_to_the_same_bytes(calls, serve, build, sources, tmp_path):
     stuck, asked = threading.Event(), []
@@ -206,6 +221,7 @@ def test_where_no_call_succeeds_nothing_is_kept_and_the_next_time_they_are_made(
     assert len(kept(tmp_path / "set")) == 2
 
 
+@pytest.mark.slow
 def test_one_that_is_under_way_is_held(serve, build, sources, tmp_path):
     held = threading.Event()
     server = serve(lambda body: {"text": writer(body), "hold": held})

@@ -13,7 +13,7 @@ from experiments.benchmarks.beir import Beir
 from experiments.benchmarks.crest import Crest
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.jsonl import OwnQuestions
-from experiments.construct.formats import EXPORTS, of_benchmark, of_items, own_line, write_exports
+from experiments.construct.formats import EXPORTS, of_items, own_line, write_exports
 from experiments.construct.item import Evidence, Item, Library
 from experiments.running.gold import Places
 from strategies import REFUSAL
@@ -100,13 +100,6 @@ def test_questions_of_ones_own_name_spans_that_any_chunks_of_the_documents_are_m
     assert (places.gold(one.gold), places.gold(other.gold)) == (tuple(cut[:2]), tuple(cut))
     assert (one.gold[0].page, one.answers, other.answers[0]) == (2, ("12.5 tonnes", "12.5 t"), "B")
     assert (none.answerable, none.gold) == (False, ())
-
-
-def test_a_loaded_benchmark_is_exported_too(data, tmp_path):
-    path = data / "hotpotqa" / "hotpotqa_100.json"
-    write_exports(of_benchmark(HotpotQa(path=str(path), limit=3).load()), ["beir", "autorag"], tmp_path)
-    benchmark = Beir(path=str(tmp_path / "beir")).load()
-    assert [len(one.gold) for one in benchmark.questions] == [2, 2, 2]
 
 
 def test_a_folder_that_was_built_is_loaded_from_the_papers_own_format_in_it(tmp_path):

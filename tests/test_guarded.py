@@ -158,6 +158,7 @@ def test_a_strategy_that_blocks_ends_its_question_and_no_more(name, serve, town,
     assert "in time, at the question refusal-0" in blocked["failure"]["message"]
 
 
+@pytest.mark.slow
 def test_a_strategy_that_cannot_be_stopped_ends_the_run_resumably(serve, town, ragbed, monkeypatch):
     monkeypatch.chdir(town.folder)
     (town.folder / "blocks.py").write_text(BLOCKING)

@@ -60,6 +60,7 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     assert found[1].startswith("2.txt: cannot be read: No such file")
 
 
+@pytest.mark.slow
 def test_a_file_that_the_estimate_could_not_read_is_not_tried_again(pages, monkeypatch):
     tried, parse = [], Worker.parse
     monkeypatch.setattr(Worker, "parse", lambda worker, source: tried.append(source.relative) or parse(worker, source))
@@ -92,6 +93,7 @@ def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_rememb
     Index.open(folder, Lengths(), verify=True)
 
 
+@pytest.mark.slow
 def test_an_index_of_many_groups_gives_every_chunk_and_document_in_its_place(pages, monkeypatch):
     monkeypatch.setattr(parquet, "CHUNKS_A_GROUP", 2)
     monkeypatch.setattr(parquet, "DOCUMENTS_A_GROUP", 5)
@@ -113,6 +115,7 @@ def test_an_index_of_many_groups_gives_every_chunk_and_document_in_its_place(pag
             opened.chunk(unknown)
 
 
+@pytest.mark.slow
 def test_an_estimate_is_of_what_is_left_to_do(pages):
     out = pages.parent / "index"
     first = estimate_index([pages], out, SETTINGS, Lengths())

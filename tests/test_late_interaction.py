@@ -67,6 +67,7 @@ def test_what_is_kept_is_bounded_and_does_not_change_a_score(folder):
     assert none._vectors._bytes == 0
 
 
+@pytest.mark.slow
 def test_what_is_kept_on_disk_is_read_by_the_next_process_and_changes_no_score(folder, tmp_path):
     def opened():
         return MaxSim(vectors(folder), VectorStore(tmp_path / "tokens.sqlite", "<f2"))
@@ -82,6 +83,7 @@ def test_what_is_kept_on_disk_is_read_by_the_next_process_and_changes_no_score(f
     assert plain.open(Aids())._vectors is kept.open(Aids())._vectors
 
 
+@pytest.mark.slow
 def test_a_model_made_for_it_is_read_as_it_was_saved(tmp_path):
     from sentence_transformers import MultiVectorEncoder
 

@@ -137,6 +137,7 @@ def test_what_is_drawn_needs_a_terminal_that_knows_codes(monkeypatch, kind, draw
     os.close(ours)
 
 
+@pytest.mark.slow
 def test_where_there_is_no_terminal_progress_is_json_on_stderr(held, ragbed, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     config, go = held

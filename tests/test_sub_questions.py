@@ -121,6 +121,7 @@ def test_they_are_not_asked_where_the_benchmark_does_not_score_them(serve, town,
     assert "sub_answers" not in json.loads(out)["cells"][0]
 
 
+@pytest.mark.slow
 def test_continued_replayed_or_asked_afresh_the_results_are_the_same(serve, town, chains, ragbed):
     server = serve(reply)
     path = chains(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "closed-book"])

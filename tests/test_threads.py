@@ -164,6 +164,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 async def test_a_process_killed_in_mid_question_loses_and_doubles_nothing(serve, index, place):
     held, under_way = threading.Event(), threading.Event()
 

@@ -124,6 +124,7 @@ def test_a_sweep_of_judged_sufficiency_judges_once_too(serve, town, ragbed):
     assert [row["outcomes"]["refused"] for row in summary["cells"]] == [0, 0, 6]
 
 
+@pytest.mark.slow
 def test_each_threshold_tells_what_it_answers_and_refuses(serve, town, ragbed):
     _, summary = made(serve, town, ragbed, [{**REFUSE, "threshold": [0.0, 0.2, 0.6]}, "direct"])
     rows = summary["tradeoff"]

@@ -190,6 +190,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 async def test_what_a_kill_leaves_has_one_record_for_each_question(serve, index, tmp_path, ragbed):
     folder, url = tmp_path / "traffic", serve(reply).url
     done = subprocess.run([sys.executable, "-c", KILLED, str(index), url, str(folder)], cwd=Path(__file__).parent,

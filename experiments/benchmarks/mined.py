@@ -9,7 +9,7 @@ were mined, with what and by which rules. The folder has JSON Lines, and a manif
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -145,12 +145,6 @@ def parsed(adapter: TypeAdapter[Any], row: Row) -> Any:
 
 def _damaged(path: Path) -> BenchmarkError:
     return BenchmarkError(f"{path}: missing or damaged, it is not as it was written; mine the benchmark anew")
-
-
-def write_lines(lines: Iterable[str], path: Path) -> None:
-    """Write the lines into a new file."""
-    with path.open("x", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
 
 
 class MinedBenchmark(Selection):

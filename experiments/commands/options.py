@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from os.path import isfile
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -37,7 +38,7 @@ def _decoded(text: str) -> str:
 def current(run: Path) -> Path:
     """Return the folder of a run; of what a server answered, its summary is made first, and a folder with one run of
     that stands for it."""
-    if not any((folder / "traffic.sqlite").is_file() for folder in (run, run.parent)):
+    if not any(isfile(folder / "traffic.sqlite") for folder in (run, run.parent)):  # also of a name too long for a file
         return run
     from experiments.serving.traffic_runs import brought_up_to_date
 

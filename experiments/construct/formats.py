@@ -1,6 +1,5 @@
-"""The question files of other tools, written of a set that was built or of any loaded benchmark: the gold is every
-chunk that holds a piece of the evidence, in either rendering of its document. What cannot be answered has no gold
-passage, and its answer is the refusal. The same set makes the same bytes."""
+"""The question files of other tools: the gold is every chunk that holds a piece of the evidence, in either rendering of
+its document. What cannot be answered has no gold passage, and its answer is the refusal."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,8 +12,6 @@ from typing import Any, Literal
 from documents.types import Chunk, Document
 from experiments.construct.gates import holds_evidence
 from experiments.construct.item import Item, Library
-from experiments.question import Benchmark, Gold, Question
-from experiments.running.gold import Places
 from experiments.runs.store import write_lines, write_text
 from strategies.reading import REFUSAL
 
@@ -25,20 +22,15 @@ _HARDEST = 10  # of YourBench's scale, which begins at 1
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A question as other tools see it."""
+    """An item as other tools see it."""
 
-    question: Question
+    item: Item
     gold: tuple[tuple[Chunk, ...], ...]  # for each piece of its evidence, the chunks of which any holds that piece
-    quotes: tuple[str, ...] = ()  # the evidence word for word
-    solved: float | None = None  # the share of solvers that were right with its evidence; None where none was asked
 
     @property
     def answers(self) -> list[str]:
-        """The accepted answers, of an option its text; the refusal where it cannot be answered."""
-        if not self.question.answerable:
-            return [REFUSAL]
-        options = dict(self.question.options)
-        return list(dict.fromkeys(options.get(answer, answer) for answer in self.question.answers))
+        """The accepted answers; the refusal where it cannot be answered."""
+        return list(dict.fromkeys(self.item.answers)) if self.item.answerable else [REFUSAL]
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -48,11 +40,11 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class ExportedSet:
-    """Questions, and the chunks that they are searched over, with the documents of these by id."""
+    """Items, and the chunks that they are searched over, with the documents of these by id."""
 
-    kind: str  # what the set was built by, or the benchmark's name
+    kind: str
     writer: str  # the model that wrote the questions; empty where none did
-    questions: tuple[Exported, ...]
+    items: tuple[Exported, ...]
     chunks: tuple[Chunk, ...]
     documents: Mapping[str, Document]
 
@@ -70,42 +62,18 @@ def of_items(items: Sequence[Item], library: Library, kind: str, writer: str) ->
     def exported(item: Item) -> Exported:
         groups = (tuple(chunk for chunk in by_document.get(one.document, ()) if holds_evidence(chunk, one))
                   for one in item.evidence)
-        gold = tuple(dict.fromkeys(group for group in groups if group)) if item.answerable else ()
-        question = Question(item.id, item.question, item.answers, item.answerable,
-                            options=tuple((text, text) for text in item.options),  # without labels
-                            tags={name: (value,) for name, value in item.tags.items()})
-        return Exported(question, gold, tuple(one.text for one in item.evidence), item.measured.get("solved"))
+        return Exported(item, tuple(dict.fromkeys(filter(None, groups))) if item.answerable else ())
 
     return ExportedSet(kind, writer, tuple(map(exported, items)), tuple(chunks.values()), {**library.documents, **own})
-
-
-def of_benchmark(benchmark: Benchmark) -> ExportedSet:
-    """Return what is exported of a loaded benchmark that brings chunks."""
-    def source_of(id: str) -> str:
-        return benchmark.documents[id].source if id in benchmark.documents else id
-
-    chunks = tuple(benchmark.every_chunk)
-    places = Places(chunks, source_of)
-
-    def quote(gold: Gold) -> str:
-        document = benchmark.documents.get(gold.document)
-        return document.text(gold.format)[gold.start:gold.end] if document and gold.format else ""
-
-    def exported(question: Question) -> Exported:
-        groups = (places.gold([gold]) for gold in question.gold)
-        return Exported(question, tuple(dict.fromkeys(group for group in groups if group)),
-                        tuple(filter(None, map(quote, question.gold))))
-
-    return ExportedSet(benchmark.name, "", tuple(map(exported, benchmark.questions)), chunks, benchmark.documents)
 
 
 def write_beir(made: ExportedSet, folder: Path) -> None:
     """Write BEIR's corpus.jsonl, queries.jsonl and qrels/test.tsv; a query without gold is not judged."""
     write_lines(folder / "corpus.jsonl", ({"_id": chunk.id, "title": made.documents[chunk.document].title,
                                            "text": chunk.content, "metadata": {}} for chunk in made.chunks))
-    write_lines(folder / "queries.jsonl", ({"_id": one.question.id, "text": one.question.text, "metadata": {}}
-                                           for one in made.questions))
-    judged = [f"{one.question.id}\t{id}\t1\n" for one in made.questions
+    write_lines(folder / "queries.jsonl", ({"_id": one.item.id, "text": one.item.question, "metadata": {}}
+                                           for one in made.items))
+    judged = [f"{one.item.id}\t{id}\t1\n" for one in made.items
               for id in dict.fromkeys(chunk.id for group in one.gold for chunk in group)]
     (folder / "qrels").mkdir(exist_ok=True)
     write_text(folder / "qrels" / "test.tsv", "".join(["query-id\tcorpus-id\tscore\n", *judged]))
@@ -114,8 +82,8 @@ def write_beir(made: ExportedSet, folder: Path) -> None:
 def write_ragas(made: ExportedSet, folder: Path) -> None:
     """Write testset.jsonl, which ragas reads as a Testset and as an EvaluationDataset of single turns."""
     write_lines(folder / "testset.jsonl", ({
-        "user_input": one.question.text, "reference_contexts": [chunk.content for chunk in one.chunks],
-        "reference": one.answers[0], "synthesizer_name": f"ragbed_{made.kind}"} for one in made.questions))
+        "user_input": one.item.question, "reference_contexts": [chunk.content for chunk in one.chunks],
+        "reference": one.answers[0], "synthesizer_name": f"ragbed_{made.kind}"} for one in made.items))
 
 
 def write_autorag(made: ExportedSet, folder: Path) -> None:
@@ -124,8 +92,8 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
     from pyarrow.parquet import write_table
 
     text, texts = pa.string(), pa.list_(pa.string())
-    asked = [{"qid": one.question.id, "query": one.question.text, "generation_gt": one.answers,
-              "retrieval_gt": [[chunk.id for chunk in group] for group in one.gold] or [[]]} for one in made.questions]
+    asked = [{"qid": one.item.id, "query": one.item.question, "generation_gt": one.answers,
+              "retrieval_gt": [[chunk.id for chunk in group] for group in one.gold] or [[]]} for one in made.items]
     write_table(pa.Table.from_pylist(asked, pa.schema([
         ("qid", text), ("query", text), ("retrieval_gt", pa.list_(texts)), ("generation_gt", texts)])),
         folder / "qa.parquet")
@@ -144,28 +112,27 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
     """Write prepared_lighteval.jsonl, the rows that YourBench hands to evaluation. Its difficulty, from 1 to 10, is of
     the share of solvers that were wrong with the evidence; null where none was asked."""
-    write_lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.questions))
+    write_lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.items))
 
 
 def _row_of_yourbench(one: Exported, made: ExportedSet) -> dict[str, Any]:
-    answer, options = one.answers[0], [text for _, text in one.question.options]
-    chosen = answer in options
-    choices = options if chosen else [answer]
+    item, answer = one.item, one.answers[0]
+    chosen, solved = answer in item.options, item.measured.get("solved")
+    choices = list(item.options) if chosen else [answer]
     documents = list(dict.fromkeys(chunk.document for chunk in one.chunks))
     texts = [made.documents[id].plain for id in documents]
-    tags = {name: values[0] for name, values in one.question.tags.items() if values}
     return {
-        "question": one.question.text, "additional_instructions": "",
+        "question": item.question, "additional_instructions": "",
         "ground_truth_answer": chr(ord("A") + choices.index(answer)) if chosen else answer,
         "gold": [choices.index(answer)], "choices": choices,
         "question_mode": "multi-choice" if chosen else "open-ended",
-        "question_category": tags.get("reasoning", tags.get("tier", "unknown")),
+        "question_category": item.tags.get("reasoning", item.tags.get("tier", "unknown")),
         "kind": "cross_document" if len(documents) > 1 else "multi_hop" if len(one.chunks) > 1 else "single_hop",
-        "estimated_difficulty": None if one.solved is None else round(1 + (_HARDEST - 1) * (1 - one.solved)),
+        "estimated_difficulty": None if solved is None else round(1 + (_HARDEST - 1) * (1 - solved)),
         "question_generating_model": made.writer, "document_id": documents[0] if documents else "",
         "document_ids": documents, "chunk_ids": [chunk.id for chunk in one.chunks],
         "sources": [{"document_id": chunk.document, "chunk_id": chunk.id} for chunk in one.chunks],
-        "citations": list(one.quotes), "chunks": [chunk.content for chunk in one.chunks],
+        "citations": [each.text for each in item.evidence], "chunks": [chunk.content for chunk in one.chunks],
         "documents": texts, "document": "\n\n".join(texts), "document_summary": ""}
 
 

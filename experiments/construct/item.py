@@ -144,8 +144,7 @@ class Kind:
     gates: tuple[Stage, ...]  # that decide over each item, in this order
     write: Callable[[Sequence[Item], Library, Path], None]  # the paper's own format, which `ragbed run KIND DIR` reads
     most: int = 1  # items that one instance can become
-    # Says why no further item of this one's sort is wanted beside those kept before it; None where it is.
-    surplus: Callable[[Item, Sequence[Item], Library], str | None] = lambda item, kept, library: None
+    sort: Callable[[Item, Library], tuple[str, int] | None] = lambda item, library: None  # and how many are kept of it
     notes: Callable[[Sequence[Played], Library], Sequence[str]] = lambda played, library: ()  # for the card
     options: type[BaseModel] = NoOptions  # the settings of this kind alone
     # How the index that items are checked against is cut.

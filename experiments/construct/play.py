@@ -103,11 +103,8 @@ class Construction:
     watch: Callable[[Sequence[Played]], None] = lambda came: None  # told what became of each instance
     begun: int = 0
     played: list[Played] = field(default_factory=list)  # every item, and every instance that became none, in order
-
-    @property
-    def kept(self) -> list[Item]:
-        """The items that are kept so far, in order."""
-        return [one.item for one in self.played if not one.lost]
+    kept: list[Item] = field(default_factory=list)  # in order
+    _sorts: Counter[str] = field(default_factory=Counter)
 
     def counted(self) -> dict[str, Any]:
         """Count what was asked for, begun, generated, lost at each step with its reasons, and kept: the yield."""
@@ -140,19 +137,21 @@ class Construction:
         if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
             return
         self.begun += len(block)
-        for each in (played for place in range(len(block)) for played in came[place]):
-            self.played.append(self._collected(each))
+        self.played += [self._collected(each) for place in range(len(block)) for each in came[place]]
 
     def _collected(self, played: Played) -> Played:
         if played.lost:
             return played
-        kept = self.kept
-        if len(kept) >= self.wanted:
+        if len(self.kept) >= self.wanted:
             return replace(played, lost=SURPLUS, why=f"{self.wanted} were kept before it")
-        if enough := self.kind.surplus(played.item, kept, self.library):
-            return replace(played, lost=SURPLUS, why=enough)
-        why = self.twin(played.item, kept)
-        return replace(played, lost=TWIN, why=why) if why else played
+        sort, most = self.kind.sort(played.item, self.library) or ("", self.wanted)
+        if self._sorts[sort] >= most:
+            return replace(played, lost=SURPLUS, why=f"{most} of {sort} were kept before it")
+        if why := self.twin(played.item, self.kept):
+            return replace(played, lost=TWIN, why=why)
+        self.kept.append(played.item)
+        self._sorts[sort] += 1
+        return played
 
     async def _instance(self, instance: Item) -> list[Played]:
         under_way, ended = [Played(instance)], []

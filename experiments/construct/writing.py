@@ -16,6 +16,8 @@ from experiments.construct.card import card_of, hashes, sources_view, write_card
 from experiments.construct.formats import of_items, own_line, write_exports
 from experiments.construct.item import DOCUMENTS, ITEMS, QUESTIONS, Item
 from experiments.construct.play import Played
+from experiments.construct.review.figures import read_figures
+from experiments.construct.review.items import FILE, open_set
 from experiments.report.page import policy
 from experiments.runs.store import write_text
 from experiments.words import visible
@@ -48,7 +50,9 @@ def write_set(built: Built) -> Mapping[str, Any]:
     write_text(settings.out / DOCUMENTS, "".join(_json(_DOCUMENT.dump_python(document, mode="json"))
                                                  for document in every.values() if document.id in named))
     written = hashes(settings.out, [settings.kind, QUESTIONS, ITEMS, DOCUMENTS, *settings.exports])
-    card = {**card_of(built), "files": written}
+    card: dict[str, Any] = {**card_of(built), "files": written}
+    if construction.kept and (settings.out / FILE).is_file():
+        card["review"], _ = read_figures(open_set(str(settings.out)))
     write_card(settings.out, card)
     write_text(settings.out / REPORT, _report(card, construction.played))
     return card

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from documents.errors import BenchmarkError, SettingsError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Selection
-from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines, write_lines, write_manifest
+from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines, write_manifest
 from experiments.negatives.choosing import Candidates, hardness_of, in_rounds, mined, wanted_of
 from experiments.negatives.guard import REASONS, Rarity
 from experiments.negatives.types import Chosen, MiningSettings, Wanted, best_rank, with_negatives
@@ -170,7 +170,8 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     lines = {**benchmark_lines(made), DECISIONS: _decisions(wanted, chosen)}
     with replaced(out) as folder:
         for name, each in lines.items():
-            write_lines(each, folder / name)
+            with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{line}\n" for line in each)
         write_manifest(manifest, folder)
     return manifest
 

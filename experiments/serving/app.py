@@ -1,8 +1,10 @@
 """The server's application, and what it has open."""
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -12,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 
 from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
-from experiments.serving.configurations import Described, open_configurations
+from experiments.serving.configurations import Configuration, Described, open_configurations, renewals
 from experiments.serving.documents import document_routes
 from experiments.serving.gate import Gate, GateSettings, Queue
 from experiments.serving.keys import session_routes
@@ -35,10 +37,18 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
         kept = await stack.enter_async_context(Traffic.open(traffic, configurations, explore))
-        metrics, telemetry = Metrics(), stack.enter_context(open_telemetry(configurations))
+        metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
         turns = Turns(configurations, kept, [metrics, *telemetry])
         stack.push_async_callback(turns.aclose)
+        renewing = asyncio.create_task(_renew(turns, renewals(configurations, checkpointer)))
+        stack.callback(renewing.cancel)
         yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore)
+
+
+async def _renew(turns: Turns, renewed: AsyncIterator[Configuration]) -> None:
+    async for one in renewed:
+        await turns.renew(one)
+        del one
 
 
 def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastAPI:
@@ -55,6 +65,10 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     app.include_router(response_routes(serving))
     app.include_router(page_routes(serving))
     app.include_router(document_routes(serving))
+    if find_spec("mcp") is not None:
+        from experiments.serving.mcp_server import add_mcp
+
+        add_mcp(app, serving)
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
     @app.get("/health")

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from agents.assistant import Assistant, AssistantSettings
 from agents.client import ModelClient
 from agents.models import open_aids, open_model
-from documents.errors import SettingsError
+from documents.errors import SettingsError, UserError
 from experiments.cells import Cell, labels
 from experiments.running.open_resources import index_folder
 from experiments.running.plan import Plan
@@ -26,6 +27,8 @@ from retrieval.storage.manifest import MANIFEST
 from strategies.catalogue import SEARCH_ONLY
 from strategies.prompting import prompts_hash
 from strategies.settings.choosing import chosen
+
+RENEWAL_SECONDS = 3.0  # after which a server looks whether an index was replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,6 @@ class Opened:
             self.clients[key] = await self.stack.enter_async_context(open_model(settings.model, settings.calls))
         aids = await self.stack.enter_async_context(open_aids(settings.retriever, settings.calls, settings.limits))
         assistant = Assistant(settings, self.indexes[settings.index], self.clients[key], None, aids)
-        self.stack.callback(assistant.searcher.close)
         return Configuration(described.name, assistant, assistant.keeping(checkpointer), described.measured)
 
 
@@ -113,8 +115,59 @@ async def open_configurations(described: Sequence[Described],
     """Open all that are served, by name, closed at the end; raises UserError where an index, a model or a strategy
     cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
-        opened = Opened(stack)
-        yield {one.name: await opened.configuration(one, checkpointer) for one in described}
+        configurations = await _opened(described, checkpointer, Opened(stack))
+        try:
+            yield configurations
+        finally:
+            for one in configurations.values():
+                one.assistant.searcher.close()
+
+
+async def _opened(described: Sequence[Described], checkpointer: Any, opened: Opened) -> dict[str, Configuration]:
+    return {one.name: await opened.configuration(one, checkpointer) for one in described}
+
+
+async def renewals(configurations: Mapping[str, Configuration], checkpointer: Any) -> AsyncIterator[Configuration]:
+    """Yield, for ever, each configuration whose index was replaced in its folder, with the new one. One that cannot be
+    opened is told of, and the old one stays. What is yielded is held by its user alone, as is what it replaces."""
+    refused: set[Path] = set()
+    while True:
+        await asyncio.sleep(RENEWAL_SECONDS)
+        for name in list(configurations):
+            if (renewed := await _renewed(configurations, name, checkpointer, refused)) is not None:
+                yield renewed
+            del renewed
+
+
+async def _renewed(configurations: Mapping[str, Configuration], name: str, checkpointer: Any,
+                   refused: set[Path]) -> Configuration | None:
+    one = configurations[name]
+    old, place = one.assistant, one.assistant.settings.index
+    others = (other.assistant.index for other in configurations.values() if other.assistant.settings.index == place)
+    try:
+        if not await asyncio.to_thread(lambda: old.index.replaced):
+            return None
+        index = next((other for other in others if not other.replaced), None)
+        if index is None:
+            index = await asyncio.to_thread(_reopened, old)
+    except UserError as error:
+        if place not in refused:
+            logging.getLogger("ragbed").warning("the old index goes on: %s", error)
+        refused.add(place)
+        return None
+    refused.discard(place)
+    assistant = Assistant(old.settings, index, old.client, None, old.aids, old.strategies)
+    return replace(one, assistant=assistant, threads=assistant.keeping(checkpointer))
+
+
+def _reopened(old: Assistant) -> Index:
+    """The index that is in the place of an assistant's, with the embedder that is loaded, where it is of that one."""
+    index = Index.open(old.settings.index)
+    if old.settings.retriever.embeds:
+        if index.manifest.embedder == old.index.manifest.embedder:
+            return Index.open(old.settings.index, old.index.embedder)
+        index.check_embedder()
+    return index
 
 
 def describe(target: Path, given: Mapping[str, Any]) -> list[Described]:

@@ -46,7 +46,7 @@ def document_routes(serving: Serving) -> APIRouter:
         # The path as it was sent: an id may have slashes.
         sent = request.scope["raw_path"].decode("latin-1").split("/documents/", 1)[1]
         parts = list(map(unquote, sent.split("/")))
-        found = _find(serving, parts[0], chunk)
+        found = serving.find(parts[0], chunk)
         if found is None:
             said = _page(_GONE[0], f"<header><h1>{_GONE[0]}</h1><p>{_GONE[1]}</p></header>")
             return HTMLResponse(said, 404, _HEADERS)
@@ -58,18 +58,6 @@ def document_routes(serving: Serving) -> APIRouter:
         return Response(png or b"", 200 if png else 404, _HEADERS, "image/png")
 
     return router
-
-
-def _find(serving: Serving, id: str, chunk: str | None) -> tuple[Index, Document, Chunk | None] | None:
-    """The document, in an index that is served, with its chunk; None where there is no such."""
-    for index in dict.fromkeys(one.assistant.index for one in serving.configurations.values()):
-        try:
-            passage = index.chunk(chunk) if chunk else None
-            if passage is None or passage.document == id:
-                return index, index.document(id), passage
-        except KeyError:
-            continue
-    return None
 
 
 def document_page(index: Index, document: Document, chunk: Chunk | None, pictures: Pictures,

@@ -104,8 +104,8 @@ def _plain(title: str) -> str:
 def _source(number: int, chunk: Chunk, index: Index, cited: bool) -> dict[str, Any]:
     name = index.source_of(chunk.document)
     pages = chunk.pages
-    page = f"#page={pages[0]}" if pages else ""
-    url = f"/documents/{quote(chunk.document, safe='')}?{urlencode({'chunk': chunk.id})}{page}"
+    place = f"page={pages[0]}" if pages else "passage"
+    url = f"/documents/{quote(chunk.document, safe='')}?{urlencode({'chunk': chunk.id})}#{place}"
     places = "" if not pages else f", page {pages[0]}" if pages[0] == pages[1] else f", pages {pages[0]}-{pages[1]}"
     return {"n": number, "title": visible(name) + places, "url": url, "text": chunk.content[:_LONGEST_QUOTE],
             "document": chunk.document, "chunk": chunk.id, "name": visible(name),

@@ -11,9 +11,11 @@ from fastapi import HTTPException, Request
 from starlette.responses import StreamingResponse
 
 if TYPE_CHECKING:
+    from documents.types import Chunk, Document
     from experiments.serving.configurations import Configuration
     from experiments.serving.metrics import Metrics
     from experiments.serving.turns import Turns
+    from retrieval.index import Index
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")
@@ -43,6 +45,17 @@ class Serving:
     def wanted(self, model: str) -> str | None:
         """Return the configuration that a client's model names; None where the experiment decides."""
         return None if model == LIVE and self.explore else model
+
+    def find(self, document: str, chunk: str | None = None) -> tuple[Index, Document, Chunk | None] | None:
+        """Return a document with the index that has it, and its chunk where one is named; None where there is none."""
+        for index in dict.fromkeys(one.assistant.index for one in self.configurations.values()):
+            try:
+                passage = index.chunk(chunk) if chunk else None
+                if passage is None or passage.document == document:
+                    return index, index.document(document), passage
+            except KeyError:
+                continue
+        return None
 
     def base(self, request: Request) -> str:
         """Return the URL before the paths of links."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
-    from experiments.serving.configurations import Configuration
     from experiments.serving.turns import Asked, Times
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -30,7 +29,7 @@ _CAPTURED = {"true", "span_only", "span_and_event"}
 
 
 @contextlib.contextmanager
-def open_telemetry(configurations: Mapping[str, Configuration]) -> Iterator[Sequence[Telemetry]]:
+def open_telemetry() -> Iterator[Sequence[Telemetry]]:
     """Give what sends traces, none where no endpoint is set; at the end all is sent that there is. Raises MissingExtra
     where the packages are not installed."""
     if not any(map(os.environ.get, _ENDPOINTS)):
@@ -47,7 +46,7 @@ def open_telemetry(configurations: Mapping[str, Configuration]) -> Iterator[Sequ
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     try:
-        yield [Telemetry(provider, configurations, os.environ.get(_CONTENT, "").lower() in _CAPTURED)]
+        yield [Telemetry(provider, os.environ.get(_CONTENT, "").lower() in _CAPTURED)]
     finally:
         provider.shutdown()
 
@@ -55,16 +54,14 @@ def open_telemetry(configurations: Mapping[str, Configuration]) -> Iterator[Sequ
 class Telemetry:
     """Makes a trace of each answer. It is told of an answer at its end, so nothing of it costs time on the way."""
 
-    def __init__(self, provider: TracerProvider, configurations: Mapping[str, Configuration], content: bool) -> None:
-        self._tracer = provider.get_tracer("ragbed")
-        self._configurations, self._content = configurations, content
+    def __init__(self, provider: TracerProvider, content: bool) -> None:
+        self._tracer, self._content = provider.get_tracer("ragbed"), content
 
     def __call__(self, asked: Asked, answer: Answer, times: Times) -> None:
         """Send the trace of an answer."""
         from opentelemetry.trace import set_span_in_context
 
-        assistant = self._configurations[asked.configuration].assistant
-        used = answer.used
+        assistant, used = asked.assistant, answer.used
         root = self._begin(f"invoke_agent {asked.configuration}", [times.begun], {
             "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": asked.configuration,
             "gen_ai.provider.name": "ragbed", "gen_ai.conversation.id": asked.thread,

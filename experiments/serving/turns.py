@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -36,6 +36,7 @@ class Asked:
         record: the id of its record.
         place: how many turns the thread had before.
         owner: the name of the key that asked; empty where no key is needed.
+        assistant: who answers, also where the configuration has another one meanwhile.
         probability: with which its thread was given this configuration.
         turns: the turns before, as a client without a thread of its own sent them; None where the thread is kept here.
     """
@@ -46,6 +47,7 @@ class Asked:
     owner: str
     question: str
     configuration: str
+    assistant: Assistant
     probability: float = 1.0
     turns: tuple[Turn, ...] | None = None
 
@@ -88,10 +90,11 @@ class Observer(Protocol):
 class Turns:
     """Plays turns with the configurations that are served, and has their records kept."""
 
-    def __init__(self, configurations: Mapping[str, Configuration], traffic: Traffic,
+    def __init__(self, configurations: dict[str, Configuration], traffic: Traffic,
                  observers: Sequence[Observer] = ()) -> None:
         self.configurations, self.traffic, self._observers = configurations, traffic, observers
         self._threads: set[str] = set()
+        self._renewing = asyncio.Lock()
         self._playing: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
@@ -100,6 +103,12 @@ class Turns:
             playing.cancel()
         if self._playing:
             await asyncio.wait(self._playing)
+
+    async def renew(self, configuration: Configuration) -> None:
+        """Have another configuration answer what is asked from now on under its name; what is under way ends with the
+        one that it was begun with."""
+        async with self._renewing:
+            self.configurations[configuration.name] = configuration
 
     async def begin(self, owner: str, question: str, wanted: str | None = None, thread: str | None = None,
                     turns: Sequence[Turn] | None = None) -> Asked:
@@ -115,8 +124,11 @@ class Turns:
         name, probability = await self.traffic.choose(thread, wanted)
         record = f"{thread}-{place}" if turns is None else uuid4().hex
         before = None if turns is None else tuple(Turn(encodable(one.question), encodable(one.answer)) for one in turns)
-        asked = Asked(record, thread, place, owner, encodable(question), name, probability, before)
-        await self.traffic.begun(asked)
+        async with self._renewing:
+            one = self.configurations[name]
+            asked = Asked(record, thread, place, owner, encodable(question), name,
+                          one.threads if turns is None else one.assistant, probability, before)
+            await self.traffic.begun(asked)
         return asked
 
     async def play(self, asked: Asked) -> AsyncGenerator[Event]:
@@ -150,9 +162,7 @@ class Turns:
         return outcome.text if isinstance(outcome, Reply) else ""
 
     async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
-        configuration = self.configurations[asked.configuration]
-        assistant = configuration.assistant if asked.turns is not None else configuration.threads
-        text, times = AnswerText(), Times()
+        text, times, assistant = AnswerText(), Times(), asked.assistant
 
         def told(event: Event) -> None:
             times.take(event)

@@ -11,9 +11,8 @@ from documents.errors import MissingExtra, RunError
 from documents.json import loads
 from experiments.benchmarks.hub import CARD
 from experiments.construct.card import write_card
-from experiments.construct.review.figures import accepted_lines, figures, review_lines
+from experiments.construct.review.figures import accepted_lines, read_figures, review_lines
 from experiments.construct.review.items import open_set
-from experiments.construct.review.reviews import ReviewFile
 from experiments.runs.store import write_text
 from experiments.terminal.display import note, print_json, say, stoppable
 
@@ -41,12 +40,7 @@ def review_page(target: str, reviewer: str | None, sample: int | None, seed: int
 def show_reviews(target: str, seed: int, index: Path | None, export: Path | None, json: bool) -> None:
     """Show what was decided, write it onto the card of a constructed set, and export what was accepted."""
     reviewed = open_set(target, seed, index)
-    file = ReviewFile(reviewed.file, reviewed.items, reading=True)
-    try:
-        reviews = {name: {id: review for id, (_, review) in own.items()} for name, own in file.every().items()}
-        found = figures(list(reviewed.items), reviews, file.stale())
-    finally:
-        file.close()
+    found, reviews = read_figures(reviewed)
     if export is not None:
         lines = accepted_lines(reviewed.items, reviews, reviewed.documents)
         if not lines:

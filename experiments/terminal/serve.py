@@ -28,13 +28,17 @@ _GRACE = 30  # seconds that answers under way have to end
 
 def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
           citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
-          **opened: Any) -> None:
+          mcp: bool, **opened: Any) -> None:
     """Serve what a target stands for; see `open_serving` for what is `opened`, and `GateSettings` for the limits.
     Raises UserError where it cannot be opened, the port is taken, or others than this machine could ask without a key.
     """
-    for package in ("fastapi", "prometheus_client", "uvicorn"):
+    needed = {"fastapi": "serve", "prometheus_client": "serve", "uvicorn": "serve", **({"mcp": "mcp"} if mcp else {})}
+    for package, extra in needed.items():
         if find_spec(package) is None:
-            raise MissingExtra(package, "serve")
+            raise MissingExtra(package, extra)
+    if mcp:
+        asyncio.run(_serve_tools(target, given, traffic, url=url, **opened))
+        return
     from experiments.serving.gate import GateSettings, Rate
     from experiments.serving.keys import Keys
     from experiments.serving.state import Citations
@@ -72,7 +76,7 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
         say(f"{at}/ is the page; clients take {at}/v1 as their base URL")
         note(f"what is asked is kept in {folder}; Ctrl-C ends the server")
         server = uvicorn.Server(uvicorn.Config(
-            serving_app(serving, gate), log_level="warning", access_log=False, lifespan="off", server_header=False,
+            serving_app(serving, gate), log_level="warning", access_log=False, lifespan="on", server_header=False,
             timeout_graceful_shutdown=_GRACE))
         server.capture_signals = partial(_ended_by_signals, server)  # type: ignore[method-assign]
         await server.serve([listening])
@@ -88,3 +92,14 @@ def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+async def _serve_tools(target: Path, given: Mapping[str, Any], folder: Path, **opened: Any) -> None:
+    """Serve the tools over stdin and stdout, until stdin ends."""
+    from experiments.serving.app import open_serving
+    from experiments.serving.configurations import describe
+    from experiments.serving.mcp_server import mcp_server
+
+    described = await asyncio.to_thread(describe, target, given)
+    async with open_serving(described, folder, **opened) as serving:
+        await mcp_server(serving).run_stdio_async()

@@ -192,12 +192,6 @@ def selected(item: Item, library: Library) -> str | None:
     return None if hard else "every judge answers it"
 
 
-def enough(item: Item, kept: Sequence[Item], library: Library) -> str | None:
-    """Say whether so many of the sub-task are kept already."""
-    of_it = sum(one.tags["subtask"] == item.tags["subtask"] for one in kept)
-    return f"{of_it} of its sub-task were kept before it" if of_it >= library.options.most else None
-
-
 def notes(played: Sequence[Played], library: Library) -> list[str]:
     """Say how often solvers agree with the key, of hard items and of all; and how many judges there were."""
     asked = [one for one in played if one.lost == "solvable" or "solved" in one.item.measured]
@@ -227,4 +221,5 @@ MRCEVAL = Kind("mrceval", "MRCEval (2025), section 3.2 and appendices B and D", 
                (Stage("options differ", distinct), Stage("right answer", key_stands), Stage("one right", one_right),
                 Stage("judges", judged, calls=16), Stage("solvable", gates.solvable, calls=8),
                 Stage("not known", unknown, calls=8), Stage("selection", selected)),
-               write, surplus=enough, options=MrcevalOptions, judged=True, notes=notes)
+               write, sort=lambda item, library: (item.tags["subtask"], library.options.most), options=MrcevalOptions,
+               judged=True, notes=notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,7 +12,8 @@ from documents.types import Document
 from experiments.analysis.agreement import Rater, agreements, alpha
 from experiments.construct.formats import own_line
 from experiments.construct.item import Item
-from experiments.construct.review.reviews import Review
+from experiments.construct.review.items import ReviewSet
+from experiments.construct.review.reviews import Review, ReviewFile
 from experiments.metrics.intervals import TAIL, Interval
 from experiments.record import Verdict
 from experiments.words import plural
@@ -42,6 +44,14 @@ def figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str,
                         "high": high, "random": set(decided) == set(items[:n])},
         "reviewers": [_reviewer(name, own) for name, own in reviews.items()],
         "agreement": _agreement(reviews, decided), "stale": stale}
+
+
+def read_figures(reviewed: ReviewSet) -> tuple[dict[str, Any], Reviews]:
+    """Read what is decided of a set, and its figures. Raises RunError where nothing is, or it cannot be read."""
+    file = ReviewFile(reviewed.file, reviewed.items, reading=True)
+    with closing(file):
+        reviews = {name: {id: review for id, (_, review) in own.items()} for name, own in file.every().items()}
+        return figures(list(reviewed.items), reviews, file.stale()), reviews
 
 
 def outcome(reviews: Sequence[Review]) -> str:

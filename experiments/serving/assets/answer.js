@@ -36,7 +36,7 @@ export class Answer {
   }
 
   begin(words, query, call) {
-    const own = el("li", { class: "under-way" }, words, query ? [" ", el("q", { dir: "auto" }, query)] : null);
+    const own = el("li", { class: "under-way" }, words, query ? el("q", { dir: "auto" }, query) : null);
     const step = { own, query, call };
     this.steps.push(step);
     this.progress.append(own);
