@@ -1,4 +1,4 @@
-"""Vercel's AI SDK under Node: `@ai-sdk/openai` by chat completions and by responses, and `@ai-sdk/openai-compatible`."""
+"""Vercel's AI SDK in Node: `@ai-sdk/openai` by chat completions and by responses, and `@ai-sdk/openai-compatible`."""
 import json
 import shutil
 import subprocess

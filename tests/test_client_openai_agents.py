@@ -34,8 +34,8 @@ def says(body):
 def test_an_agent_answers_with_what_is_served(answering, tmp_path):
     url, model = answering(says, history="rewrite")
     script = Path(__file__).parent / "clients" / "agents_sdk.py"
-    done = subprocess.run([PYTHON, "-I", str(script), f"{url}/v1", "direct"], cwd=tmp_path, capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run([PYTHON, "-I", str(script), f"{url}/v1", "direct"], cwd=tmp_path, timeout=120,
+                          capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert list(found) == ["OpenAIChatCompletionsModel", "OpenAIResponsesModel"]

@@ -4,8 +4,9 @@ import asyncio
 import json
 import sys
 
-from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, set_tracing_disabled
 from openai import AsyncOpenAI
+
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, set_tracing_disabled
 
 
 async def asked(kind, client, model):
