@@ -233,7 +233,10 @@ class Assistant:
         if kept is None or kept.get("answer"):
             return
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        await self.graph.aupdate_state(config, {"answer": answer_to_json(unasked(_LEFT))}, as_node="finish")
+        # All of it, since one that was stopped before its first step is not in the graph's state yet; results would
+        # be added to those that are there.
+        whole = {name: value for name, value in kept.items() if name != "results" or not value}
+        await self.graph.aupdate_state(config, {**whole, "answer": answer_to_json(unasked(_LEFT))}, as_node="finish")
 
     def playing(self, id: str) -> Playback | None:
         """Return the question with this id, or under this thread, while it is being answered."""

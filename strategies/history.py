@@ -15,13 +15,14 @@ from pydantic import Field
 from strategies.parts.conversation import asking_for
 from strategies.parts.reading import NO_ANSWER, listed
 from strategies.prompting import fill_quoting
-from strategies.reading import strip_citations
+from strategies.reading import outside_think, strip_citations
 from strategies.types import Decision, History, Reasoning, Recipe, Reply, Standalone, Task, Turn, driven, gathering
 
 Most = Annotated[int, Field(ge=1, le=50)]  # turns, the last ones
 Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each of their questions and answers
 ASKS = "asks"  # the decision that tells the question which is then answered
 _LONGEST_REPLY, _GROWTH = 300, 2  # characters of a written question at least; how many times as long as the other
+_MARK = re.compile(r"</?\w+>")  # which models copy from the prompt
 _NAMED = re.compile(r"^[\s*_]*(?:(?:the )?(?:re-?written|stand-?alone|self-contained|full|new) )+"
                     r"(?:question|query)[*_]*\s?[:：][\s*_]*", re.IGNORECASE)
 
@@ -42,7 +43,8 @@ def rewrite(task: Task, *, turns: Most = 5, characters: Longest = 600) -> Standa
     """Write the question anew, by one call, so that it names what it is about."""
     reply: Reply = yield asking_for("rewrite", "rewrite", turns=shown(task.turns[-turns:], characters),
                                     query=task.question)
-    written = next(iter(listed(_NAMED.sub("", reply.text.strip()), "", 1)), "").strip("\"'“”` ")
+    said = _MARK.sub("\n", outside_think(reply.text)).strip()
+    written = next(iter(listed(_NAMED.sub("", said), "", 1)), "").strip("\"'“”` ")
     most = max(_LONGEST_REPLY, _GROWTH * len(task.question))
     if not written or len(written) > most or reply.finish_reason == "length":
         yield Decision("keeps the question", "no question came" if not written else "the reply is too long for one")

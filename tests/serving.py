@@ -65,11 +65,11 @@ def served(described, folder, make=serving_app, **options):
 
 @contextlib.contextmanager
 def answering(serve, index, folder):
-    """What serves an index over a model that says these lines: its URL, and the model's server. Further arguments are
-    of the configuration; `options`, of the server."""
+    """What serves an index over a model that says these lines, or what a function of the request does: its URL, and the
+    model's server. Further arguments are of the configuration; `options`, of the server."""
     with contextlib.ExitStack() as stack:
         def start(*lines, options=None, **changes):
-            model = serve(list(lines))
+            model = serve(lines[0] if callable(next(iter(lines), None)) else list(lines))
             described = direct(index, f"{model.url}#m", **changes)
             return stack.enter_context(served([described], folder / "traffic", **options or {})), model
 

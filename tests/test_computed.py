@@ -225,7 +225,7 @@ def writer(misread=()):
         if "<fields>" not in prompt:
             return json.dumps({"question": f"Please: {question}"})
         plan = plans[question.removeprefix("Please: ")]
-        read = {"operation": plan["operation"], "fields": plan["fields"], "names": plan["entities"]}
+        read = {"asked": plan["operation"], "fields": plan["fields"], "names": plan["entities"]}
         return json.dumps(read | dict(misread))
 
     reply.plans = plans
@@ -233,7 +233,7 @@ def writer(misread=()):
 
 
 @pytest.mark.parametrize(("misread", "why"), [
-    ((), ""), ((("operation", "ratio"),), "are read back as ratio, not as difference"),
+    ((), ""), ((("asked", "ratio"),), "are read back as asking for the ratio, not for the difference"),
     ((("names", ["Aster"]),), "read back with other fields or names"),
     ((("fields", ["county"]),), "read back with other fields or names")])
 def test_a_writer_words_it_and_what_is_read_back_otherwise_is_lost(misread, why, serve, ragbed, tmp_path):

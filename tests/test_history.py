@@ -68,7 +68,7 @@ def test_a_reply_that_is_no_question_leaves_it_as_it_was_and_the_trace_says_so(r
 @pytest.mark.parametrize("reply", [
     WRITTEN, f'"{WRITTEN}"', f"Standalone question: {WRITTEN}", f"**Rewritten question:** {WRITTEN}",
     f"Here is the question:\n\n{WRITTEN}\n\nThe Anker bridge was built by Ida Rohn.", f"Question: {WRITTEN}",
-    f"<think>It?</think>\n1. {WRITTEN}"])
+    f"<think>It?</think>\n1. {WRITTEN}", f"<query>\n{WRITTEN}\n</query>", f"<question>{WRITTEN}</question>"])
 def test_what_models_write_around_the_question_is_left_out(reply):
     assert play("rewrite", {"rewrite": reply})[0].searched == [WRITTEN]
 

@@ -14,6 +14,8 @@ from pptx.util import Inches
 
 from documents import DocumentError, find_sources, parse_document, read_documents, tables_of, unread_files
 
+MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+
 
 def saved(file) -> bytes:
     file.save(data := io.BytesIO())
@@ -57,6 +59,17 @@ def test_a_word_document_is_its_headings_lists_and_tables_without_what_is_hidden
     (table,) = tables_of(document)
     assert (table.caption, table.header, table.page) == ("Output", ("Town", "2023", "2024"), None)
     assert [[cell.text for cell in row.cells] for row in table.rows] == [["Arlen", "7", "8"], ["Total", "15", "15"]]
+
+
+def test_formulas_and_glossed_words_are_read_by_their_characters():
+    word = docx.Document()
+    math = f'xmlns:m="{MATH}"'
+    word.element.body.insert(0, parse_xml(
+        f'<w:p {nsdecls("w")} {math}><w:r><w:t xml:space="preserve">With </w:t></w:r><m:oMath><m:r><m:t>E=</m:t></m:r>'
+        f'<m:r><m:t>mc</m:t></m:r></m:oMath><m:oMathPara><m:oMath><m:r><m:t>, x=1</m:t></m:r></m:oMath></m:oMathPara>'
+        f'<w:r><w:t xml:space="preserve"> in </w:t></w:r><w:r><w:ruby><w:rt><w:r><w:t>とう</w:t></w:r></w:rt>'
+        f'<w:rubyBase><w:r><w:t>東京</w:t></w:r></w:rubyBase></w:ruby></w:r></w:p>'))
+    assert parse_document(saved(word), "a.docx").plain == "With E=mc, x=1 in 東京\n\n"
 
 
 def slides() -> bytes:

@@ -31,8 +31,8 @@ def page_of(browser, serve, tmp_path):
     """Serves over a scripted model, and opens the page; nothing may be complained of, nor any other host asked."""
     said, asked, contexts = [], [], []
     with contextlib.ExitStack() as stack:
-        def start(script, described, make=serving_app, **options):
-            url = stack.enter_context(served(described(serve(script).url), tmp_path / "traffic", make))
+        def start(script, described, make=serving_app, explore=0.0, **options):
+            url = stack.enter_context(served(described(serve(script).url), tmp_path / "traffic", make, explore=explore))
             return opened(url, **options)
 
         def opened(url, path="/", settled=SETTLED, **options):
@@ -116,13 +116,30 @@ def test_two_configurations_answer_side_by_side(page_of, index, tmp_path):
     ask(page, FERRY, answers=2)
     assert page.locator(".label").all_inner_texts() == [
         "direct · exact match 0.62", "chain_of_thought · exact match 0.68"] * 2
-    left, right = (one.bounding_box() for one in page.locator(".turn").last.locator(".answer").all())
-    assert left["y"] == right["y"]
-    assert left["x"] + left["width"] <= right["x"]
+    left, right = page.locator(".turn").last.locator(".answer").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().toJSON())")
+    assert left["top"] == right["top"]
+    assert left["right"] <= right["left"]
     with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as database:
         asked = database.execute("SELECT configuration, place, question FROM turns").fetchall()
     assert sorted(asked) == [("chain_of_thought", 0, BRIEF), ("chain_of_thought", 1, FERRY),
                              ("direct", 0, BRIEF), ("direct", 1, FERRY)]
+
+
+def test_in_a_live_experiment_each_answer_says_what_gave_it(page_of, index, tmp_path):
+    page = page_of(model, lambda url: configurations(index, url), explore=0.5)
+    assert page.locator("#which bdi").inner_text() == "Live experiment"
+    for _ in range(3):
+        page.locator("#new").click()
+        ask(page, BRIEF)
+        with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as database:
+            drawn, probability = database.execute(
+                "SELECT configuration, probability FROM turns ORDER BY rowid DESC LIMIT 1").fetchone()
+        assert probability == 0.5
+        assert page.locator(".label").inner_text().startswith(f"{drawn} · exact match")
+    page.locator("#which").click()
+    page.locator("#choose label", has_text="chain_of_thought").click()
+    assert page.locator("#which bdi").inner_text() == "chain_of_thought"
 
 
 def test_what_people_say_of_an_answer_is_kept_and_there_again_with_the_conversation(page_of, index, tmp_path):
@@ -216,6 +233,7 @@ def test_everything_can_be_done_by_keys(page_of, index):
     page.locator("#new").focus()
     page.keyboard.press("Enter")
     ask(page, BRIEF)
+    page.locator("#list li").nth(1).wait_for()
     page.locator("#list button").first.focus()
     page.keyboard.press("ArrowDown")
     settle(page, lambda: page.keyboard.press("Enter"))

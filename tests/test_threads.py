@@ -149,6 +149,22 @@ async def test_wherever_a_process_dies_the_thread_goes_on_with_its_last_question
         assert await assistant.turns("mine") == TURNS
 
 
+@pytest.mark.parametrize("left", range(1, 5))
+async def test_a_question_that_was_left_wherever_it_stood_is_a_turn_without_an_answer(serve, index, left):
+    server, saver = serve(says), Dies()
+    async with Assistant.open(settings(index, server), saver) as assistant:
+        await assistant.ask(FIRST, thread="mine")
+        saver.left = left
+        with pytest.raises(OSError, match="killed"):
+            await assistant.ask("Where is Rome?", thread="mine")
+        saver.left = 1_000
+        await assistant.abandon("mine")
+        left_open = Turn("Where is Rome?", "")
+        assert await assistant.turns("mine") == (TURNS[0], left_open)
+        assert (await assistant.ask(NEXT, thread="mine")).text == "700,000 [1]."
+        assert await assistant.turns("mine") == (TURNS[0], left_open, TURNS[1])
+
+
 ASKS = """
 import asyncio, sys
 from pathlib import Path

@@ -28,6 +28,8 @@ p[style-name='Subtitle'] => p:fresh
 """
 _BACK = re.compile(r' <a href="#(?:foot|end)note-ref-[^"]*">↑</a>')
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_REWRITTEN = re.compile(rb"vanish|ruby|oMath")
 
 
 @contextmanager
@@ -65,7 +67,8 @@ def parse_docx(data: bytes, source: str) -> Parsed:
 
 
 def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
-    """The texts of the file without the runs that Word does not show, and how many characters those had."""
+    """The texts of the file without the runs that Word does not show, and how many characters those had. Formulas and
+    glossed words, which mammoth leaves out, become runs of their characters."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False)
@@ -73,14 +76,23 @@ def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(seen := io.BytesIO(), "w") as new:
         for name in filter(lambda name: name.endswith((".xml", ".rels")), old.namelist()):
             part = old.read(name)
-            if b"vanish" in part.replace(b"\0", b"") and not keeps_hidden():  # in UTF-16 too
+            if _REWRITTEN.search(part.replace(b"\0", b"")):  # in UTF-16 too
                 root = etree.fromstring(part, parser)
-                for run in list(root.iter(f"{_WORD}r")):
+                for run in [] if keeps_hidden() else list(root.iter(f"{_WORD}r")):
                     mark = run.find(f"{_WORD}rPr/{_WORD}vanish")
                     parent = run.getparent()
                     if mark is not None and parent is not None and mark.get(f"{_WORD}val") not in ("0", "false"):
                         hidden += len("".join(map(str, run.itertext())))
                         parent.remove(run)
+                for one in list(root.iter(f"{_WORD}ruby", f"{_MATH}oMath")):
+                    base = one.find(f"{_WORD}rubyBase")
+                    texts = (one if base is None else base).iter(f"{_WORD}t", f"{_MATH}t")
+                    said = "".join(text.text or "" for text in texts)
+                    one.clear()
+                    one.tag = f"{_WORD}smartTag"  # which mammoth looks into
+                    etree.SubElement(etree.SubElement(one, f"{_WORD}r"), f"{_WORD}t").text = said
+                for whole in root.iter(f"{_MATH}oMathPara"):
+                    whole.tag = f"{_WORD}smartTag"
                 part = etree.tostring(root)
             new.writestr(name, part)
     return seen, hidden

@@ -49,8 +49,9 @@ def page_routes(serving: Serving) -> APIRouter:
     @router.get("/api/configurations")
     async def configurations() -> dict[str, Any]:
         """List what can be asked, with what was measured of it."""
-        return {"configurations": [{"name": name, "description": one.made_of, "measured": one.measured and {
-            **asdict(one.measured), "words": column_words(one.measured.metric)}}
+        return {"explore": serving.explore, "configurations": [
+            {"name": name, "description": one.made_of,
+             "measured": one.measured and {**asdict(one.measured), "words": column_words(one.measured.metric)}}
             for name, one in serving.configurations.items()]}
 
     @router.post("/api/ask")

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -60,7 +60,10 @@ class ReadBack(BaseModel):
 
     names: list[str]
     fields: list[str]
-    operation: Operation
+    asked: Literal["value", "earlier", "later", "difference", "ratio", "sum", "highest", "lowest", "count", "join"]
+
+
+_PLAIN = {"look-up": "value", "before": "earlier", "after": "later", "arg-max": "highest", "arg-min": "lowest"}
 
 
 def instances(library: Library) -> Iterator[Item]:
@@ -170,8 +173,8 @@ def wording(item: Item, library: Library) -> Playing:
         ours, theirs = (list(dict.fromkeys(one.casefold() for one in each)) for each in (asked, told))
         if ours != theirs and (ordered or sorted(ours) != sorted(theirs)):
             raise Dropped("its words are read back with other fields or names")
-    if read.operation != drawn.operation:
-        raise Dropped(f"its words are read back as {read.operation}, not as {drawn.operation}")
+    if read.asked != (wanted := _PLAIN.get(drawn.operation, drawn.operation)):
+        raise Dropped(f"its words are read back as asking for the {read.asked}, not for the {wanted}")
     return replace(item, question=worded.question)
 
 

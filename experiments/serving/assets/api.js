@@ -23,7 +23,7 @@ async function call(path, body, signal) {
   if (reply.ok) return reply;
   const said = await reply.json().catch(() => ({}));
   const later = reply.headers.get("Retry-After");
-  throw new Error(said.error?.message ?? `The server refused it (${reply.status})${later ? `; try again in ${later} s` : ""}.`);
+  throw new Error(`${said.error?.message ?? `The server refused it (${reply.status})`}${later ? `. Try again in ${later} s.` : ""}`);
 }
 
 export const get = async (path) => (await call(path)).json();

@@ -13,7 +13,8 @@ async function start() {
   drawSend();
   try {
     await openSession();
-    choice.all = (await get("/api/configurations")).configurations;
+    const { configurations, explore } = await get("/api/configurations");
+    Object.assign(choice, { all: configurations, explore });
     drawEmpty();
     drawChoice(chose);
     const thread = new URL(location.href).searchParams.get("thread");
@@ -124,7 +125,9 @@ async function listThreads() {
     groups.set(name, [...(groups.get(name) ?? []), el("li", null, el("button", {
       type: "button", dir: "auto", "data-thread": one.id, title: one.title, onclick: () => openThread(one.id).catch((error) => trouble(error.message)) }, one.title))]);
   }
+  const focused = $("list").contains(document.activeElement) ? document.activeElement.dataset.thread : null;
   $("list").replaceChildren(...[...groups].flatMap(([name, items]) => [el("h2", null, name), el("ul", null, items)]));
+  if (focused) $("list").querySelector(`[data-thread="${CSS.escape(focused)}"]`)?.focus();
   markThread();
 }
 

@@ -1,48 +1,46 @@
 // The configurations with what was measured of them: which one answers, and which one beside it.
 import { $, drawing, el, icon } from "./dom.js";
 
-// chosen: null leaves it to the server, which takes the first, or draws one for a live experiment.
-export const choice = { all: [], chosen: null, beside: null };
+// chosen: null leaves it to the server, which takes the first, or draws one for a live experiment, where `explore` is
+// the share of conversations that another than the first answers.
+export const choice = { all: [], explore: 0, chosen: null, beside: null };
 
 const two = (number) => number.toFixed(2);
 export const scoreOf = ({ measured }) => (measured && measured.mean !== null ? `${measured.words} ${two(measured.mean)}` : "");
 export const named = (name) => choice.all.find((one) => one.name === name);
 
-export function lanes() {
-  const first = choice.chosen ?? (choice.beside ? choice.all[0].name : null);
-  return choice.beside ? [first, choice.beside] : [first];
-}
+const first = () => choice.chosen ?? (choice.explore ? null : choice.all[0].name);
+export const lanes = () => (choice.beside ? [first() ?? choice.all[0].name, choice.beside] : [choice.chosen]);
 
 // changed: is told whether what is compared is another now.
 export function drawChoice(changed) {
-  const first = choice.chosen ?? choice.all[0].name;
-  $("which").replaceChildren(el("bdi", null, [first, choice.beside].filter(Boolean).join(" and ")),
-    choice.beside ? "" : el("span", { class: "soft" }, scoreOf(named(first))), icon("down_small"));
-  const draw = () => {
-    $("choose").replaceChildren(...cards("chosen-above", changed));
-    $("cards")?.replaceChildren(...cards("chosen", changed));
-  };
-  draw();
+  const names = lanes().map((name) => name ?? first());
+  $("which").replaceChildren(el("span", { class: "unseen" }, "Answered by"), el("bdi", null, names.map((name) => name ?? "Live experiment").join(" and ")),
+    names.length > 1 || !names[0] ? "" : el("span", { class: "soft" }, scoreOf(named(names[0]))), icon("down_small"));
+  $("choose").replaceChildren(...cards("chosen-above", changed));
+  $("cards")?.replaceChildren(...cards("chosen", changed));
 }
 
 function cards(group, changed) {
-  const first = choice.chosen ?? choice.all[0].name;
-  return choice.all.map((one) => {
-    const radio = el("input", { type: "radio", name: group, value: one.name, checked: one.name === first, onchange: () => {
+  const [now] = choice.beside ? lanes() : [first()];
+  const live = { name: null, description: `Each conversation goes to ${choice.all[0].name}, or, drawn at random, ${Math.round(100 * choice.explore)} % of them to another.` };
+  return [...(choice.explore ? [live] : []), ...choice.all].map((one) => {
+    const radio = el("input", { type: "radio", name: group, value: one.name ?? "", checked: one.name === now, onchange: () => {
       choice.chosen = one.name;
-      const ended = choice.beside === one.name;
+      const ended = choice.beside !== null && (one.name === null || choice.beside === one.name);
       if (ended) choice.beside = null;
       changed(ended);
-      document.querySelector(`input[name="${group}"]:checked`)?.focus();
+      document.querySelector(`#${group === "chosen" ? "cards" : "choose"} input:checked`)?.focus();
     } });
-    const beside = one.name === first ? null : el("button", {
+    const beside = one.name === now || one.name === null ? null : el("button", {
       type: "button", class: "compare", "aria-pressed": String(choice.beside === one.name),
       onclick: () => {
         choice.beside = choice.beside === one.name ? null : one.name;
         changed(true);
       } }, "Side by side");
-    return el("div", { class: one.name === first ? "card chosen" : "card" }, el("label", null, radio, el("span", { class: "about" },
-      el("strong", { dir: "auto" }, one.name), el("span", { class: "soft", dir: "auto" }, one.description), figures(one.measured))), beside);
+    return el("div", { class: one.name === now ? "card chosen" : "card" }, el("label", null, radio, el("span", { class: "about" },
+      el("strong", { dir: "auto" }, one.name ?? "Live experiment"), el("span", { class: "soft", dir: "auto" }, one.description),
+      one.name === null ? null : figures(one.measured))), beside);
   });
 }
 

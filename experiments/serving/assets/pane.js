@@ -1,15 +1,17 @@
 // What stands beside an answer: a source with its passage marked, or the trace; and the card that a chip shows.
+import { openSession } from "./api.js";
 import { $, el, tool, tell } from "./dom.js";
 
 let opener = null;
 
 export function openSource(source, from) {
-  const frame = el("iframe", { sandbox: "allow-same-origin", referrerpolicy: "no-referrer", src: source.url, title: source.title });
+  const frame = el("iframe", { sandbox: "allow-same-origin", referrerpolicy: "no-referrer", title: source.title });
+  openSession().catch(() => {}).then(() => { frame.src = source.url; }); // the one of this morning may have ended
   // No script runs in it. A click there takes the keys with it: Escape still closes.
   frame.onload = () => frame.contentDocument?.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
   const away = el("a", { class: "quiet", href: source.url, target: "_blank", rel: "noopener", "aria-label": "Open in a tab of its own", title: "Open in a tab of its own" });
   away.append(tool("out", "").firstChild);
-  open([el("span", { class: "number" }, String(source.n)), " ", el("bdi", null, source.title)], [away], [frame], from);
+  open([el("span", { class: "number" }, String(source.n)), " ", el("bdi", null, source.title)], [away], [el("p", { class: "opening" }, "Opening the document"), frame], from);
   $("pane").dataset.kind = "source";
   tell(`Source ${source.n} is open: ${source.title}`);
 }
