@@ -1,6 +1,7 @@
 """A served answer: its text, the marks of its citations, and what they cite, as plain JSON that every route reads."""
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +16,7 @@ from strategies.reading import citation_marks, outside_answer
 
 _LONGEST_QUOTE = 2_000  # characters of a passage beside an answer; its document has it whole
 _LONGEST_REPLY = 8_000  # characters of a call's reply; its record has it whole
+_LIST = re.compile(r"\n\nSources:(?:\n- \[\d+\] \[[^\n]*>\))+\s*\Z")
 
 Served = Mapping[str, Any]
 
@@ -75,6 +77,11 @@ def markdown_sources(answer: Served, base: str) -> str:
     lines = [f"- [{source['n']}] [{_plain(source['title'])}](<{base}{source['url']}>)"
              for source in cited_sources(answer)]
     return "\n\nSources:\n" + "\n".join(lines) if lines else ""
+
+
+def without_sources(text: str) -> str:
+    """Return a text that a client sends back without the list that `markdown_sources` put below it."""
+    return _LIST.sub("", text)
 
 
 def _reasoning(answer: Answer) -> str:
