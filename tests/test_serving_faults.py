@@ -1,4 +1,4 @@
-"""What goes wrong around a server: its model, its clients, its process. Every question that was asked has one record."""
+"""What goes wrong around a server: its model, its clients, its process. Each question that was asked has one record."""
 import contextlib
 import json
 import os
