@@ -105,7 +105,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _plain(title: str) -> str:
     """A title of a document's, which may not be a link, an image or a heading of its own."""
-    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~&" else sign for sign in title)
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~&" else sign for sign in " ".join(title.split()))
 
 
 def _source(number: int, chunk: Chunk, index: Index, cited: bool) -> dict[str, Any]:
