@@ -86,6 +86,24 @@ def test_the_words_of_a_passage_are_boxed_on_the_picture_of_its_page(opened, tmp
     assert pymupdf.Pixmap(png.content).width == 1190  # of A4's 595 points
 
 
+def test_pages_that_stand_on_their_side_or_are_damaged_are_served(opened, tmp_path):
+    of_pdf(tmp_path, FARES, FLEET)
+    file = pymupdf.open(tmp_path / "files" / "guide.pdf")
+    file[0].set_rotation(90)
+    file.update_stream(file[1].get_contents()[0], b"q 1 0 0 1 0 0 cm /None Do (")
+    file.new_page().insert_text((72, 300), "Tickets are sold on board.")
+    (tmp_path / "files" / "guide.pdf").write_bytes(file.tobytes())
+    build_index([tmp_path / "files"], tmp_path / "index", embedder=Lengths())
+    client, index = opened()
+    page = shown(client, holding(index, "12 crowns"))
+    boxes = [list(map(float, box)) for box in re.findall(
+        r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', page)]
+    # What was written at (72, 200) of a page of 595 x 842 points stands at (842 - 200, 72), and runs down.
+    assert [box[1] for box in boxes if box[0] < 842 - 200 < box[0] + box[2] < box[0] + box[3]] == [71.0]
+    for number in (1, 2, 3):
+        assert client.get(f"/documents/{index.chunks[0].document}/pages/{number}.png").status_code == 200
+
+
 def test_a_file_that_is_another_now_is_not_shown_for_the_one_that_was_indexed(opened, tmp_path):
     of_pdf(tmp_path, FARES, FLEET)
     (tmp_path / "files" / "guide.pdf").write_bytes(pdf(FLEET, FARES))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from urllib.parse import quote, unquote, urlencode
 
@@ -67,10 +67,14 @@ def document_page(index: Index, document: Document, chunk: Chunk | None, picture
     Args:
         page: of a document that is shown in pictures, the one to turn to; None for that of the passage.
     """
-    if pictures.has(index, document):
-        facts, body = _pictured(index, document, chunk, pictures, page)
-    else:
-        facts, body = "", "".join(_rendered(document, chunk))
+    passage = (chunk.pages if chunk else None) or (1, 1)
+    first, last = (page, page) if page else passage
+    end = min(last + _BESIDE, len(document.pages))
+    begin = min(max(first - _BESIDE, 1), end)
+    end = min(end, begin + _MOST - 1)
+    marked = pictures.marked(index, document, range(begin, end + 1), chunk)
+    note = _note(chunk, [one for number, one in marked.items() if passage[0] <= number <= passage[1]]) if marked else ""
+    body = _pictured(document, chunk, marked) if marked else "".join(_rendered(document, chunk))
     source = visible(document.source)
     pages = chunk.pages if chunk else None
     place = "" if pages is None else f"page {pages[0]}" if pages[0] == pages[1] else f"pages {pages[0]} to {pages[1]}"
@@ -78,7 +82,7 @@ def document_page(index: Index, document: Document, chunk: Chunk | None, picture
     name = "" if document.title == document.source else escape(source)
     where = " · ".join(filter(None, (name, of)))
     return _page(document.title, f"<header><h1 dir=auto>{escape(visible(document.title))}</h1>"
-                                 f"<p>{where}</p>{facts}</header>{body}")
+                                 f"<p>{where}</p>{note}</header>{body}")
 
 
 def _page(title: str, body: str) -> str:
@@ -94,27 +98,15 @@ def _anchor(chunk: Chunk | None) -> str:
     return f"page={chunk.pages[0]}" if chunk and chunk.pages else "passage"
 
 
-def _pictured(index: Index, document: Document, chunk: Chunk | None, pictures: Pictures,
-              page: int | None) -> tuple[str, str]:
-    """What is to be said above, and the pages around the passage."""
-    last = len(document.pages)
-    first_of, last_of = (chunk.pages if chunk else None) or (1, 1)
-    if page is not None:
-        first_of = last_of = min(max(page, 1), last)
-    begin = max(first_of - _BESIDE, 1)
-    end = min(last_of + _BESIDE, begin + _MOST - 1, last)
-    passage = chunk.pages if chunk else None
-    marked = {number: pictures.marked(index, document, number, chunk if passage and passage[0] <= number <= passage[1]
-                                      else None) for number in range(begin, end + 1)}
+def _pictured(document: Document, chunk: Chunk | None, marked: Mapping[int, Marked]) -> str:
+    """Pages by their numbers, and the ways to those before and after."""
     link = f"/documents/{quote(document.id, safe='')}"
     asked = {"chunk": chunk.id} if chunk else {}
-    figures = [_figure(f"{link}/pages/{number}.png?{urlencode(asked)}", number, one, f"page={number}")
-               for number, one in marked.items()]
+    figures = [_figure(f"{link}/pages/{number}.png?{urlencode(asked)}", number, one) for number, one in marked.items()]
+    before, after = min(marked) - 1, max(marked) + 1
     turns = [f'<a href="{link}?{escape(urlencode({**asked, "page": to}))}">{words}</a>' for to, words, there in (
-        (begin - 1, "Earlier pages", begin > 1), (end + 1, "Later pages", end < last)) if there]
-    ways = f"<nav>{''.join(turns)}</nav>"
-    return _note(chunk, [marked[at] for at in range(passage[0], passage[1] + 1) if at in marked]
-                 if passage else []), f"<main class=pages>{''.join(figures)}</main>{ways}"
+        (before, "Earlier pages", before >= 1), (after, "Later pages", after <= len(document.pages))) if there]
+    return f"<main class=pages>{''.join(figures)}</main><nav>{''.join(turns)}</nav>"
 
 
 def _note(chunk: Chunk | None, marked: list[Marked]) -> str:
@@ -129,7 +121,8 @@ def _note(chunk: Chunk | None, marked: list[Marked]) -> str:
             f"<div class={chunk.format} dir=auto>{text}</div></div>")
 
 
-def _figure(source: str, number: int, marked: Marked, anchor: str) -> str:
+def _figure(source: str, number: int, marked: Marked) -> str:
+    anchor = f"page={number}"
     boxes = "".join(f'<rect x="{x0 - 1:.1f}" y="{y0 - 1:.1f}" width="{x1 - x0 + 2:.1f}" height="{y1 - y0 + 2:.1f}"/>'
                     for x0, y0, x1, y1 in marked.boxes)
     marks = (f'<svg viewBox="0 0 {marked.width:.1f} {marked.height:.1f}" aria-hidden="true">'

@@ -4,7 +4,8 @@ from __future__ import annotations
 import html
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -24,6 +25,8 @@ _ZOOM = 2.0  # pixels a point, where that is not too many
 _WORDS = 20_000  # of a page, above which nothing is looked for
 _SURE = 16  # letters that hardly stand on a page twice by chance; what is shorter has to be whole words
 _NEAR = 40  # letters between a line and the one before
+_PATIENCE = 10.0  # seconds of waiting for the page that another request has drawn
+_A4 = 595.0, 842.0
 _TAG = re.compile(r"<[^<>]*>?|\A[^<>]*>")
 
 
@@ -46,51 +49,44 @@ _Place = tuple[Path, str, str]  # an index's folder, a source in it, and the SHA
 
 
 class Pictures:
-    """Draws pages. MuPDF does one thing at a time in a process, whatever thread asks."""
+    """Draws pages. MuPDF does one thing at a time in a process, whatever thread asks; a page that takes long to draw
+    holds others up for some seconds, and then they go without."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._file = lru_cache(_OPEN)(_opened)
         self._png = lru_cache(_KEPT)(self._drawn)
 
-    def has(self, index: Index, document: Document) -> bool:
-        """Tell whether the file of a document is where it was, as it was when it was indexed."""
-        place = _place(index, document)
-        with self._lock:
-            return place is not None and self._pages(place) == len(document.pages)
-
     def png(self, index: Index, document: Document, page: int) -> bytes | None:
         """Return the picture of a page, counted from 1; None where there is none."""
-        place = _place(index, document)
-        with self._lock:
-            if place is None or not 1 <= page <= len(document.pages) == self._pages(place):
+        with self._opening(index, document) as (place, _):
+            return self._png(place, page) if place and 1 <= page <= len(document.pages) else None
+
+    def marked(self, index: Index, document: Document, pages: Iterable[int],
+               chunk: Chunk | None) -> dict[int, Marked] | None:
+        """Look for a chunk's text on pages of a document, by their numbers; None where its file is not where it was, as
+        it was when it was indexed."""
+        with self._opening(index, document) as (place, file):
+            if place is None:
                 return None
-            return self._png(place, page)
+            read = {page: _read(file, page) for page in pages}
+        return {page: _marked(words, boxes, size, list(_lines(document, chunk, page)) if chunk else [])
+                         for page, (words, boxes, size) in read.items()}
 
-    def marked(self, index: Index, document: Document, page: int, chunk: Chunk | None) -> Marked:
-        """Look for a chunk's text on a page of a document that this `has`."""
-        place = _place(index, document)
-        assert place is not None
-        pymupdf = _mupdf()
-        with self._lock:
-            drawn = self._file(place)[page - 1]
-            words = drawn.get_text("words", flags=pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES)
-            boxes = [tuple(pymupdf.Rect(word[:4]) * drawn.rotation_matrix) for word in words]
-            width, height = drawn.rect.width, drawn.rect.height
-        lines = list(_lines(document, chunk, page)) if chunk and len(words) <= _WORDS else []
-        runs, found = _found([word[4] for word in words], lines)
-        marks: dict[tuple[int, int, int], Rect] = {}  # one a line
-        for run, (first, last) in enumerate(runs):
-            for at in range(first, last + 1):
-                line = run, words[at][5], words[at][6]
-                marks[line] = _around(marks.get(line, boxes[at]), boxes[at])
-        return Marked(width, height, tuple(marks.values()), found)
-
-    def _pages(self, place: _Place) -> int:
+    @contextmanager
+    def _opening(self, index: Index, document: Document) -> Iterator[tuple[_Place | None, Any]]:
+        entry, place = index.manifest.sources.get(document.source), None
+        free = self._lock.acquire(timeout=_PATIENCE)
         try:
-            return int(self._file(place).page_count)
-        except LookupError:
-            return 0
+            file = None
+            if free and entry and document.pages and document.source.lower().endswith(".pdf"):
+                place = index.folder, document.source, entry.sha256
+                with suppress(LookupError):
+                    file = self._file(place)
+            yield (place, file) if file and file.page_count == len(document.pages) else (None, None)
+        finally:
+            if free:
+                self._lock.release()
 
     def _drawn(self, place: _Place, page: int) -> bytes | None:
         pymupdf = _mupdf()
@@ -99,9 +95,35 @@ class Pictures:
             area = max(drawn.rect.width * drawn.rect.height, 1.0)
             zoom = min(_ZOOM, (_PIXELS / area) ** 0.5)
             data: bytes = drawn.get_pixmap(matrix=pymupdf.Matrix(zoom, zoom), alpha=False).tobytes("png")
-        except (pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
+        except (LookupError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
             return None
         return data
+
+
+_Words = Sequence[tuple[str, int, int]]  # each with its block and its line there
+
+
+def _read(file: Any, page: int) -> tuple[_Words, list[Rect], tuple[float, float]]:
+    """The words of a page and their boxes, and its size; no words of one that is damaged."""
+    pymupdf = _mupdf()
+    try:
+        drawn = file[page - 1]
+        size = drawn.rect.width, drawn.rect.height
+        words = drawn.get_text("words", flags=pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES)
+        boxes = [tuple(pymupdf.Rect(word[:4]) * drawn.rotation_matrix) for word in words]
+    except (pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
+        return [], [], _A4
+    return [(word[4], word[5], word[6]) for word in words], boxes, size
+
+
+def _marked(words: _Words, boxes: Sequence[Rect], size: tuple[float, float], lines: Sequence[str]) -> Marked:
+    runs, found = _found([word for word, _, _ in words], lines) if len(words) <= _WORDS else ([], 0.0)
+    marks: dict[tuple[int, int, int], Rect] = {}  # one a line
+    for run, (first, last) in enumerate(runs):
+        for at in range(first, last + 1):
+            line = run, words[at][1], words[at][2]
+            marks[line] = _around(marks.get(line, boxes[at]), boxes[at])
+    return Marked(*size, tuple(marks.values()), found)
 
 
 def _mupdf() -> Any:
@@ -112,13 +134,6 @@ def _mupdf() -> Any:
     mupdf.TOOLS.mupdf_display_errors(False)
     mupdf.TOOLS.mupdf_display_warnings(False)
     return mupdf
-
-
-def _place(index: Index, document: Document) -> _Place | None:
-    entry = index.manifest.sources.get(document.source)
-    if entry is None or not document.pages or not document.source.lower().endswith(".pdf"):
-        return None
-    return index.folder, document.source, entry.sha256
 
 
 def _opened(place: _Place) -> Any:
@@ -137,7 +152,7 @@ def _lines(document: Document, chunk: Chunk, page: int) -> Iterator[str]:
     """The lines of the part of a chunk that stands on a page, and the cells of its tables."""
     begins = {one.number: one.html if chunk.format == "html" else one.plain for one in document.pages}
     text = document.text(chunk.format)
-    part = text[max(chunk.start, begins[page]):min(chunk.end, begins.get(page + 1, len(text)))]
+    part = text[max(chunk.start, begins.get(page, 0)):min(chunk.end, begins.get(page + 1, len(text)))]
     if chunk.format == "html":
         part = html.unescape(_TAG.sub("\n", part))
     for line in part.split("\n"):
