@@ -95,6 +95,15 @@ def test_a_list_of_sources_stands_below_the_text_where_it_is_asked_for(chat):
     assert not answer.choices[0].message.annotations
 
 
+def test_a_list_of_sources_that_comes_back_is_no_part_of_the_conversation(chat):
+    client = chat(REPLY, QUESTION, REPLY, history="rewrite", options={"citations": "both"})
+    said = ask(client).choices[0].message.content
+    assert "Sources:" in said
+    ask(client, QUESTION, said, "And of which is Rome?")
+    rewriting = client.model_server.requests[1][0]["messages"][-1]["content"]
+    assert "Answer: It is Norway.\n</conversation>" in rewriting
+
+
 def test_what_a_client_asks_for_itself_costs_no_search_and_leaves_no_record(chat, tmp_path):
     client = chat("Capitals")
     answer = ask(client, "### Task:\nWrite a title for this chat.")

@@ -116,9 +116,10 @@ def test_two_configurations_answer_side_by_side(page_of, index, tmp_path):
     ask(page, FERRY, answers=2)
     assert page.locator(".label").all_inner_texts() == [
         "direct · exact match 0.62", "chain_of_thought · exact match 0.68"] * 2
-    left, right = (one.bounding_box() for one in page.locator(".turn").last.locator(".answer").all())
-    assert left["y"] == right["y"]
-    assert left["x"] + left["width"] <= right["x"]
+    left, right = page.locator(".turn").last.locator(".answer").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().toJSON())")
+    assert left["top"] == right["top"]
+    assert left["right"] <= right["left"]
     with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as database:
         asked = database.execute("SELECT configuration, place, question FROM turns").fetchall()
     assert sorted(asked) == [("chain_of_thought", 0, BRIEF), ("chain_of_thought", 1, FERRY),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from documents.errors import SettingsError
 from documents.types import digest
-from experiments.serving.served import Served, cited_sources, markdown_sources, url_citations
+from experiments.serving.served import Served, cited_sources, markdown_sources, url_citations, without_sources
 from experiments.serving.state import (
     LIVE,
     Citations,
@@ -136,7 +136,7 @@ def history_of(turns: Sequence[tuple[str, str]]) -> tuple[str, tuple[Turn, ...]]
         raise refused(400, "the last message has to be one of the user's: it is the question", "no_question")
     before = joined[:-1] if joined[0][0] == "user" else joined[1:-1]
     pairs = zip(before[::2], before[1::2], strict=True)
-    return joined[-1][1], tuple(Turn(question, answer) for (_, question), (_, answer) in pairs)
+    return joined[-1][1], tuple(Turn(question, without_sources(answer)) for (_, question), (_, answer) in pairs)
 
 
 async def begin(serving: Serving, request: Request, model: str, talk: Sequence[tuple[str, str]],

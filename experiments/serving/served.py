@@ -1,6 +1,7 @@
 """A served answer: its text, the marks of its citations, and what they cite, as plain JSON that every route reads."""
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +16,7 @@ from strategies.reading import citation_marks, outside_answer
 
 _LONGEST_QUOTE = 2_000  # characters of a passage beside an answer; its document has it whole
 _LONGEST_REPLY = 8_000  # characters of a call's reply; its record has it whole
+_LIST = re.compile(r"\n\nSources:(?:\n- \[\d+\] \[[^\n]*>\))+\s*\Z")
 
 Served = Mapping[str, Any]
 
@@ -77,6 +79,11 @@ def markdown_sources(answer: Served, base: str) -> str:
     return "\n\nSources:\n" + "\n".join(lines) if lines else ""
 
 
+def without_sources(text: str) -> str:
+    """Return a text that a client sends back without the list that `markdown_sources` put below it."""
+    return _LIST.sub("", text)
+
+
 def _reasoning(answer: Answer) -> str:
     """What models thought apart from their replies, and what the last reply says before its answer."""
     calls = [step for step in answer.trace if isinstance(step, GenerateStep)]
@@ -98,7 +105,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _plain(title: str) -> str:
     """A title of a document's, which may not be a link, an image or a heading of its own."""
-    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~&" else sign for sign in title)
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~&" else sign for sign in " ".join(title.split()))
 
 
 def _source(number: int, chunk: Chunk, index: Index, cited: bool) -> dict[str, Any]:

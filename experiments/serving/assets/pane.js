@@ -11,7 +11,7 @@ export function openSource(source, from) {
   frame.onload = () => frame.contentDocument?.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
   const away = el("a", { class: "quiet", href: source.url, target: "_blank", rel: "noopener", "aria-label": "Open in a tab of its own", title: "Open in a tab of its own" });
   away.append(tool("out", "").firstChild);
-  open([el("span", { class: "number" }, String(source.n)), " ", el("bdi", null, source.title)], [away], [frame], from);
+  open([el("span", { class: "number" }, String(source.n)), " ", el("bdi", null, source.title)], [away], [el("p", { class: "opening" }, "Opening the document"), frame], from);
   $("pane").dataset.kind = "source";
   tell(`Source ${source.n} is open: ${source.title}`);
 }
