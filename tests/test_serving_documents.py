@@ -158,7 +158,7 @@ def test_what_is_not_in_the_index_is_a_readable_404(opened, tmp_path):
     chunk = index.chunks[0]
     for address in (f"/documents/{chunk.document}?chunk=gone", f"/documents/other?chunk={chunk.id}", "/documents/",
                     "/documents/%2e%2e%2fmanifest.json", "/documents/other/pages/1.png",
-                    f"/documents/{chunk.document}?chunk=%00%ff"):
+                    f"/documents/{chunk.document}?chunk=%00%ff", f"/%64ocuments/{chunk.document}"):
         reply = client.get(address)
         assert (reply.status_code, "not in the index" in reply.text) == (404, True)
     assert client.get(f"/documents/{chunk.document}/pages/2.png").status_code == 404

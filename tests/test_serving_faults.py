@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from streamed import DONE, delta, ending, streamed
 
 from agents.settings import CallLimits, Limits, ModelSettings
 from experiments.runs.store import RunFolder
+from experiments.serving.app import open_serving, serving_app
 from experiments.serving.traffic_runs import runs_of
 
 ROOT = Path(__file__).parent.parent
@@ -218,3 +220,32 @@ def test_names_of_documents_are_text_and_lead_nowhere(serve, tmp_path):
             assert "<img src=x" not in page.text
         for path in ("/documents/..%2f..%2fetc%2fpasswd", "/documents/%00", "/assets/..%2fapp.py", "/assets/../app.py"):
             assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(("path", "body"), [
+    ("/v1/chat/completions", {**QUESTION, "stream": True}), ("/api/ask", {"question": "What is Oslo?"})])
+async def test_a_client_that_leaves_before_the_first_event_leaves_a_record(serve, index, tmp_path, path, body):
+    come = iter([{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}])
+
+    async def receive():
+        return next(come, {"type": "http.disconnect"})
+
+    async def send(message):
+        pass
+
+    scope = {"type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "method": "POST", "path": path,
+             "query_string": b"", "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")]}
+    async with open_serving([direct(index, f"{serve([streamed('Norway [1].')]).url}#m")], tmp_path / "t") as serving:
+        await serving_app(serving)(scope, receive, send)
+    (kept,) = records(tmp_path / "t")
+    assert kept in (("answered", None), ("error", "stopped"))  # the server ended meanwhile, or did not
+
+
+def test_a_store_of_threads_that_breaks_is_an_error_and_a_record(serve, index, tmp_path):
+    with client_of(index, serve(lambda body: "Norway [1].").url, tmp_path / "t") as client:
+        with contextlib.closing(sqlite3.connect(tmp_path / "t" / "threads.sqlite")) as store:
+            store.executescript("DROP TABLE checkpoints")
+        last = client.post("/api/ask", json={"question": "What is Oslo?"}).text.split("data: ")[-1]
+        assert json.loads(last)["failure"] == {"kind": "internal", "message": "the server failed; its log says how"}
+        assert client.post("/v1/chat/completions", json=QUESTION).status_code == 200
+    assert sorted(outcome for outcome, _ in records(tmp_path / "t")) == ["answered", "error"]

@@ -220,3 +220,11 @@ def wait_for(true, seconds=20):
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_every_refusal_has_the_form_of_openais_errors(answering):
+    url, _ = answering()
+    said = [httpx.get(f"{url}/nowhere"), httpx.post(f"{url}/v1/chat/completions", content=b"\xff",
+                                                        headers={"content-type": "application/json"})]
+    assert [one.status_code for one in said] == [404, 400]
+    assert all(one.json()["error"]["type"] == "invalid_request_error" for one in said)

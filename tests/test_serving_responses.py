@@ -1,4 +1,5 @@
 """Responses by OpenAI's own client: items, the events of a stream, and conversations that go on."""
+import httpx2 as httpx
 import openai
 import pytest
 from openai.types.responses import ResponseOutputMessage, ResponseReasoningItem
@@ -125,3 +126,11 @@ def test_a_failed_model_ends_the_stream_as_failed(client):
     assert "no such model" in failed[-1].response.error.message
     with pytest.raises(openai.InternalServerError, match="no such model"):
         ask(started)
+
+
+@pytest.mark.parametrize("item", ['{"type": "item_reference", "id": "msg_\\udc00"}', '{"type": "\\udc00"}'])
+def test_an_item_that_has_no_form_in_utf8_is_refused(answering, item):
+    url, _ = answering()
+    said = httpx.post(f"{url}/v1/responses", content=f'{{"model": "direct", "input": [{item}]}}',
+                      headers={"content-type": "application/json"})
+    assert (said.status_code, said.json()["error"]["code"]) == (422, "invalid_request")

@@ -8,9 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 
 from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes

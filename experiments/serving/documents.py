@@ -46,7 +46,7 @@ def document_routes(serving: Serving) -> APIRouter:
     def document(request: Request, path: str, chunk: str | None = None,
                  page: Annotated[int | None, Query(ge=1)] = None) -> Response:
         # The path as it was sent: an id may have slashes.
-        sent = request.scope["raw_path"].decode("latin-1").split("/documents/", 1)[1]
+        sent = request.scope["raw_path"].decode("latin-1").partition("/documents/")[2]
         parts = list(map(unquote, sent.split("/")))
         found = serving.find(parts[0], chunk)
         if found is None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Event = dict[str, Any]
 _ASIDE = 256  # tokens of a title
 _GONE = Failure("stopped", "whoever asked went away, or the server was stopped")
+_BROKEN = Failure("internal", "the server failed; its log says how")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Turns:
     async def aclose(self) -> None:
         """Return when the record of every question is kept that nobody waits for any more."""
         for playing in self._playing:
-            playing.cancel()
+            _stop(playing)
         if self._playing:
             await asyncio.wait(self._playing)
 
@@ -131,22 +132,15 @@ class Turns:
             await self.traffic.begun(asked)
         return asked
 
-    async def play(self, asked: Asked) -> AsyncGenerator[Event]:
-        """Yield the events of a question as they happen, pieces of its answer as `text`, and last `answer`. Where
-        nobody waits any more, the question ends, and its record says so."""
+    def play(self, asked: Asked) -> AsyncGenerator[Event]:
+        """Begin to answer a question, which then has a record even if nobody looks at an event; return its events as
+        they happen, pieces of its answer as `text`, and last `answer`. Where nobody waits any more, the question ends,
+        and its record says so."""
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         playing = asyncio.create_task(self._played(asked, events.put_nowait))
         self._playing.add(playing)
         playing.add_done_callback(self._playing.discard)
-        try:
-            while (event := await events.get()) is not None:
-                yield event
-            await playing
-        finally:
-            if not playing.done():
-                playing.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait({playing})  # which, cancelled once more, leaves it to be recorded
+        return _watched(playing, events)
 
     async def answer(self, asked: Asked) -> Event:
         """Return the event `answer` alone."""
@@ -162,7 +156,7 @@ class Turns:
         return outcome.text if isinstance(outcome, Reply) else ""
 
     async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
-        text, times, assistant = AnswerText(), Times(), asked.assistant
+        text, times, answer = AnswerText(), Times(), unasked(_BROKEN)
 
         def told(event: Event) -> None:
             times.take(event)
@@ -171,21 +165,23 @@ class Turns:
         try:
             told({"event": "begun", "thread": asked.thread, "record": asked.record,
                   "configuration": asked.configuration})
-            answer = await self._ended(asked, assistant, text, times, told)
-            if rest := text.rest(display_text(answer)):
-                times.take({"event": "text"})
-            shown = await self._kept(asked, answer, text, times, assistant)  # before anybody can have seen its end
-            if rest:
-                tell({"event": "text", "text": rest})
-            tell({"event": "answer", **shown})
-        finally:
-            tell(None)
+            answer = await self._ended(asked, text, told)
+        finally:  # an error that nobody foresaw is a record too, before anybody can have seen the end
+            try:
+                rest = "" if answer.failure is _GONE else text.rest(display_text(answer))
+                if rest:
+                    times.take({"event": "text"})
+                shown = await self._kept(asked, answer, text, times)
+                if rest:
+                    tell({"event": "text", "text": rest})
+                tell({"event": "answer", **shown})
+            finally:
+                tell(None)
 
-    async def _ended(self, asked: Asked, assistant: Assistant, text: AnswerText, times: Times,
-                     tell: Callable[[Event], None]) -> Answer:
+    async def _ended(self, asked: Asked, text: AnswerText, tell: Callable[[Event], None]) -> Answer:
         """Play it to its end; one that is cancelled ends as stopped, with what it had by then."""
         play: Playback | None = None
-        id = asked.thread if asked.turns is None else asked.record
+        assistant, id = asked.assistant, asked.thread if asked.turns is None else asked.record
         if id in self._threads:
             return unasked(Failure("settings", "the thread is being answered; ask again once it is"))
         self._threads.add(id)
@@ -202,26 +198,42 @@ class Turns:
                         tell(one)
         except (UserError, CallError) as error:
             return unasked(Failure(getattr(error, "kind", "settings"), hide_keys(str(error))))
-        except asyncio.CancelledError:
-            stopped = replace(play.answer(), failure=_GONE) if play else unasked(_GONE)
+        except asyncio.CancelledError:  # of a task of our own, which has a record to write
             if asked.turns is None:
-                await asyncio.shield(assistant.abandon(id))
-            self._threads.discard(id)  # whoever sees the record can ask the next question
-            await self._kept(asked, stopped, text, times, assistant)
-            raise
+                await assistant.abandon(id)
+            return replace(play.answer(), outcome="error", refused=False, failure=_GONE) if play else unasked(_GONE)
         finally:
-            self._threads.discard(id)
+            self._threads.discard(id)  # whoever sees the record can ask the next question
         return unasked(_GONE)
 
-    async def _kept(self, asked: Asked, answer: Answer, text: AnswerText, times: Times,
-                    assistant: Assistant) -> Event:
+    async def _kept(self, asked: Asked, answer: Answer, text: AnswerText, times: Times) -> Event:
         """Have it recorded; returns the answer as it is shown."""
-        shown = answer_json(answer, text.told, assistant.index, record=asked.record, thread=asked.thread,
+        shown = answer_json(answer, text.told, asked.assistant.index, record=asked.record, thread=asked.thread,
                             configuration=asked.configuration, question=asked.question)
         for observer in self._observers:
             observer(asked, answer, times)
-        await asyncio.shield(self.traffic.ended(asked, answer, shown))
+        await self.traffic.ended(asked, answer, shown)
         return shown
+
+
+async def _watched(playing: asyncio.Task[None], events: asyncio.Queue[Event | None]) -> AsyncGenerator[Event]:
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+            if event["event"] == "answer":
+                return
+        await playing  # which has no answer, so it raises
+    finally:
+        if not playing.done():
+            _stop(playing)
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({playing})  # which, cancelled once more, leaves it to be recorded
+
+
+def _stop(playing: asyncio.Task[None]) -> None:
+    """Cancel a question once: a second time would keep its record from being written."""
+    if not playing.cancelling():
+        playing.cancel()
 
 
 def _told(event: Event, text: AnswerText, assistant: Assistant, play: Playback | None) -> list[Event]:
