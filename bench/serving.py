@@ -52,10 +52,14 @@ def main() -> None:
     rounds: dict[str, list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder, _started([sys.executable, HERE / "instant_server.py"]) as (_, model):
         place = Path(folder)
-        env = {**os.environ, "MODEL_URL": model, "RAGBED_CACHE": str(place / "cache")}
+        env = {**os.environ, "MODEL_URL": model, "RAGBED_CACHE": str(place / "cache"), "PYTHONPATH": f"{HERE.parent}"}
+        for name, text in PAGES.items():
+            (place / name).write_text(text)
+        subprocess.run([sys.executable, "-m", "experiments.cli", "index", *(place / name for name in PAGES),
+                        "--out", place / "index"], env=env, check=True, capture_output=True)
         with contextlib.ExitStack() as running:
             ours, url = running.enter_context(_started(
-                [sys.executable, __file__, "--serve", place], env | {"PYTHONPATH": f"{HERE.parent}"}))
+                [sys.executable, __file__, "--serve", place], env))
             contestants = {"model server": (model, None), "ragbed serve": (f"{url}/v1", ours)}
             if options.langgraph:
                 theirs, url = running.enter_context(_langgraph(options.langgraph, place, env))
@@ -70,7 +74,7 @@ def main() -> None:
 
 
 async def _serve(folder: Path, model: str) -> None:
-    """Serve an index of two pages, as `ragbed serve` does."""
+    """Serve the index of a folder, as `ragbed serve` does."""
     import uvicorn
 
     from agents import AssistantSettings
@@ -78,11 +82,7 @@ async def _serve(folder: Path, model: str) -> None:
     from experiments.serving.app import open_serving, serving_app
     from experiments.serving.configurations import Described
     from experiments.serving.gate import GateSettings
-    from retrieval import build_index
 
-    for name, text in PAGES.items():
-        (folder / name).write_text(text)
-    build_index([folder / name for name in PAGES], folder / "index")
     described = Described("direct", AssistantSettings(
         index=folder / "index", model=f"{model}#m", reasoning="direct", retriever="bm25", k=2,
         calls=ModelSettings(calls=CallLimits(concurrency=256))))
