@@ -220,6 +220,6 @@ def instance(schema: Mapping[str, Any], text: str, most: bool, items: int, share
             return most
         case "integer" | "number":
             bound = schema.get("maximum" if most else "minimum", 1)
-            return round(bound - share * (bound - schema.get("minimum", bound))) if most else bound
+            return bound - int(share * (bound - schema.get("minimum", bound) + 1)) if most else bound
         case _:
             return f"{text} {share:.3f}" if most and share else text

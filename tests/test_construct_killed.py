@@ -116,3 +116,12 @@ def test_no_kind_asks_more_than_its_dry_run_says(made, serve, ragbed, tmp_path):
     (bound,) = ragbed.json(*arguments, "--dry-run")["models"]
     ragbed.json(*arguments)
     assert 0 < len(server.requests) <= bound["calls"]
+
+
+def test_a_dry_run_bounds_by_their_limits_the_steps_that_its_replies_do_not_reach(ragbed, tmp_path):
+    """A text without a name, of which no table of names is made: 2 calls, and 62 at most for each of 3 questions, by
+    the writer or by the solver."""
+    (tmp_path / "a.txt").write_text("nothing in here has a name, and nobody says why it is so.")
+    (bound,) = ragbed.json("construct", "mrke", tmp_path / "a.txt", "--n", 1, "--writer", "http://127.0.0.1:9/v1#m",
+                           "--out", tmp_path / "set", "--dry-run")["models"]
+    assert bound["calls"] == 2 + 2 * 62 * 3

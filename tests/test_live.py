@@ -44,6 +44,11 @@ async def test_threads_are_compared_by_their_first_thumb(serve, index, tmp_path,
         name, probability = await traffic.choose("t1")
         assert (name, probability) == ("chain_of_thought", 0.25)
         assert await traffic.choose("t1", "direct") == ("direct", 1.0)
+        assert await traffic.choose("named") == ("direct", 1.0)  # a thread that is kept stays with what was named
+        whole = Asked("Where is Oslo?", "whole", configuration="chain_of_thought", turns=())
+        await traffic.begun(whole)
+        await traffic.ended(whole, answer, {})
+        assert (await traffic.choose("whole"))[1] in (0.25, 0.75)
         found = ragbed.json("compare", folder)  # while it is served
     rows = {(row["measure"], row["configuration"]): row for row in found["rows"]}
     base, new = (rows["thumbs up", name] for name in ("direct", "chain_of_thought"))
@@ -54,7 +59,7 @@ async def test_threads_are_compared_by_their_first_thumb(serve, index, tmp_path,
     assert rows["refused", "direct"]["share"] == pytest.approx(2 / 30)
     assert rows["refused", "chain_of_thought"]["p"] > 0.05
     assert rows["failed", "direct"]["share"] == 0.0
-    assert "1 thread whose client named the configuration is left out." in found["notes"]
+    assert "2 threads whose client named the configuration are left out." in found["notes"]
     status, out, _ = ragbed("compare", folder, "--baseline", "chain_of_thought")
     assert status == 0
     assert "-1.00" in out

@@ -75,6 +75,7 @@ def test_the_words_of_a_passage_are_boxed_on_the_picture_of_its_page(opened, tmp
     begun, figure = page.split('<figure id="page=1">')[1].split("<figure>", 1)
     assert "<rect" not in begun  # the page before is shown, without a mark
     assert '<g id="page=2">' in figure
+    assert "could be found" not in page
     boxes = [tuple(map(float, box)) for box in re.findall(
         r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', figure)]
     # Written at (72, 300), where its baseline is: the box of that line begins a point to the left, and holds the line.
@@ -162,3 +163,5 @@ def test_what_is_not_in_the_index_is_a_readable_404(opened, tmp_path):
         assert (reply.status_code, "not in the index" in reply.text) == (404, True)
     assert client.get(f"/documents/{chunk.document}/pages/2.png").status_code == 404
     assert client.get(f"/documents/{chunk.document}").text.count("<figure") == 1
+    for number, status in ((1, 200), (10**20, 200), (0, 422), (-1, 422)):
+        assert client.get(f"/documents/{chunk.document}?chunk={chunk.id}&page={number}").status_code == status

@@ -46,9 +46,9 @@ def serve(
         concurrency: Annotated[int, typer.Option(min=1, help="Answers under way at once.")] = 64,
         queue: Annotated[int, typer.Option(min=0, help="Requests that wait; the next is told to come later.")] = 64,
         timeout: Annotated[float, typer.Option(min=1, help="Seconds that a request may take.")] = 900,
-        mcp: Annotated[bool, typer.Option("--mcp", help=(
-            "Serve the tools search, ask and open of the Model Context Protocol over stdin and stdout, and nothing "
-            "else."))] = False) -> None:
+        embeddings: Annotated[bool, typer.Option("--embeddings", help="Serve the indexes' embedders too.")] = False,
+        mcp: Annotated[bool, typer.Option("--mcp", help="Serve the tools search, ask and open of the Model Context "
+                                          "Protocol over stdin and stdout, and nothing else.")] = False) -> None:
     """Serve measured configurations: OpenAI's API, and a page to ask, look sources up and say what is wrong.
 
     Clients take http://127.0.0.1:8700/v1 as the base URL, and the name of a configuration as the model; those of the
@@ -61,5 +61,5 @@ def serve(
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
-        explore=explore, keys=keys, names=names or (), rate=rate,
+        explore=explore, embeddings=embeddings, keys=keys, names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout}, mcp=mcp)

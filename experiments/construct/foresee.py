@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.models import without_opening
 from agents.scripted import drive, instance, questions
-from experiments.construct.item import Item, Library, Stage
+from experiments.construct.item import Dropped, Item, Library, Stage
 from experiments.construct.play import stage_recipe
 from experiments.construct.settings import ConstructSettings
 from experiments.running.bounds import Use
@@ -42,13 +42,17 @@ def foreseen(settings: ConstructSettings, library: Library) -> dict[str, Any]:
 
 
 def _of_instance(one: Item, settings: ConstructSettings, library: Library) -> dict[str, Use]:
+    """What an instance asks; of one that a stage drops, for these replies, whatever the steps after it may ask."""
     uses: dict[str, Use] = {}
-    items = [one]
-    for stage in settings.what.stages:
+    items, what = [one], settings.what
+    for number, stage in enumerate(what.stages, 1):
         came = [_play(stage, item, settings, library, uses) for item in items]
-        made = [each for item, found in zip(items, came, strict=True)
-                for each in (found if isinstance(found, list) else [found if isinstance(found, Item) else item])]
-        items = made[:settings.what.most]
+        if any(isinstance(found, Dropped) for found in came):
+            calls = sum(step.calls for step in (*what.stages[number:], *what.gates)) * what.most
+            made, most = sum(uses.values(), Use()), settings.limits.max_tokens
+            each = Use(calls, calls * made.prompt / max(made.calls, 1), calls * most)
+            return {role: uses.get(role, Use()) + each for role in settings.roles} if made.calls else uses
+        items = [each for found in came for each in (found if isinstance(found, list) else [found])][:what.most]
     for item in items:
         for gate in settings.what.gates:
             came_of = _play(gate, item, settings, library, uses)

@@ -16,6 +16,7 @@ from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Configuration, Described, open_configurations, renewals
 from experiments.serving.documents import document_routes
+from experiments.serving.embeddings import embedding_routes
 from experiments.serving.gate import Gate, GateSettings, Queue
 from experiments.serving.keys import session_routes
 from experiments.serving.metrics import Counted, Metrics, metrics_routes
@@ -29,7 +30,8 @@ from experiments.serving.turns import Turns
 
 @contextlib.asynccontextmanager
 async def open_serving(described: Sequence[Described], traffic: Path, threads: str | None = None, *, url: str = "",
-                       citations: Citations = "annotations", explore: float = 0.0) -> AsyncIterator[Serving]:
+                       citations: Citations = "annotations", explore: float = 0.0,
+                       embeddings: bool = False) -> AsyncIterator[Serving]:
     """Open what a server needs, closed at the end; the arguments are the options of `ragbed serve`. Raises UserError
     where an index, a model, a strategy or a folder cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
@@ -42,7 +44,7 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         stack.push_async_callback(turns.aclose)
         renewing = asyncio.create_task(_renew(turns, renewals(configurations, checkpointer)))
         stack.callback(renewing.cancel)
-        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore)
+        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore, embeddings)
 
 
 async def _renew(turns: Turns, renewed: AsyncIterator[Configuration]) -> None:
@@ -63,6 +65,8 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     app.include_router(metrics_routes(serving.metrics))
     app.include_router(chat_routes(serving))
     app.include_router(response_routes(serving))
+    if serving.embeddings:
+        app.include_router(embedding_routes(serving))
     app.include_router(page_routes(serving))
     app.include_router(document_routes(serving))
     if find_spec("mcp") is not None:

@@ -15,7 +15,7 @@ from agents.assistant import Assistant, AssistantSettings
 from agents.client import ModelClient
 from agents.models import open_aids, open_model
 from documents.errors import SettingsError, UserError
-from experiments.cells import Cell, labels
+from experiments.cells import PART, Cell, labels, short_name
 from experiments.running.open_resources import index_folder
 from experiments.running.plan import Plan
 from experiments.runs.finished import Finished, open_finished
@@ -76,9 +76,9 @@ class Configuration:
     @property
     def made_of(self) -> str:
         """Return its strategies, its retriever and its model, in a line."""
-        settings = self.assistant.settings
-        found, model = f"{settings.retriever.kind}@{settings.k}", settings.model.rpartition("#")[2]
-        return f"{settings.reasoning} over {settings.retrieval}, {found}, {model}"
+        settings, (reasoning, retrieval, _) = self.assistant.settings, self.assistant.strategies
+        found = f"{settings.retriever.kind}@{settings.k}"
+        return PART.join((reasoning.label, retrieval.label, found, short_name(settings.model)))
 
     @property
     def description(self) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
+from typing import Annotated
 from urllib.parse import quote, unquote, urlencode
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse, Response
 
 from documents.types import Chunk, Document
@@ -42,7 +43,8 @@ def document_routes(serving: Serving) -> APIRouter:
     router, pictures = APIRouter(), Pictures()
 
     @router.get("/documents/{path:path}", include_in_schema=False)
-    def document(request: Request, path: str, chunk: str | None = None, page: int | None = None) -> Response:
+    def document(request: Request, path: str, chunk: str | None = None,
+                 page: Annotated[int | None, Query(ge=1)] = None) -> Response:
         # The path as it was sent: an id may have slashes.
         sent = request.scope["raw_path"].decode("latin-1").split("/documents/", 1)[1]
         parts = list(map(unquote, sent.split("/")))
@@ -111,7 +113,7 @@ def _pictured(document: Document, chunk: Chunk | None, marked: Mapping[int, Mark
 
 def _note(chunk: Chunk | None, marked: list[Marked]) -> str:
     """What is not marked on the pictures is shown as it was read."""
-    if chunk is None or not marked or min(one.found for one in marked) >= _WHOLE:
+    if chunk is None or sum(one.found for one in marked) >= _WHOLE * sum(one.sought for one in marked):
         return ""
     some = any(one.boxes for one in marked)
     words = "Only a part of the passage could be found on the picture" if some else \

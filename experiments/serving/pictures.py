@@ -36,13 +36,15 @@ class Marked:
 
     Attributes:
         width: of the page, in points.
-        found: the share of the passage's letters on this page that were found; 0 where it has none there.
+        sought: letters of the passage that stand on this page, as it was read.
+        found: how many of them were found on the picture.
     """
 
     width: float
     height: float
     boxes: tuple[Rect, ...]
-    found: float
+    sought: int
+    found: int
 
 
 _Place = tuple[Path, str, str]  # an index's folder, a source in it, and the SHA-256 of its bytes
@@ -117,13 +119,14 @@ def _read(file: Any, page: int) -> tuple[_Words, list[Rect], tuple[float, float]
 
 
 def _marked(words: _Words, boxes: Sequence[Rect], size: tuple[float, float], lines: Sequence[str]) -> Marked:
-    runs, found = _found([word for word, _, _ in words], lines) if len(words) <= _WORDS else ([], 0.0)
+    needles = list(filter(None, map(_letters, lines)))
+    runs = _found([word for word, _, _ in words], needles) if len(words) <= _WORDS else {}
     marks: dict[tuple[int, int, int], Rect] = {}  # one a line
-    for run, (first, last) in enumerate(runs):
+    for run, (first, last) in runs.items():
         for at in range(first, last + 1):
             line = run, words[at][1], words[at][2]
             marks[line] = _around(marks.get(line, boxes[at]), boxes[at])
-    return Marked(*size, tuple(marks.values()), found)
+    return Marked(*size, tuple(marks.values()), sum(map(len, needles)), sum(len(needles[place]) for place in runs))
 
 
 def _mupdf() -> Any:
@@ -167,26 +170,23 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, normalised(text)))
 
 
-def _found(words: Sequence[str], lines: Sequence[str]) -> tuple[list[tuple[int, int]], float]:
-    """The runs of words, from first to last, that are lines; and the share of the lines' letters that was found. A line
-    that stands there more than once is taken where it follows the one before, else it is not found: no place is
-    guessed."""
+def _found(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int, int]]:
+    """Of lines by their place, the run of words, from first to last, that is the line. One that stands there more than
+    once is taken where it follows the one before, else it is not found: no place is guessed."""
     parts = list(map(_letters, words))
     text, owners = "".join(parts), [place for place, part in enumerate(parts) for _ in part]
     edges = {0, *accumulate(map(len, parts))}
-    runs: list[tuple[int, int]] = []
-    after, sought, seen = -_NEAR - 1, 0, 0
-    for needle in filter(None, map(_letters, lines)):
-        sought += len(needle)
+    runs: dict[int, tuple[int, int]] = {}
+    after = -_NEAR - 1
+    for number, needle in enumerate(needles):
         places = [at for at in _places(text, needle)
                   if len(needle) >= _SURE or {at, at + len(needle)} <= edges]
         near = [at for at in places if after <= at <= after + _NEAR]
         if near or len(places) == 1:
             at = (near or places)[0]
             after = at + len(needle)
-            seen += len(needle)
-            runs.append((owners[at], owners[after - 1]))
-    return runs, seen / sought if sought else 0.0
+            runs[number] = owners[at], owners[after - 1]
+    return runs
 
 
 def _places(text: str, needle: str) -> Iterator[int]:

@@ -33,6 +33,7 @@ class Serving:
         citations: how answers name their sources where the request does not say.
         explore: the share of threads that another than the first configuration answers; above 0 the model `live` is
             served too, which stands for whichever a thread is given.
+        embeddings: whether the indexes' embedders are served.
     """
 
     configurations: Mapping[str, Configuration]
@@ -41,6 +42,7 @@ class Serving:
     url: str = ""
     citations: Citations = "annotations"
     explore: float = 0.0
+    embeddings: bool = False
 
     def wanted(self, model: str) -> str | None:
         """Return the configuration that a client's model names; None where the experiment decides."""

@@ -238,10 +238,11 @@ class Traffic:
         self._run(run, assistant)
         before = None if asked.turns is None else json.dumps([asdict(turn) for turn in asked.turns])
         with self._database.at_once():
-            self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
-                               (thread, asked.owner, asked.configuration, asked.probability))
-            if self._database.read("SELECT owner FROM threads WHERE id = ?", (thread,)) != [(asked.owner,)]:
-                raise SettingsError(f"there is no thread {thread!r:.100}")
+            if asked.turns is None or asked.probability < 1:  # what clients of whole talks name binds no later
+                self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
+                                   (thread, asked.owner, asked.configuration, asked.probability))
+                if self._database.read("SELECT owner FROM threads WHERE id = ?", (thread,)) != [(asked.owner,)]:
+                    raise SettingsError(f"there is no thread {thread!r:.100}")
             if self._database.read("SELECT 1 FROM turns WHERE record = ?", (asked.record,)):
                 raise SettingsError(f"the thread {thread!r:.100} is being answered; ask again once it is")
             self._database.put(

@@ -52,6 +52,7 @@ export class Answer {
   searched({ query, found, failure, passages }) {
     const step = this.steps.find((one) => one.query === query && one.own.classList.contains("under-way")) ?? this.begin("Searching for", query);
     this.finish(step, failure);
+    step.own.firstChild.data = "Searched for";
     for (const one of passages ?? []) this.passages.set(one.n, one);
     const documents = new Set((passages ?? []).map((one) => one.document)).size;
     const words = found.length ? `${plural(found.length, "passage")}${documents ? ` in ${plural(documents, "document")}` : ""}` : "nothing was found";

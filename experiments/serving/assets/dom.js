@@ -14,7 +14,6 @@ const PATHS = {
   again: "M4 12a8 8 0 1 0 2.5-5.800M4 4v5h5",
   out: "M14 4h6v6M20 4l-9 9M18 14v6H4V6h6",
   down_small: "M7 10l5 5 5-5",
-  search: "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM16 16l5 5",
   none: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM6 18L18 6",
   trouble: "M12 4l9 16H3zM12 10v4M12 17v.5",
 };
