@@ -1,6 +1,6 @@
 """What serving costs when the model costs nothing: concurrent streams through `ragbed serve`, and to the bare model.
 
-    python bench/serving.py [--streams 200] [--rounds 3] [--langgraph FOLDER/bin/langgraph]
+    python bench/serve.py [--streams 200] [--rounds 3] [--langgraph FOLDER/bin/langgraph]
 
 A model server of this script's own streams a short cited answer at once. In every round each contestant is sent the
 same questions, all together; the ratio is the median of each round's ratio to the bare model server. Of ragbed every
