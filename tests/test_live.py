@@ -1,6 +1,7 @@
 """A live experiment and feedback: threads drawn at random, compared, and what people said as questions to run."""
 import asyncio
 import json
+from functools import partial
 
 import pytest
 import yaml
