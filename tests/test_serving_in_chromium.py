@@ -3,7 +3,6 @@ import contextlib
 import os
 import sqlite3
 import threading
-import time
 
 import pytest
 from aster import BRIEF, FERRY, UNSAID, configurations, index_of_aster, model
@@ -168,7 +167,7 @@ def test_what_people_say_of_an_answer_is_kept_and_there_again_with_the_conversat
             ("down", "It leaves the island line out"), ("up", "")]
 
 
-def test_refusals_failures_and_what_was_stopped_look_like_it_and_can_be_asked_again(page_of, index):
+def test_refusals_failures_and_what_was_stopped_look_like_it_and_can_be_asked_again(page_of, index, tmp_path):
     waits = threading.Event()
     lines = iter([{"status": 400, "error": {"message": "the model is gone"}},
                   {"pieces": [delta(content="The Petrel"), waits, *ending()]}])
@@ -182,7 +181,9 @@ def test_refusals_failures_and_what_was_stopped_look_like_it_and_can_be_asked_ag
     settle(page, page.get_by_role("button", name="Stop").click)
     assert "You stopped this answer." in page.locator(".answer").last.inner_text()
     waits.set()
-    time.sleep(0.3)  # the server closes the question that nobody waits for
+    with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as database:  # what nobody waits for ends
+        while database.execute("SELECT count(*) FROM turns WHERE ended IS NULL").fetchone() != (0,):
+            page.wait_for_timeout(50)
     settle(page, page.get_by_role("button", name="Try again").last.click)
     answer = page.locator(".answer").last
     assert "refused" in answer.get_attribute("class")

@@ -45,9 +45,10 @@ async def test_the_tools_have_schemas_and_say_that_documents_are_untrusted(answe
     assert tools["ask"].output_schema["required"] == ["outcome", "text", "citations", "configuration", "record"]
 
 
-async def test_what_is_found_can_be_opened_and_an_answer_cites_it(answering):
+@pytest.mark.parametrize("mode", ["auto", "legacy"])  # today's clients, and those that begin with a handshake
+async def test_what_is_found_can_be_opened_and_an_answer_cites_it(answering, mode):
     url, _ = answering(REPLY)
-    async with mcp.Client(f"{url}/mcp") as client:
+    async with mcp.Client(f"{url}/mcp", mode=mode) as client:
         (found,) = (await called(client, "search", query="Oslo", k=1))["passages"]
         assert (found["title"], found["text"], found["pages"]) == ("oslo.txt", "Oslo is the capital of Norway.", None)
         assert found["url"].startswith(f"{url}/documents/{found['document']}?")

@@ -1,4 +1,7 @@
 """Responses by OpenAI's own client: items, the events of a stream, and conversations that go on."""
+import json
+
+import httpx2 as httpx
 import openai
 import pytest
 from openai.types.responses import ResponseOutputMessage, ResponseReasoningItem
@@ -108,6 +111,16 @@ def test_messages_are_items_and_what_is_none_is_named(client):
         {"role": "user", "content": QUESTION}])
     assert answer.output_text == REPLY
     assert answer.model_extra["ragbed"]["ignored"] == ["developer message", "reasoning item"]
+
+
+@pytest.mark.parametrize("item", [{"type": "\ud800"},
+                                  {"type": "item_reference", "id": "msg_\ud800"}, {"type": "x" * 51},
+                                  {"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}])
+def test_items_that_nobody_can_read_are_refused(client, item):
+    body = json.dumps({"model": "direct", "input": [item, {"role": "user", "content": QUESTION}]})
+    refused = httpx.post(f"{client().base_url}responses", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code in (400, 422)
+    assert refused.json()["error"]["type"] == "invalid_request_error"
 
 
 def test_a_list_of_sources_is_a_part_of_the_text(client):

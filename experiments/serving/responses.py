@@ -21,8 +21,8 @@ class Item(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = "message"
-    id: str | None = None
+    type: str = Field(default="message", max_length=50)
+    id: str | None = Field(default=None, max_length=200)
     role: Literal["system", "developer", "user", "assistant"] | None = None
     content: Content = None
 
