@@ -1,6 +1,7 @@
 """A live experiment and feedback: threads drawn at random, compared, and what people said as questions to run."""
 import asyncio
 import json
+from functools import partial
 
 import pytest
 import yaml
@@ -107,6 +108,9 @@ async def test_what_was_said_of_answers_becomes_questions_that_can_be_reviewed_a
     (run,) = runs_of(folder)
     ragbed.json("report", run)
     assert ragbed.json("verify", run)["agrees"]
+    for more in ((), ("--fresh",)):  # which would take the place of what was answered
+        says = ["holds what a server answered", "--set out=runs"]
+        await asyncio.to_thread(partial(ragbed.refuses, says=says), "run", run / "config.yaml", *more)
     config = yaml.safe_load((run / "config.yaml").read_text())  # all that was asked, once more
     settings.write_text(yaml.safe_dump({**config, "name": "anew", "out": str(tmp_path / "runs")}))
     assert (await asyncio.to_thread(ragbed, "run", settings))[0] == 0

@@ -27,8 +27,8 @@ from agents.types import Answer, unasked
 from documents.errors import RunError, SettingsError
 from documents.types import digest
 from experiments.question import Question
-from experiments.runs.store import hold
-from experiments.serving.traffic_runs import TRAFFIC, TrafficRun, folder_name
+from experiments.runs.store import TRAFFIC, hold
+from experiments.serving.traffic_runs import TrafficRun, folder_name
 from strategies.types import Failure, Turn
 
 if TYPE_CHECKING:
