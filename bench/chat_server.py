@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-Chat = Callable[[web.Request], Awaitable[web.Response]]
+Chat = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def serve(chat: Chat) -> None:

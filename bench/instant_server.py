@@ -17,10 +17,30 @@ _REPLY = f"<Thinking>The first document names the city.</Thinking><Answer>{CITY}
 _BODY = json.dumps(completion("instant", {"role": "assistant", "content": _REPLY}, 700, 12)).encode()
 
 
-async def chat(request: web.Request) -> web.Response:
-    """The one reply, after the request was read to its end."""
-    await request.read()
-    return web.Response(body=_BODY, content_type="application/json")
+_WORDS = [CITY, *(" is where both rivers meet, says the document [1]." * 4).split(" ")[1:]]  # of a reply in pieces
+
+
+def _pieces() -> list[bytes]:
+    chunks = [*({"choices": [{"index": 0, "delta": {"content": f"{' ' * bool(at)}{word}"}, "finish_reason": None}]}
+                for at, word in enumerate(_WORDS)),
+              {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+              {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 37, "total_tokens": 737}}]
+    common = {"id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 0, "model": "instant"}
+    return [*(f"data: {json.dumps({**common, **chunk})}\n\n".encode() for chunk in chunks), b"data: [DONE]\n\n"]
+
+
+_PIECES = _pieces()
+
+
+async def chat(request: web.Request) -> web.StreamResponse:
+    """The one reply, after the request was read to its end; in pieces where it asks for that."""
+    if not (await request.json()).get("stream"):
+        return web.Response(body=_BODY, content_type="application/json")
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    for piece in _PIECES:
+        await response.write(piece)
+    return response
 
 
 if __name__ == "__main__":

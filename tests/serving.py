@@ -33,6 +33,7 @@ def direct(index, model, name="direct", **changes):
 def served(described, folder, make=serving_app, **options):
     """The URL of a server of these configurations, whose traffic is kept in a folder."""
     listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     started = threading.Event()
     holder = {}
 

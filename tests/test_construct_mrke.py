@@ -7,7 +7,8 @@ import pytest
 
 from experiments.benchmarks import HotpotQa, Mrke
 from experiments.construct.editing import amiss, edited, inverted, names, sentences, stands, with_parts
-from experiments.construct.item import Library
+from experiments.construct.item import Item, Library
+from experiments.construct.kinds.mrke import leads
 from strategies import REFUSAL
 
 FACTS = ("The {0} family founded the {1} hotels.", "{1} has its head office in {2}.", "{2} lies on the lake {3}.",
@@ -128,6 +129,15 @@ def test_the_set_loads_as_mrke_and_each_question_with_its_original(built):
     assert [chunk.content for chunk in original.given] == [page("sound")]
     assert question.tags["hops"] == ("3",)
     assert [gold.chunk for gold in question.gold] == [chunk.id for chunk in question.given]
+
+
+@pytest.mark.parametrize(("second", "question", "why"), [
+    ("Where is Tesser's head office?", "Where is the head office of the hotels?", None),
+    ("Where is it?", "Where is the head office of the hotels?", "a later sub-question refers to no earlier answer"),
+    ("Where is Tesser?", "Where is Tesser's head office?", "the question gives away a sub-answer")])
+def test_a_chain_leads_on_where_an_answer_is_named_in_any_case(second, question, why):
+    item = Item("1", question, made={"sub_questions": ["Which hotels?", second], "sub_answers": ["Tesser", "Marner"]})
+    assert leads(item, None) == why
 
 
 @pytest.mark.parametrize(("text", "table", "made"), [

@@ -1,10 +1,11 @@
 """A live experiment and feedback: threads drawn at random, compared, and what people said as questions to run."""
 import asyncio
 import json
+from functools import partial
 
 import pytest
 import yaml
-from test_traffic import Asked, index, reply, runs_of, served
+from test_traffic import asking, index, reply, runs_of, served
 
 from experiments.benchmarks.jsonl import read_questions
 from experiments.construct.review.items import open_set
@@ -31,13 +32,13 @@ async def test_threads_are_compared_by_their_first_thumb(serve, index, tmp_path,
         answer = await assistant["direct"].ask("Where is Oslo?")
         refusal = await assistant["direct"].ask("Who lives there?")
         for number in range(60):
-            asked = Asked("Where is Oslo?", f"t{number}", configuration="chain_of_thought" if number % 2 else "direct",
-                          probability=0.25 if number % 2 else 0.75)
+            name, probability = ("chain_of_thought", 0.25) if number % 2 else ("direct", 0.75)
+            asked = asking(assistant, "Where is Oslo?", f"t{number}", configuration=name, probability=probability)
             await traffic.begun(asked)
             await traffic.ended(asked, refusal if number in (0, 2) else answer, {})
             for thumb in ("up" if number % 2 else "down", "up"):  # the first one counts
                 await traffic.feedback(asked.record, "ann", thumb)
-        wanted = Asked("Where is Oslo?", "named")
+        wanted = asking(assistant, "Where is Oslo?", "named")
         await traffic.begun(wanted)
         await traffic.ended(wanted, answer, {})
         await traffic.feedback("named-0", "ann", "up")
@@ -45,7 +46,7 @@ async def test_threads_are_compared_by_their_first_thumb(serve, index, tmp_path,
         assert (name, probability) == ("chain_of_thought", 0.25)
         assert await traffic.choose("t1", "direct") == ("direct", 1.0)
         assert await traffic.choose("named") == ("direct", 1.0)  # a thread that is kept stays with what was named
-        whole = Asked("Where is Oslo?", "whole", configuration="chain_of_thought", turns=())
+        whole = asking(assistant, "Where is Oslo?", "whole", configuration="chain_of_thought", turns=())
         await traffic.begun(whole)
         await traffic.ended(whole, answer, {})
         assert (await traffic.choose("whole"))[1] in (0.25, 0.75)
@@ -69,13 +70,14 @@ async def test_threads_are_compared_by_their_first_thumb(serve, index, tmp_path,
 
 async def test_what_was_said_of_answers_becomes_questions_that_can_be_reviewed_and_run(serve, index, tmp_path, ragbed):
     folder, server = tmp_path / "traffic", serve(reply)
-    said = [(Asked("Where is Oslo?"), "up", "so it is"), (Asked("Who lives there?", place=1), "down", "ask the town"),
-            (Asked("Where is Oslo?", "again"), "down", "too short"), (Asked("Who?", "refused"), "up", ""),
-            (Asked("Where is Rome?", "silent"), None, "")]
     async with served(index, server.url, folder) as (traffic, assistant):
         ragbed.refuses("questions", "--from", tmp_path, "--out", tmp_path / "q.jsonl", says=["no traffic"])
         ragbed.refuses("questions", "--from", folder, "--out", tmp_path / "q.jsonl", says=["nobody has said anything"])
-        for asked, thumb, comment in said:
+        for question, thread, place, thumb, comment in (
+                ("Where is Oslo?", "t", 0, "up", "so it is"), ("Who lives there?", "t", 1, "down", "ask the town"),
+                ("Where is Oslo?", "again", 0, "down", "too short"), ("Who?", "refused", 0, "up", ""),
+                ("Where is Rome?", "silent", 0, None, "")):
+            asked = asking(assistant, question, thread, place)
             await traffic.begun(asked)
             answer = await assistant["direct"].ask(asked.question)
             standalone = "Who lives in Oslo?" if asked.place else None
@@ -106,6 +108,9 @@ async def test_what_was_said_of_answers_becomes_questions_that_can_be_reviewed_a
     (run,) = runs_of(folder)
     ragbed.json("report", run)
     assert ragbed.json("verify", run)["agrees"]
+    for more in ((), ("--fresh",)):  # which would take the place of what was answered
+        says = ["holds what a server answered", "--set out=runs"]
+        await asyncio.to_thread(partial(ragbed.refuses, says=says), "run", run / "config.yaml", *more)
     config = yaml.safe_load((run / "config.yaml").read_text())  # all that was asked, once more
     settings.write_text(yaml.safe_dump({**config, "name": "anew", "out": str(tmp_path / "runs")}))
     assert (await asyncio.to_thread(ragbed, "run", settings))[0] == 0

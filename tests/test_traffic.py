@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from agents.types import unasked
 from documents import RunError, SettingsError
 from experiments.serving.traffic import Traffic
 from experiments.serving.traffic_runs import runs_of
+from experiments.serving.turns import Asked
 from retrieval import build_index
 from strategies import REFUSAL
 from strategies.types import Failure
@@ -33,28 +33,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "index"
 
 
-@dataclass(frozen=True)
-class Served:
-    """A configuration of the server's."""
-
-    assistant: Assistant
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question of a thread."""
-
-    question: str
-    thread: str = "t"
-    place: int = 0
-    owner: str = "ann"
-    configuration: str = "direct"
-    probability: float = 1.0
-    turns: Any = None
-
-    @property
-    def record(self) -> str:
-        return f"{self.thread}-{self.place}"
+def asking(assistant: dict[str, Assistant], question: str, thread: str = "t", place: int = 0, owner: str = "ann",
+           configuration: str = "direct", **more: Any) -> Asked:
+    """A question of a thread to one of the assistants."""
+    return Asked(f"{thread}-{place}", thread, place, owner, question, configuration, assistant[configuration], **more)
 
 
 def reply(body: dict[str, Any]) -> str:
@@ -66,15 +48,14 @@ def reply(body: dict[str, Any]) -> str:
 async def served(index: Path, url: str, folder: Path, *names: str, **more: Any):
     """The traffic of a server of these reasoning strategies, which is called as they are."""
     async with contextlib.AsyncExitStack() as opened:
-        configurations = {name: Served(await opened.enter_async_context(Assistant.open(AssistantSettings(
-            index=index, model=f"{url}#m", reasoning=name, k=2)))) for name in names or ("direct",)}
-        traffic = await opened.enter_async_context(Traffic.open(folder, configurations, **more))
-        yield traffic, {name: one.assistant for name, one in configurations.items()}
+        assistants = {name: await opened.enter_async_context(Assistant.open(AssistantSettings(
+            index=index, model=f"{url}#m", reasoning=name, k=2))) for name in names or ("direct",)}
+        yield await opened.enter_async_context(Traffic.open(folder, list(assistants), **more)), assistants
 
 
-async def play(traffic: Traffic, assistant: Assistant, asked: Asked) -> Answer:
+async def play(traffic: Traffic, asked: Asked) -> Answer:
     await traffic.begun(asked)
-    answer = await assistant.ask(asked.question)
+    answer = await asked.assistant.ask(asked.question)
     await traffic.ended(asked, answer, {"text": answer.text})
     return answer
 
@@ -83,8 +64,8 @@ async def test_traffic_is_a_run_that_what_reads_runs_reads(serve, index, tmp_pat
     folder = tmp_path / "traffic"
     async with served(index, serve(reply).url, folder) as (traffic, assistant):
         for place, question in enumerate(("Where is Oslo?", "And who lives there?")):
-            await play(traffic, assistant["direct"], Asked(question, place=place))
-        gone = Asked("Where is Rome?", "other")
+            await play(traffic, asking(assistant, question, place=place))
+        gone = asking(assistant, "Where is Rome?", "other")
         await traffic.begun(gone)
         await traffic.ended(gone, GONE, {})
         (run,) = runs_of(folder)
@@ -111,8 +92,8 @@ async def test_traffic_is_a_run_that_what_reads_runs_reads(serve, index, tmp_pat
 
 async def test_threads_and_feedback_are_those_of_their_owner(serve, index, tmp_path):
     async with served(index, serve(reply).url, tmp_path / "traffic") as (traffic, assistant):
-        await play(traffic, assistant["direct"], Asked("Where is Oslo?"))
-        await play(traffic, assistant["direct"], Asked("Who?", "stateless", turns=()))
+        await play(traffic, asking(assistant, "Where is Oslo?"))
+        await play(traffic, asking(assistant, "Who?", "stateless", turns=()))
         assert await traffic.feedback("t-0", "ann", "up", "so it is")
         assert await traffic.feedback("t-0", "ann", "down", "no")
         assert not await traffic.feedback("t-0", "bob", "up")
@@ -128,9 +109,9 @@ async def test_threads_and_feedback_are_those_of_their_owner(serve, index, tmp_p
         with pytest.raises(SettingsError, match="there is no thread 't'"):
             await traffic.place("t", "bob")
         with pytest.raises(SettingsError, match="there is no thread 't'"):
-            await traffic.begun(Asked("Who?", place=1, owner="bob"))
+            await traffic.begun(asking(assistant, "Who?", place=1, owner="bob"))
         with pytest.raises(SettingsError, match="is being answered"):
-            await traffic.begun(Asked("Who?"))
+            await traffic.begun(asking(assistant, "Who?"))
 
 
 async def test_two_hundred_turns_at_once_are_all_kept_and_a_cancelled_one_too(serve, index, tmp_path):
@@ -139,12 +120,12 @@ async def test_two_hundred_turns_at_once_are_all_kept_and_a_cancelled_one_too(se
         answer = await assistant["direct"].ask("Where is Oslo?")
 
         async def turn(number: int) -> None:
-            asked = Asked("Where is Oslo?", f"t{number}")
+            asked = asking(assistant, "Where is Oslo?", f"t{number}")
             await traffic.begun(asked)
             await traffic.ended(asked, answer, {})
 
         await asyncio.gather(*map(turn, range(200)))
-        asked = Asked("Where is Oslo?", "cancelled")
+        asked = asking(assistant, "Where is Oslo?", "cancelled")
         await traffic.begun(asked)
         writing = asyncio.create_task(traffic.ended(asked, answer, {}))
         await asyncio.sleep(0)
@@ -156,34 +137,34 @@ async def test_two_hundred_turns_at_once_are_all_kept_and_a_cancelled_one_too(se
 async def test_other_settings_have_another_run_and_a_folder_has_one_server(serve, index, tmp_path):
     folder, url = tmp_path / "traffic", serve(reply).url
     async with served(index, url, folder, "direct", "chain_of_thought") as (traffic, assistant):
-        await play(traffic, assistant["direct"], Asked("Where is Oslo?"))
+        await play(traffic, asking(assistant, "Where is Oslo?"))
         with pytest.raises(RunError, match="another process is working on this run"):
             async with served(index, url, folder):
                 pass
     assert [path.name.rpartition("-")[0] for path in runs_of(folder)] == ["direct"]  # the other answered nothing
     async with served(index, url, folder) as (traffic, assistant):
-        await play(traffic, assistant["direct"], Asked("Where is Oslo?", place=1))
+        await play(traffic, asking(assistant, "Where is Oslo?", place=1))
     assert len(runs_of(folder)) == 1
     async with served(index, f"{url}#another", folder) as (traffic, assistant):
-        await play(traffic, assistant["direct"], Asked("Where is Oslo?", place=2))
+        await play(traffic, asking(assistant, "Where is Oslo?", place=2))
     assert len(runs_of(folder)) == 2
 
 
 KILLED = """
 import asyncio, os, signal, sys
-from test_traffic import Asked, served
+from test_traffic import asking, served
 from pathlib import Path
 
 async def main(index, url, folder):
     async with served(Path(index), url, Path(folder)) as (traffic, assistant):
         for place in range(3):
-            asked = Asked("Where is Oslo?", place=place)
+            asked = asking(assistant, "Where is Oslo?", place=place)
             await traffic.begun(asked)
             answer = await assistant["direct"].ask("Where is Oslo?")
             if place == 1:  # killed between the two files
                 traffic._finish = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
             if place == 0:
-                await traffic.begun(Asked("Where is Rome?", "interrupted"))
+                await traffic.begun(asking(assistant, "Where is Rome?", "interrupted"))
             await traffic.ended(asked, answer, {})
 
 asyncio.run(main(*sys.argv[1:]))

@@ -13,7 +13,7 @@ from experiments.running.budget import check_prices
 from experiments.running.identity import identities, manifest_for, what_differs
 from experiments.running.plan import Plan
 from experiments.runs.manifest import Made, known_models, manifest_of
-from experiments.runs.store import RunFolder, config_of, hold, remove
+from experiments.runs.store import TRAFFIC, RunFolder, config_of, hold, remove
 from retrieval.index import Index
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
     one id, or they are not those that were recorded; ModelError where a model is unknown; and SettingsError where two
     models are one."""
     folder = plan.settings.folder
+    if (folder.parent / TRAFFIC).is_file():
+        raise RunError(f"{folder} holds what a server answered; give this run another place, as in --set out=runs")
     known = {} if fresh else known_models(folder)
     if replay is not None:
         known |= replay.about.models

@@ -29,6 +29,7 @@ from retrieval.storage.files import why_unwritten, write_atomically
 Model = TypeVar("Model", bound=BaseModel)
 VERSION = 3  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
 FORMAT = 3  # of summary.json and manifest.json; one more with every change in what they hold or how it is computed
+TRAFFIC = "traffic.sqlite"  # in the folder of the runs that a server keeps
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
@@ -38,8 +39,7 @@ _SPENT = "CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, tokens INTEGER,
 _TABLES = (_RECORDS, _QUESTIONS, _PINS, _SPENT)
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
 _ORIGIN = "cassette"  # another row of `pins`: the hash of the cassette that calls and searches are from
-_QUESTION = TypeAdapter(Question)
-_SUMMARY = TypeAdapter(dict[str, Any])
+_QUESTION, _SUMMARY = TypeAdapter(Question), TypeAdapter(dict[str, Any])
 _JOINED = " FROM records r JOIN questions q ON q.id = r.question"
 _ORDERED = " ORDER BY q.place, r.place"
 # Cells first, so that the key (cell, question) finds the rows: a scan would read every trace.

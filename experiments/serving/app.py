@@ -39,7 +39,7 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         traffic.mkdir(parents=True, exist_ok=True)
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
-        kept = await stack.enter_async_context(Traffic.open(traffic, configurations, explore))
+        kept = await stack.enter_async_context(Traffic.open(traffic, list(configurations), explore))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
         turns = Turns(configurations, kept, [metrics, *telemetry])
         stack.push_async_callback(turns.aclose)

@@ -21,7 +21,7 @@ class Item(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(default="message", max_length=100)
+    type: str = Field(default="message", max_length=50)
     id: str | None = Field(default=None, max_length=200)
     role: Literal["system", "developer", "user", "assistant"] | None = None
     content: Content = None

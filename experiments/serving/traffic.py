@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from filelock import FileLock
 
@@ -27,12 +27,13 @@ from agents.types import Answer, unasked
 from documents.errors import RunError, SettingsError
 from documents.types import digest
 from experiments.question import Question
-from experiments.runs.store import hold
-from experiments.serving.traffic_runs import TRAFFIC, TrafficRun, folder_name
+from experiments.runs.store import TRAFFIC, hold
+from experiments.serving.traffic_runs import TrafficRun, folder_name
 from strategies.types import Failure, Turn
 
 if TYPE_CHECKING:
     from agents.assistant import Assistant
+    from experiments.serving.turns import Asked
 
 T = TypeVar("T")
 Thumb = Literal["up", "down"]
@@ -75,55 +76,24 @@ def drawn(salt: str, thread: str, names: Sequence[str], explore: float) -> tuple
     return others[int(place / explore * len(others))], explore / len(others)
 
 
-class Configuration(Protocol):
-    """What is served: who answers."""
-
-    @property
-    def assistant(self) -> Assistant: ...
-
-
-class Asked(Protocol):
-    """One question of a thread; see `experiments.serving.turns.Asked`."""
-
-    @property
-    def record(self) -> str: ...
-    @property
-    def thread(self) -> str: ...
-    @property
-    def place(self) -> int: ...
-    @property
-    def owner(self) -> str: ...
-    @property
-    def question(self) -> str: ...
-    @property
-    def configuration(self) -> str: ...
-    @property
-    def probability(self) -> float: ...
-    @property
-    def turns(self) -> Sequence[Turn] | None: ...
-
-
 class Traffic:
     """Keeps what a server answered. All of it is written and read in one thread of its own, turn by turn, so that the
     event loop never waits for a disk."""
 
-    def __init__(self, folder: Path, configurations: Mapping[str, Configuration], explore: float,
-                 thread: ThreadPoolExecutor) -> None:
+    def __init__(self, folder: Path, configurations: Sequence[str], explore: float, thread: ThreadPoolExecutor) -> None:
         self.folder, self._configurations, self._explore, self._thread = folder, configurations, explore, thread
         self._runs: dict[str, TrafficRun] = {}
-        self._under_way: dict[str, tuple[str, Assistant]] = {}  # by record: its run, and who answers
         self._lock: FileLock
         self._database: Database
         self._salt = ""
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, folder: Path, configurations: Mapping[str, Configuration],
-                   explore: float = 0.0) -> AsyncIterator[Traffic]:
+    async def open(cls, folder: Path, configurations: Sequence[str], explore: float = 0.0) -> AsyncIterator[Traffic]:
         """Open the traffic of a folder, made where absent, and close it at the end, with the summaries of its runs.
 
         Args:
-            configurations: by name; the first is the default. One may be exchanged while turns are under way.
+            configurations: their names; the first is the default.
             explore: the share of threads that another one answers, drawn at random.
 
         Raises:
@@ -146,7 +116,7 @@ class Traffic:
                                (thread,))
         if known and known[0][0] in self._configurations:
             return known[0]
-        return drawn(self._salt, thread, list(self._configurations), self._explore)
+        return drawn(self._salt, thread, self._configurations, self._explore)
 
     async def place(self, thread: str, owner: str) -> int:
         """Return how many turns an owner's thread has; SettingsError where the owner has no such thread."""
@@ -233,9 +203,8 @@ class Traffic:
         return self._runs[name]
 
     def _begin(self, asked: Asked) -> None:
-        assistant, thread = self._configurations[asked.configuration].assistant, asked.thread
-        run = folder_name(asked.configuration, assistant)
-        self._run(run, assistant)
+        run, thread = folder_name(asked.configuration, asked.assistant), asked.thread
+        self._run(run, asked.assistant)
         before = None if asked.turns is None else json.dumps([asdict(turn) for turn in asked.turns])
         with self._database.at_once():
             if asked.turns is None or asked.probability < 1:  # what clients of whole talks name binds no later
@@ -250,11 +219,10 @@ class Traffic:
                 " begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (asked.record, thread, asked.place, asked.owner, asked.configuration, run, asked.probability, before,
                  storable(asked.question), _now()))
-        self._under_way[asked.record] = run, assistant
 
     def _end(self, asked: Asked, answer: Answer, shown: Mapping[str, Any]) -> None:
-        run, assistant = self._under_way.pop(asked.record)
-        self._run(run).add(question_of(self._database, asked.record), answer, assistant.index.source_of)
+        run = self._run(folder_name(asked.configuration, asked.assistant))
+        run.add(question_of(self._database, asked.record), answer, asked.assistant.index.source_of)
         self._finish(asked.record, answer.outcome, answer.text, shown)
 
     def _finish(self, record: str, outcome: str, text: str, shown: Mapping[str, Any] | None = None) -> None:

@@ -25,7 +25,7 @@ from experiments.running.plan import Plan
 from experiments.running.summary import summarise
 from experiments.runs.finished import Finished
 from experiments.runs.manifest import manifest_of, questions_hash
-from experiments.runs.store import RunFolder, hold, write_lines, write_text
+from experiments.runs.store import TRAFFIC, RunFolder, hold, write_lines, write_text
 from experiments.settings import RunSettings
 from strategies.prompting import prompts_hash
 from strategies.types import Turn
@@ -33,7 +33,6 @@ from strategies.types import Turn
 if TYPE_CHECKING:
     from agents.assistant import Assistant, AssistantSettings
 
-TRAFFIC = "traffic.sqlite"  # in the folder that holds the runs
 QUESTIONS = "questions.jsonl"  # in each run: what was asked, which `ragbed run` can ask again
 EXEMPLARS = "exemplars.jsonl"  # in each run whose prompts show any
 SCHEME = Scheme(groups=("answers", "form"), rubric=None,

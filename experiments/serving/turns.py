@@ -172,7 +172,7 @@ class Turns:
                 if rest:
                     times.take({"event": "text"})
                 shown = await self._kept(asked, answer, text, times)
-                if rest:
+                if rest and answer.failure is None:  # why it failed is no text of an answer
                     tell({"event": "text", "text": rest})
                 tell({"event": "answer", **shown})
             finally:

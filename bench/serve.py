@@ -1,0 +1,194 @@
+"""What serving costs when the model costs nothing: concurrent streams through `ragbed serve`, and to the bare model.
+
+    python bench/serve.py [--streams 200] [--rounds 3] [--langgraph FOLDER/bin/langgraph]
+
+A model server of this script's own streams a short cited answer at once. In every round each contestant is sent the
+same questions, all together; the ratio is the median of each round's ratio to the bare model server. Of ragbed every
+record is counted. LangGraph's own server takes part where its command is named: it plays one node with one call.
+"""
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+
+HERE = Path(__file__).parent
+PAGES = {"lyon.txt": "Lyon lies where the Saône meets the Rhône.", "oslo.txt": "Oslo lies on a fjord."}
+GRAPH = """
+import os
+from langchain_openai import ChatOpenAI
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+model = ChatOpenAI(model="m", base_url=os.environ["MODEL_URL"], api_key="none", streaming=True)
+
+async def answer(state):
+    return {"messages": [await model.ainvoke(state["messages"])]}
+
+built = StateGraph(MessagesState)
+built.add_node("answer", answer)
+built.add_edge(START, "answer")
+built.add_edge("answer", END)
+graph = built.compile()
+"""
+
+
+def main() -> None:
+    options = _options()
+    if options.serve:
+        asyncio.run(_serve(Path(options.serve), os.environ["MODEL_URL"]))
+        return
+    rounds: dict[str, list[list[float]]] = {}
+    with tempfile.TemporaryDirectory() as folder, _started([sys.executable, HERE / "instant_server.py"]) as (_, model):
+        place = Path(folder)
+        env = {**os.environ, "MODEL_URL": model, "RAGBED_CACHE": str(place / "cache"), "PYTHONPATH": f"{HERE.parent}"}
+        for name, text in PAGES.items():
+            (place / name).write_text(text)
+        subprocess.run([sys.executable, "-m", "experiments.cli", "index", *(place / name for name in PAGES),
+                        "--out", place / "index"], env=env, check=True, capture_output=True)
+        with contextlib.ExitStack() as running:
+            ours, url = running.enter_context(_started(
+                [sys.executable, __file__, "--serve", place], env))
+            contestants = {"model server": (model, None), "ragbed serve": (f"{url}/v1", ours)}
+            if options.langgraph:
+                theirs, url = running.enter_context(_langgraph(options.langgraph, place, env))
+                contestants["langgraph dev"] = (url, theirs)
+            for turn in range(-1, options.rounds):  # the first warms all up, and does not count
+                for name, (url, _) in contestants.items():
+                    taken = asyncio.run(_load(url, options.streams if turn >= 0 else 8, turn, name.endswith("dev")))
+                    if turn >= 0:
+                        rounds.setdefault(name, []).append(taken)
+            memory = {name: _memory(process.pid) for name, (_, process) in contestants.items() if process}
+        _show(options, rounds, memory, _records(place / "traffic"))
+
+
+async def _serve(folder: Path, model: str) -> None:
+    """Serve the index of a folder, as `ragbed serve` does."""
+    import uvicorn
+
+    from agents import AssistantSettings
+    from agents.settings import CallLimits, ModelSettings
+    from experiments.serving.app import open_serving, serving_app
+    from experiments.serving.configurations import Described
+    from experiments.serving.gate import GateSettings
+
+    described = Described("direct", AssistantSettings(
+        index=folder / "index", model=f"{model}#m", reasoning="direct", retriever="bm25", k=2,
+        calls=ModelSettings(calls=CallLimits(concurrency=256))))
+    async with open_serving([described], folder / "traffic") as serving:
+        server = uvicorn.Server(uvicorn.Config(serving_app(serving, GateSettings(concurrency=256)), port=0,
+                                               log_level="warning", access_log=False, lifespan="off"))
+        asyncio.get_running_loop().call_later(1, lambda: print(
+            f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", flush=True))
+        await server.serve()
+
+
+async def _load(url: str, streams: int, turn: int, langgraph: bool) -> list[float]:
+    """Seconds to the first text of each stream, then to its end, the first half and the second of what is returned;
+    raises where one has an error or no end."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0),
+                                     timeout=aiohttp.ClientTimeout(300)) as session:
+        async def one(number: int) -> tuple[float, float]:
+            message = {"role": "user", "content": f"{turn}-{number}: which town lies where the Saône meets the Rhône?"}
+            body = {"model": "direct", "stream": True, "messages": [message]}
+            path = "/chat/completions"
+            if langgraph:
+                path, body = "/runs/stream", {"assistant_id": "graph", "input": {"messages": [message]},
+                                              "stream_mode": ["messages-tuple"]}
+            begun, first, said = time.perf_counter(), None, b""
+            async with session.post(url + path, json=body) as response:
+                assert response.status == 200, await response.text()
+                async for line in response.content:
+                    said += line
+                    if first is None and b"Lyon" in line:
+                        first = time.perf_counter() - begun
+            assert first is not None, said[-500:]
+            assert b"error" not in said, said[-500:]
+            assert langgraph or said.endswith(b"data: [DONE]\n\n"), said[-500:]
+            return first, time.perf_counter() - begun
+
+        return [each for pair in zip(*await asyncio.gather(*map(one, range(streams))), strict=True) for each in pair]
+
+
+@contextlib.contextmanager
+def _started(command: list[object], env: dict[str, str] | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    running = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
+                               text=True, env=env)
+    try:
+        assert running.stdout is not None
+        yield running, next(line.strip() for line in running.stdout if line.startswith("http"))
+    finally:
+        running.terminate()
+        running.communicate()
+
+
+@contextlib.contextmanager
+def _langgraph(command: str, folder: Path, env: dict[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    (folder / "graph.py").write_text(GRAPH)
+    (folder / "langgraph.json").write_text(json.dumps({"graphs": {"graph": "./graph.py:graph"}, "dependencies": ["."]}))
+    url = "http://127.0.0.1:2924"
+    running = subprocess.Popen([command, "dev", "--port", "2924", "--no-browser", "--no-reload", "--n-jobs-per-worker",
+                                "256"], cwd=folder, env=env | {"LANGSMITH_TRACING": "false"},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 120
+        while subprocess.run(["curl", "-fs", f"{url}/ok"], capture_output=True).returncode:
+            assert time.monotonic() < end, "langgraph dev does not start"
+            time.sleep(0.5)
+        yield running, url
+    finally:
+        running.terminate()
+        running.wait()
+
+
+def _memory(pid: int) -> float:
+    """Resident memory of a process in MB."""
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+
+
+def _records(traffic: Path) -> int:
+    from experiments.runs.store import RunFolder
+    from experiments.serving.traffic_runs import runs_of
+
+    with contextlib.closing(RunFolder.existing(*runs_of(traffic))) as run:
+        return sum(record.result.outcome == "answered" for record in run.records())
+
+
+def _show(options: argparse.Namespace, rounds: dict[str, list[list[float]]], memory: dict[str, float],
+          records: int) -> None:
+    asked = options.streams * options.rounds + 8
+    print(f"{options.streams} streams at once, {options.rounds} rounds, {os.cpu_count()} cores; "
+          f"records: {records} of {asked}")
+    bare = [max(one[options.streams:]) for one in rounds["model server"]]
+    for name, taken in rounds.items():
+        firsts = sorted(each for one in taken for each in one[:options.streams])
+        wholes = sorted(each for one in taken for each in one[options.streams:])
+        ratio = statistics.median(max(one[options.streams:]) / base for one, base in zip(taken, bare, strict=True))
+        figures = "  ".join(f"{at:7.0f}" for at in (1000 * values[int(share * len(values))]
+                                                    for values in (firsts, wholes) for share in (0.5, 0.95)))
+        print(f"{name:14} first p50, p95, whole p50, p95 (ms): {figures}   ratio {ratio:5.1f}   "
+              f"{memory.get(name, 0):5.0f} MB")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--langgraph", help="the command of LangGraph's own server")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
