@@ -175,7 +175,7 @@ class Turns:
             if rest := text.rest(display_text(answer)):
                 times.take({"event": "text"})
             shown = await self._kept(asked, answer, text, times, assistant)  # before anybody can have seen its end
-            if rest:
+            if rest and answer.failure is None:  # why it failed is no text of an answer
                 tell({"event": "text", "text": rest})
             tell({"event": "answer", **shown})
         finally:
