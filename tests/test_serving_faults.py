@@ -145,6 +145,7 @@ def process(index, url, folder, *options):
         running.stdout.close()
 
 
+@pytest.mark.slow
 def test_a_stop_under_load_ends_what_is_under_way_and_takes_nothing_more(serve, index, tmp_path):
     held = threading.Event()
     model = serve(lambda body: {"pieces": [delta(content="Norway"), held, delta(content=" [1]."), *ending()]})
@@ -171,6 +172,7 @@ def refuses(url):
         return True
 
 
+@pytest.mark.slow
 def test_after_a_kill_threads_are_there_and_nothing_is_doubled_and_they_go_on(serve, index, tmp_path):
     held = threading.Event()
     hanging = {"pieces": [delta(content="It"), held, *ending()]}
