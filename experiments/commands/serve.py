@@ -47,6 +47,8 @@ def serve(
         queue: Annotated[int, typer.Option(min=0, help="Requests that wait; the next is told to come later.")] = 64,
         timeout: Annotated[float, typer.Option(min=1, help="Seconds that a request may take.")] = 900,
         embeddings: Annotated[bool, typer.Option("--embeddings", help="Serve the indexes' embedders too.")] = False,
+        uploads: Annotated[Path | None, typer.Option("--uploads", metavar="DIR", help=(
+            "Let whoever may ask add documents to the index; their files are kept in this folder."))] = None,
         mcp: Annotated[bool, typer.Option("--mcp", help="Serve the tools search, ask and open of the Model Context "
                                           "Protocol over stdin and stdout, and nothing else.")] = False) -> None:
     """Serve measured configurations: OpenAI's API, and a page to ask, look sources up and say what is wrong.
@@ -61,5 +63,5 @@ def serve(
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
     run(target, given, host=host, port=port, url=url, traffic=traffic, threads=threads, citations=citations,
-        explore=explore, embeddings=embeddings, keys=keys, names=names or (), rate=rate,
+        explore=explore, embeddings=embeddings, uploads=uploads, keys=keys, names=names or (), rate=rate,
         limits={"concurrency": concurrency, "queue": queue, "seconds": timeout}, mcp=mcp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,12 +28,13 @@ from experiments.serving.state import Citations, Serving
 from experiments.serving.telemetry import open_telemetry
 from experiments.serving.traffic import Traffic
 from experiments.serving.turns import Turns
+from experiments.serving.uploads import upload_routes
 
 
 @contextlib.asynccontextmanager
 async def open_serving(described: Sequence[Described], traffic: Path, threads: str | None = None, *, url: str = "",
                        citations: Citations = "annotations", explore: float = 0.0,
-                       embeddings: bool = False) -> AsyncIterator[Serving]:
+                       embeddings: bool = False, uploads: Path | None = None) -> AsyncIterator[Serving]:
     """Open what a server needs, closed at the end; the arguments are the options of `ragbed serve`. Raises UserError
     where an index, a model, a strategy or a folder cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
@@ -45,7 +47,7 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         stack.push_async_callback(turns.aclose)
         renewing = asyncio.create_task(_renew(turns, renewals(configurations, checkpointer)))
         stack.callback(renewing.cancel)
-        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore, embeddings)
+        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore, embeddings, uploads)
 
 
 async def _renew(turns: Turns, renewed: AsyncIterator[Configuration]) -> None:
@@ -56,7 +58,7 @@ async def _renew(turns: Turns, renewed: AsyncIterator[Configuration]) -> None:
 
 def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastAPI:
     """Return the application that serves these configurations, behind its gate."""
-    settings = settings or GateSettings()
+    settings = replace(settings or GateSettings(), uploads=serving.uploads is not None)
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     serving.metrics.follow(queue)
@@ -68,6 +70,8 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     app.include_router(response_routes(serving))
     if serving.embeddings:
         app.include_router(embedding_routes(serving))
+    if serving.uploads is not None:
+        app.include_router(upload_routes(serving, serving.uploads))
     app.include_router(page_routes(serving))
     app.include_router(document_routes(serving))
     if find_spec("mcp") is not None:

@@ -31,6 +31,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff"}
 _OPEN = re.compile(r"/|/health|/favicon\.ico|/assets/.*")  # what may be read without a key: it says nothing
 _FREE = {"/api/session", "/api/feedback"}  # posts that ask no model
+UPLOADS = "/api/documents"
+_DOCUMENT = 50_000_000  # bytes of a document
 _BODY_SECONDS = 30.0  # for a request's body to come in whole
 _LATER = 5.0  # seconds after which a client that found the queue full may try again
 _PER = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
@@ -122,6 +124,7 @@ class GateSettings:
         queue: requests that wait for a place; the next is told to come later.
         seconds: that a request may take.
         body: bytes that a request may have.
+        uploads: whether documents are taken, which may be larger.
     """
 
     keys: Keys = field(default_factory=Keys)
@@ -131,6 +134,7 @@ class GateSettings:
     queue: int = 64
     seconds: float = 900.0
     body: int = 1_000_000
+    uploads: bool = False
 
 
 class Gate:
@@ -165,7 +169,8 @@ class Gate:
         asks = scope["path"] not in _FREE
         if asks and self._settings.keys and (wait := self._settings.rate.wait(scope["state"]["owner"])):
             raise _later(f"this key may ask {self._settings.rate.text}", "rate_limit_exceeded", wait)
-        body = await self._body(headers, receive)
+        taken = self._settings.uploads and scope["path"] == UPLOADS
+        body = await self._body(headers, receive, _DOCUMENT if taken else self._settings.body)
         if body is None:
             return
         async with self._queue.place(receive) if asks else contextlib.nullcontext(True) as here:
@@ -201,9 +206,8 @@ class Gate:
         error.headers = {"WWW-Authenticate": "Bearer"}
         raise error
 
-    async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
+    async def _body(self, headers: Headers, receive: Receive, most: int) -> bytes | None:
         """Read a request's body; None where the client goes away meanwhile."""
-        most = self._settings.body
         too_large = refused(413, f"a request may have {most} bytes", "request_too_large")
         size = headers.get("content-length", "0")
         if not size.isdecimal() or int(size) > most:

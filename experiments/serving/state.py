@@ -5,6 +5,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fastapi import HTTPException, Request
@@ -34,6 +35,7 @@ class Serving:
         explore: the share of threads that another than the first configuration answers; above 0 the model `live` is
             served too, which stands for whichever a thread is given.
         embeddings: whether the indexes' embedders are served.
+        uploads: the folder of documents that clients add; None where none is taken.
     """
 
     configurations: Mapping[str, Configuration]
@@ -43,6 +45,7 @@ class Serving:
     citations: Citations = "annotations"
     explore: float = 0.0
     embeddings: bool = False
+    uploads: Path | None = None
 
     def wanted(self, model: str) -> str | None:
         """Return the configuration that a client's model names; None where the experiment decides."""
