@@ -78,7 +78,6 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
 
     @app.get("/health")
     async def health() -> dict[str, str]:
-        """Say that the server answers."""
         return {"status": "ok"}
 
     @app.exception_handler(HTTPException)

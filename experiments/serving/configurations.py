@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -259,9 +259,3 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
 def _name(label: str) -> str:
     """A model's name as clients take it."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "-", label).strip("-") or "ragbed"
-
-
-def cells_served(configurations: Mapping[str, Configuration]) -> Iterator[str]:
-    """Yield a line for each configuration."""
-    for name, one in configurations.items():
-        yield f"{name}: {one.description}"
