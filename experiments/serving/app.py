@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from agents.checkpoint import open_checkpointer
 from experiments.serving.chat import chat_routes
-from experiments.serving.configurations import Configuration, Described, open_configurations, renewals
+from experiments.serving.configurations import Described, open_configurations, renew
 from experiments.serving.documents import document_routes
 from experiments.serving.embeddings import embedding_routes
 from experiments.serving.gate import Gate, GateSettings, Queue
@@ -24,7 +24,7 @@ from experiments.serving.keys import session_routes
 from experiments.serving.metrics import Counted, Metrics, metrics_routes
 from experiments.serving.page import ASSETS, page_routes
 from experiments.serving.responses import response_routes
-from experiments.serving.state import Citations, Serving
+from experiments.serving.state import Citations, Serving, error_json
 from experiments.serving.telemetry import open_telemetry
 from experiments.serving.traffic import Traffic
 from experiments.serving.turns import Turns
@@ -45,15 +45,9 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
         turns = Turns(configurations, kept, [metrics, *telemetry])
         stack.push_async_callback(turns.aclose)
-        renewing = asyncio.create_task(_renew(turns, renewals(configurations, checkpointer)))
+        renewing = asyncio.create_task(renew(configurations, checkpointer))
         stack.callback(renewing.cancel)
         yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore, embeddings, uploads)
-
-
-async def _renew(turns: Turns, renewed: AsyncIterator[Configuration]) -> None:
-    async for one in renewed:
-        await turns.renew(one)
-        del one
 
 
 def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastAPI:
@@ -82,20 +76,17 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
 
     @app.get("/health")
     async def health() -> dict[str, str]:
-        """Say that the server answers."""
         return {"status": "ok"}
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> JSONResponse:
-        detail = error.detail if isinstance(error.detail, dict) else {"error": {
-            "message": str(error.detail), "type": "invalid_request_error", "param": None, "code": None}}
+        detail = error.detail if isinstance(error.detail, dict) else error_json(error.detail)
         return JSONResponse(detail, error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"][1:]))
-        return JSONResponse({"error": {"message": f"{where}: {first['msg']}"[:500], "type": "invalid_request_error",
-                                       "param": where[:100] or None, "code": "invalid_request"}}, 422)
+        return JSONResponse(error_json(f"{where}: {first['msg']}"[:500], "invalid_request", where[:100] or None), 422)
 
     return app

@@ -31,8 +31,6 @@ _TASK = "### Task:"  # how Open WebUI begins what it asks for itself: titles, ta
 class Part(BaseModel):
     """A part of a message; only text is read."""
 
-    model_config = ConfigDict(extra="allow")
-
     type: str
     text: str | None = None
 
@@ -43,16 +41,12 @@ Content = str | list[Part] | None
 class ChatMessage(BaseModel):
     """A message of a conversation."""
 
-    model_config = ConfigDict(extra="allow")
-
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Content = None
 
 
 class StreamOptions(BaseModel):
     """What a stream brings besides."""
-
-    model_config = ConfigDict(extra="allow")
 
     include_usage: bool = False
 
@@ -83,20 +77,17 @@ def chat_routes(serving: Serving) -> APIRouter:
     @router.get("/v1/models")
     @router.get("/openwebui/v1/models", include_in_schema=False)
     async def models() -> dict[str, Any]:
-        """List the configurations, with what was measured of each."""
         names = [*serving.configurations, *([LIVE] if serving.explore else [])]
         return {"object": "list", "data": [model_json(serving, name) for name in names]}
 
     @router.get("/v1/models/{name}")
     async def model(name: str) -> dict[str, Any]:
-        """Show one configuration."""
         if serving.wanted(name) not in (None, *serving.configurations):
             raise refused(404, f"no configuration {name!r:.100}", "model_not_found")
         return model_json(serving, name)
 
     @router.post("/v1/chat/completions")
     async def complete(given: ChatRequest, request: Request) -> Any:
-        """Answer the last message of a conversation, cited or refused."""
         return await _complete(serving, given, request, openwebui=False)
 
     @router.post("/openwebui/v1/chat/completions", include_in_schema=False)

@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -127,26 +127,23 @@ async def _opened(described: Sequence[Described], checkpointer: Any, opened: Ope
     return {one.name: await opened.configuration(one, checkpointer) for one in described}
 
 
-async def renewals(configurations: Mapping[str, Configuration], checkpointer: Any) -> AsyncIterator[Configuration]:
-    """Yield, for ever, each configuration whose index was replaced in its folder, with the new one. One that cannot be
-    opened is told of, and the old one stays. What is yielded is held by its user alone, as is what it replaces."""
+async def renew(configurations: dict[str, Configuration], checkpointer: Any) -> None:
+    """Exchange, for ever, each configuration whose index was replaced in its folder; what is under way ends with the
+    one that it was begun with. An index that cannot be opened is told of, and the old one stays."""
     refused: set[Path] = set()
     while True:
         await asyncio.sleep(RENEWAL_SECONDS)
         for name in list(configurations):
-            if (renewed := await _renewed(configurations, name, checkpointer, refused)) is not None:
-                yield renewed
-            del renewed
+            await _renew(configurations, name, checkpointer, refused)  # which keeps hold of no index
 
 
-async def _renewed(configurations: Mapping[str, Configuration], name: str, checkpointer: Any,
-                   refused: set[Path]) -> Configuration | None:
+async def _renew(configurations: dict[str, Configuration], name: str, checkpointer: Any, refused: set[Path]) -> None:
     one = configurations[name]
     old, place = one.assistant, one.assistant.settings.index
     others = (other.assistant.index for other in configurations.values() if other.assistant.settings.index == place)
     try:
         if not await asyncio.to_thread(lambda: old.index.replaced):
-            return None
+            return
         index = next((other for other in others if not other.replaced), None)
         if index is None:
             index = await asyncio.to_thread(_reopened, old)
@@ -154,10 +151,10 @@ async def _renewed(configurations: Mapping[str, Configuration], name: str, check
         if place not in refused:
             logging.getLogger("ragbed").warning("the old index goes on: %s", error)
         refused.add(place)
-        return None
+        return
     refused.discard(place)
     assistant = Assistant(old.settings, index, old.client, None, old.aids, old.strategies)
-    return replace(one, assistant=assistant, threads=assistant.keeping(checkpointer))
+    configurations[name] = replace(one, assistant=assistant, threads=assistant.keeping(checkpointer))
 
 
 def _reopened(old: Assistant) -> Index:
@@ -259,9 +256,3 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
 def _name(label: str) -> str:
     """A model's name as clients take it."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "-", label).strip("-") or "ragbed"
-
-
-def cells_served(configurations: Mapping[str, Configuration]) -> Iterator[str]:
-    """Yield a line for each configuration."""
-    for name, one in configurations.items():
-        yield f"{name}: {one.description}"

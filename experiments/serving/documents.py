@@ -95,11 +95,6 @@ def _page(title: str, body: str) -> str:
             f"<body>{body}</body></html>")
 
 
-def _anchor(chunk: Chunk | None) -> str:
-    """What the fragment of the passage's address names."""
-    return f"page={chunk.pages[0]}" if chunk and chunk.pages else "passage"
-
-
 def _pictured(document: Document, chunk: Chunk | None, marked: Mapping[int, Marked]) -> str:
     """Pages by their numbers, and the ways to those before and after."""
     link = f"/documents/{quote(document.id, safe='')}"
@@ -145,7 +140,7 @@ def _rendered(document: Document, chunk: Chunk | None) -> Iterator[str]:
         yield "<p class=gap>What stands before is left out here.</p>"
     span = (chunk.start - begin, chunk.end - begin) if chunk else (0, 0)
     pieces = _html if format == "html" else _text
-    yield from pieces(text[begin:end], span, _anchor(chunk))
+    yield from pieces(text[begin:end], span, f"page={chunk.pages[0]}" if chunk and chunk.pages else "passage")
     if end < len(text):
         yield "<p class=gap>What stands behind is left out here.</p>"
     yield "</main>"

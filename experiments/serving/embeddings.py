@@ -6,7 +6,7 @@ import base64
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from documents.errors import CallError, UserError
 from experiments.serving.state import Serving, refused
@@ -26,8 +26,6 @@ class EmbeddingRequest(BaseModel):
         input_type: what the texts are, which many embedders read differently; no field of OpenAI's.
     """
 
-    model_config = ConfigDict(extra="allow")
-
     model: str
     input: Texts
     encoding_format: Literal["float", "base64"] = "float"
@@ -41,7 +39,6 @@ def embedding_routes(serving: Serving) -> APIRouter:
 
     @router.post("/v1/embeddings")
     async def embeddings(given: EmbeddingRequest) -> dict[str, Any]:
-        """Return the vectors of texts, by which an index can be searched, or others built that are like it."""
         try:
             async with turn:
                 vectors = await asyncio.to_thread(_embedded, serving, given)

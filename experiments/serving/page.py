@@ -1,7 +1,6 @@
 """The page's own routes: what can be asked, asking with every step told, threads and feedback."""
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,6 @@ from starlette.responses import FileResponse, StreamingResponse
 
 from documents.errors import SettingsError
 from experiments.serving.state import Serving, event_stream, frame, owner_of, refused
-from experiments.serving.turns import Event
 from experiments.words import column_words
 
 ASSETS = Path(__file__).parent / "assets"
@@ -48,7 +46,6 @@ def page_routes(serving: Serving) -> APIRouter:
 
     @router.get("/api/configurations")
     async def configurations() -> dict[str, Any]:
-        """List what can be asked, with what was measured of it."""
         return {"explore": serving.explore, "configurations": [
             {"name": name, "description": one.made_of,
              "measured": one.measured and {**asdict(one.measured), "words": column_words(one.measured.metric)}}
@@ -56,21 +53,18 @@ def page_routes(serving: Serving) -> APIRouter:
 
     @router.post("/api/ask")
     async def ask(given: Question, request: Request) -> StreamingResponse:
-        """Answer a question, every step told as it happens."""
         try:
             asked = await serving.turns.begin(owner_of(request), given.question, given.configuration, given.thread)
         except SettingsError as error:
             raise refused(404, str(error), "not_found") from error
-        return event_stream(_frames(serving.turns.play(asked)))
+        return event_stream(frame(event, event["event"]) async for event in serving.turns.play(asked))
 
     @router.get("/api/threads")
     async def threads(request: Request) -> dict[str, Any]:
-        """List the threads of whoever asks, the latest first."""
         return {"threads": await traffic.threads(owner_of(request))}
 
     @router.get("/api/threads/{thread}")
     async def thread(thread: str, request: Request) -> dict[str, Any]:
-        """Show the turns of a thread."""
         shown = await traffic.thread(thread, owner_of(request))
         if shown is None:
             raise refused(404, "no such thread", "not_found")
@@ -78,14 +72,8 @@ def page_routes(serving: Serving) -> APIRouter:
 
     @router.post("/api/feedback")
     async def feedback(given: Feedback, request: Request) -> dict[str, Any]:
-        """Keep what somebody thinks of an answer, in the place of what they thought before."""
         if not await traffic.feedback(given.record, owner_of(request), given.thumb, given.comment):
             raise refused(404, "no such answer", "not_found")
         return {"kept": True}
 
     return router
-
-
-async def _frames(events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
-    async for event in events:
-        yield frame(event, event["event"])

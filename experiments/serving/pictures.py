@@ -179,7 +179,7 @@ def _found(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int,
     runs: dict[int, tuple[int, int]] = {}
     after = -_NEAR - 1
     for number, needle in enumerate(needles):
-        places = [at for at in _places(text, needle)
+        places = [at for at in (one.start() for one in re.finditer(needle, text))
                   if len(needle) >= _SURE or {at, at + len(needle)} <= edges]
         near = [at for at in places if after <= at <= after + _NEAR]
         if near or len(places) == 1:
@@ -187,13 +187,6 @@ def _found(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int,
             after = at + len(needle)
             runs[number] = owners[at], owners[after - 1]
     return runs
-
-
-def _places(text: str, needle: str) -> Iterator[int]:
-    at = text.find(needle)
-    while at >= 0:
-        yield at
-        at = text.find(needle, at + len(needle))
 
 
 def _around(one: Rect, other: Rect) -> Rect:

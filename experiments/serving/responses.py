@@ -19,8 +19,6 @@ from strategies.types import Turn
 class Item(BaseModel):
     """An item of a conversation: a message; or an `item_reference`, which names an answer that was given here."""
 
-    model_config = ConfigDict(extra="allow")
-
     type: str = Field(default="message", max_length=50)
     id: str | None = Field(default=None, max_length=200)
     role: Literal["system", "developer", "user", "assistant"] | None = None
@@ -34,8 +32,6 @@ class Item(BaseModel):
 
 class ReasoningRequest(BaseModel):
     """What of its reasoning the answer brings; nothing unless a summary is asked for."""
-
-    model_config = ConfigDict(extra="allow")
 
     summary: Literal["auto", "concise", "detailed"] | None = None
 
@@ -66,7 +62,6 @@ def response_routes(serving: Serving) -> APIRouter:
 
     @router.post("/v1/responses")
     async def respond(given: ResponseRequest, request: Request) -> Any:
-        """Answer the last message of a conversation, cited or refused."""
         items = [Item(role="user", content=given.input)] if isinstance(given.input, str) else given.input
         before = await _kept(serving, request, given.previous_response_id) if given.previous_response_id else ()
         talk, ignored = [], {*(given.model_extra or {})}

@@ -72,10 +72,16 @@ def owner_of(request: Request) -> str:
     return str(getattr(request.state, "owner", ""))
 
 
+def error_json(message: str, code: str | None = None, param: str | None = None,
+               kind: str = "invalid_request_error") -> dict[str, Any]:
+    """Return an error as OpenAI's API has it."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
 def refused(status: int, message: str, code: str) -> HTTPException:
     """Return an error in the form of OpenAI's API."""
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return HTTPException(status, {"error": {"message": message, "type": kind, "param": None, "code": code}})
+    return HTTPException(status, error_json(message, code, kind=kind))
 
 
 def failed(answer: Mapping[str, Any]) -> HTTPException | None:

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agents.types import Answer, unasked
@@ -82,10 +82,7 @@ class Times:
                 self.calls[event["call"]].append(time.time())
 
 
-class Observer(Protocol):
-    """Is told of every answer, also of one that nobody waited for."""
-
-    def __call__(self, asked: Asked, answer: Answer, times: Times, /) -> None: ...
+Observer = Callable[[Asked, Answer, Times], None]  # is told of every answer, also of one that nobody waited for
 
 
 class Turns:
@@ -95,7 +92,6 @@ class Turns:
                  observers: Sequence[Observer] = ()) -> None:
         self.configurations, self.traffic, self._observers = configurations, traffic, observers
         self._threads: set[str] = set()
-        self._renewing = asyncio.Lock()
         self._playing: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
@@ -104,12 +100,6 @@ class Turns:
             _stop(playing)
         if self._playing:
             await asyncio.wait(self._playing)
-
-    async def renew(self, configuration: Configuration) -> None:
-        """Have another configuration answer what is asked from now on under its name; what is under way ends with the
-        one that it was begun with."""
-        async with self._renewing:
-            self.configurations[configuration.name] = configuration
 
     async def begin(self, owner: str, question: str, wanted: str | None = None, thread: str | None = None,
                     turns: Sequence[Turn] | None = None) -> Asked:
@@ -125,11 +115,10 @@ class Turns:
         name, probability = await self.traffic.choose(thread, wanted)
         record = f"{thread}-{place}" if turns is None else uuid4().hex
         before = None if turns is None else tuple(Turn(encodable(one.question), encodable(one.answer)) for one in turns)
-        async with self._renewing:
-            one = self.configurations[name]
-            asked = Asked(record, thread, place, owner, encodable(question), name,
-                          one.threads if turns is None else one.assistant, probability, before)
-            await self.traffic.begun(asked)
+        one = self.configurations[name]
+        asked = Asked(record, thread, place, owner, encodable(question), name,
+                      one.threads if turns is None else one.assistant, probability, before)
+        await self.traffic.begun(asked)
         return asked
 
     def play(self, asked: Asked) -> AsyncGenerator[Event]:

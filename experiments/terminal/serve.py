@@ -65,12 +65,12 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
     import uvicorn
 
     from experiments.serving.app import open_serving, serving_app
-    from experiments.serving.configurations import cells_served, describe
+    from experiments.serving.configurations import describe
 
     described = await asyncio.to_thread(describe, target, given)
     async with open_serving(described, folder, **opened) as serving:
-        for line in cells_served(serving.configurations):
-            note(line)
+        for name, one in serving.configurations.items():
+            note(f"{name}: {one.description}")
         for line in on_models(sorted({one.settings.model for one in described})):
             note(line)
         host, port = listening.getsockname()[:2]
