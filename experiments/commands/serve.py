@@ -12,6 +12,12 @@ Target = Annotated[Path, typer.Argument(metavar="TARGET", help=(
     "A finished run, or a file of settings, whose cells are served; or an index, and then --model and the options "
     "beside it say what answers."))]
 
+Explored = Annotated[float, typer.Option(min=0, max=1, help=(
+    "The share of threads that another than the first configuration answers, drawn at random; `ragbed compare` of the "
+    "traffic tests the difference."))]
+Uploaded = Annotated[Path | None, typer.Option("--uploads", metavar="DIR", help=(
+    "Let whoever may ask add documents to the index; their files are kept in this folder."))]
+
 
 def serve(
         target: Target,
@@ -33,9 +39,7 @@ def serve(
         = None,
         citations: Annotated[str, typer.Option(help="How answers name sources where the client does not say: "
                                                "annotations, markdown or both.")] = "annotations",
-        explore: Annotated[float, typer.Option(min=0, max=1, help=(
-            "The share of threads that another than the first configuration answers, drawn at random; `ragbed compare` "
-            "of the traffic tests the difference."))] = 0.0,
+        explore: Explored = 0.0,
         keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
             "Who may ask: lines of a name and a key, or of a name and sha256:HASH. Else RAGBED_KEYS has them."))]
         = None,
@@ -47,8 +51,7 @@ def serve(
         queue: Annotated[int, typer.Option(min=0, help="Requests that wait; the next is told to come later.")] = 64,
         timeout: Annotated[float, typer.Option(min=1, help="Seconds that a request may take.")] = 900,
         embeddings: Annotated[bool, typer.Option("--embeddings", help="Serve the indexes' embedders too.")] = False,
-        uploads: Annotated[Path | None, typer.Option("--uploads", metavar="DIR", help=(
-            "Let whoever may ask add documents to the index; their files are kept in this folder."))] = None,
+        uploads: Uploaded = None,
         mcp: Annotated[bool, typer.Option("--mcp", help="Serve the tools search, ask and open of the Model Context "
                                           "Protocol over stdin and stdout, and nothing else.")] = False) -> None:
     """Serve measured configurations: OpenAI's API, and a page to ask, look sources up and say what is wrong.
