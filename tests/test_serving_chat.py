@@ -113,6 +113,12 @@ def test_what_a_client_asks_for_itself_costs_no_search_and_leaves_no_record(chat
     assert not [*(tmp_path / "traffic").glob("direct-*")]
 
 
+def test_what_a_client_asks_for_itself_and_fails_is_an_error(chat):
+    client = chat({"status": 400, "error": {"message": "no such model"}})
+    with pytest.raises(openai.InternalServerError, match="no such model"):
+        ask(client, "### Task:\nWrite a title for this chat.")
+
+
 def test_models_are_configurations(chat):
     client = chat()
     (model,) = client.models.list().data

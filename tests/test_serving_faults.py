@@ -19,6 +19,7 @@ from serving import direct, index_of, served
 from streamed import DONE, delta, ending, streamed
 
 from agents.settings import CallLimits, Limits, ModelSettings
+from documents import SettingsError
 from experiments.runs.store import RunFolder
 from experiments.serving.app import open_serving, serving_app
 from experiments.serving.traffic_runs import runs_of
@@ -251,3 +252,10 @@ def test_a_store_of_threads_that_breaks_is_an_error_and_a_record(serve, index, t
         assert json.loads(last)["failure"] == {"kind": "internal", "message": "the server failed; its log says how"}
         assert client.post("/v1/chat/completions", json=QUESTION).status_code == 200
     assert sorted(outcome for outcome, _ in records(tmp_path / "t")) == ["answered", "error"]
+
+
+async def test_a_folder_of_traffic_that_cannot_be_made_is_told_in_a_line(index, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match="--traffic .*/file/t: Not a directory; name another folder"):
+        async with open_serving([direct(index, "http://127.0.0.1:9/v1#m")], tmp_path / "file" / "t"):
+            pass

@@ -15,6 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from agents.checkpoint import open_checkpointer
+from documents.errors import SettingsError
 from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Described, open_configurations, renew
 from experiments.serving.documents import document_routes
@@ -38,7 +39,10 @@ async def open_serving(described: Sequence[Described], traffic: Path, threads: s
     """Open what a server needs, closed at the end; the arguments are the options of `ragbed serve`. Raises UserError
     where an index, a model, a strategy or a folder cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
-        traffic.mkdir(parents=True, exist_ok=True)
+        try:
+            traffic.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"--traffic {traffic}: {error.strerror}; name another folder") from error
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
         configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
         kept = await stack.enter_async_context(Traffic.open(traffic, list(configurations), explore))

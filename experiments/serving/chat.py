@@ -23,7 +23,7 @@ from experiments.serving.state import (
     unless_gone,
 )
 from experiments.serving.turns import Asked, Event
-from strategies.types import Turn
+from strategies.types import Failure, Turn
 
 _TASK = "### Task:"  # how Open WebUI begins what it asks for itself: titles, tags, follow-up questions
 
@@ -149,7 +149,10 @@ async def _complete(serving: Serving, given: ChatRequest, request: Request, open
     talk = [(one.role, text_of(one.content)) for one in given.messages if one.role in ("user", "assistant")]
     name = serving.wanted(given.model) or next(iter(serving.configurations))
     if talk and talk[-1][1].lstrip().startswith(_TASK) and name in serving.configurations:
-        return await _aside(serving, given, name, talk[-1][1])
+        reply = await unless_gone(request, serving.turns.aside(name, talk[-1][1]))
+        if isinstance(reply, Failure):
+            raise refused(502, reply.message, "error")
+        return _aside(given, reply.text)
     asked = await begin(serving, request, given.model, talk)
     ignored = sorted({*(given.model_extra or {}), *(f"{one.role} message" for one in given.messages
                                                     if one.role not in ("user", "assistant"))})
@@ -159,9 +162,8 @@ async def _complete(serving: Serving, given: ChatRequest, request: Request, open
     return form.whole(await unless_gone(request, serving.turns.answer(asked)))
 
 
-async def _aside(serving: Serving, given: ChatRequest, configuration: str, text: str) -> Any:
+def _aside(given: ChatRequest, reply: str) -> Any:
     """What a client asks the model for itself, such as a title: without a search, a record, or our prompts."""
-    reply = await serving.turns.aside(configuration, text)
     form = {"id": "chatcmpl-aside", "created": int(time.time()), "model": given.model}
     if given.stream:
         chunk = {**form, "object": "chat.completion.chunk",

@@ -105,7 +105,6 @@ def session_routes(keys: Keys) -> APIRouter:
 
     @router.post("/api/session")
     async def session(given: Session, request: Request) -> JSONResponse:
-        """Keep a key in a cookie that no script can read."""
         owner = keys.owner(given.key) if keys else ""
         if owner is None:
             raise refused(401, "no such key", "invalid_api_key")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from experiments.serving.turns import Asked, Times
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
-_OTHER = "other"
 
 
 class Metrics:
@@ -86,7 +85,7 @@ class Counted:
         try:
             await self._app(scope, receive, counting)
         finally:
-            self._requests.labels(getattr(scope.get("route"), "path", _OTHER), str(status)).inc()
+            self._requests.labels(getattr(scope.get("route"), "path", "other"), str(status)).inc()
 
 
 def metrics_routes(metrics: Metrics) -> APIRouter:
@@ -95,7 +94,6 @@ def metrics_routes(metrics: Metrics) -> APIRouter:
 
     @router.get("/metrics", response_class=Response)
     async def figures() -> Response:
-        """Show the server's figures in the text format of Prometheus."""
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     return router

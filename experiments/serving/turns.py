@@ -137,12 +137,11 @@ class Turns:
             *_, last = [event async for event in events]
         return last
 
-    async def aside(self, configuration: str, text: str) -> str:
-        """Ask the model of a configuration for something that is no question of its documents; empty where it fails."""
+    async def aside(self, configuration: str, text: str) -> Reply | Failure:
+        """Ask the model of a configuration for something that is no question of its documents."""
         assistant = self.configurations[configuration].assistant
         call = Generate((Message("user", (text,)),), "aside", max_tokens=_ASIDE)
-        outcome = (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
-        return outcome.text if isinstance(outcome, Reply) else ""
+        return (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
 
     async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
         text, times, answer = AnswerText(), Times(), unasked(_BROKEN)
