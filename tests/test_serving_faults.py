@@ -256,6 +256,6 @@ def test_a_store_of_threads_that_breaks_is_an_error_and_a_record(serve, index, t
 
 async def test_a_folder_of_traffic_that_cannot_be_made_is_told_in_a_line(index, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(SettingsError, match="--traffic .*/file/t: Not a directory; name another folder"):
+    with pytest.raises(SettingsError, match="/file/t: Not a directory; name another folder"):
         async with open_serving([direct(index, "http://127.0.0.1:9/v1#m")], tmp_path / "file" / "t"):
             pass
