@@ -1,4 +1,5 @@
 """Who may ask a server, from where, how often, how much, and how many at once; what is refused has OpenAI's form."""
+import asyncio
 import hashlib
 import json
 import socket
@@ -13,7 +14,7 @@ from serving import direct, index_of, served
 
 from documents import SettingsError
 from experiments.serving.app import serving_app
-from experiments.serving.gate import GateSettings, Rate
+from experiments.serving.gate import GateSettings, Queue, Rate
 from experiments.serving.keys import Keys
 
 ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
@@ -228,3 +229,22 @@ def test_every_refusal_has_the_form_of_openais_errors(answering):
                                                         headers={"content-type": "application/json"})]
     assert [one.status_code for one in said] == [404, 400]
     assert all(one.json()["error"]["type"] == "invalid_request_error" for one in said)
+
+
+async def test_who_leaves_the_queue_keeps_no_place_in_it():
+    queue, stay, leave = Queue(1, 2), asyncio.Event(), asyncio.Event()
+
+    async def asked(gone, done):
+        async with queue.place(gone.wait) as here:
+            done.append(here)
+
+    seen = []
+    async with queue.place(stay.wait):
+        waiting = [asyncio.ensure_future(asked(leave, seen)), asyncio.ensure_future(asked(stay, seen))]
+        await asyncio.sleep(0)
+        assert (queue.under_way, queue.waiting) == (1, 2)
+        leave.set()
+        await waiting[0]
+        assert (queue.under_way, queue.waiting) == (1, 1)
+    await waiting[1]
+    assert (seen, queue.under_way, queue.waiting) == ([False, True], 0, 0)

@@ -182,12 +182,12 @@ def usage_json(answer: Served) -> dict[str, Any]:
             "prompt_tokens_details": {"cached_tokens": used["cached_tokens"]}}
 
 
-def ragbed_json(answer: Served, strategy: str, ignored: Sequence[str]) -> dict[str, Any]:
+def ragbed_json(answer: Served, ignored: Sequence[str]) -> dict[str, Any]:
     """Return what only ragbed says of an answer."""
     evidence = [{name: source[name] for name in ("n", "document", "name", "pages", "start", "end", "cited")}
                 for source in answer["sources"]]
-    return {"outcome": answer["outcome"], "record": answer["record"], "strategy": strategy, "evidence": evidence,
-            "invalid_citations": answer["invalid_citations"], "ignored": list(ignored)}
+    return {"outcome": answer["outcome"], "record": answer["record"], "strategy": answer["configuration"],
+            "evidence": evidence, "invalid_citations": answer["invalid_citations"], "ignored": list(ignored)}
 
 
 def _reason(answer: Served) -> str:
@@ -200,8 +200,7 @@ class _Form:
 
     def __init__(self, asked: Asked, given: ChatRequest, base: str, ignored: Sequence[str], openwebui: bool,
                  usual: Citations) -> None:
-        self._asked, self._given, self._base, self._ignored = asked, given, base, ignored
-        self._openwebui = openwebui
+        self._given, self._base, self._ignored, self._openwebui = given, base, ignored, openwebui
         citations = given.citations or usual
         self._annotated = citations != "markdown" and not openwebui
         self._listed = citations != "annotations" and not openwebui
@@ -217,7 +216,7 @@ class _Form:
             message["reasoning_content"] = answer["reasoning"]
         return {**self._common, "object": "chat.completion",
                 "choices": [{"index": 0, "finish_reason": _reason(answer), "message": message, "logprobs": None}],
-                "usage": usage_json(answer), "ragbed": self._ragbed(answer)}
+                "usage": usage_json(answer), "ragbed": ragbed_json(answer, self._ignored)}
 
     async def frames(self, events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
         """Yield the stream of an answer."""
@@ -243,7 +242,7 @@ class _Form:
                        for source in cited_sources(answer)]
         if cited := self._annotations(answer):
             frames.append(self._chunk({"annotations": cited}))
-        frames.append(self._chunk({}, _reason(answer), ragbed=self._ragbed(answer)))
+        frames.append(self._chunk({}, _reason(answer), ragbed=ragbed_json(answer, self._ignored)))
         if self._given.stream_options and self._given.stream_options.include_usage:
             frames.append(frame({**self._common, "object": "chat.completion.chunk", "choices": [],
                                   "usage": usage_json(answer)}))
@@ -253,9 +252,6 @@ class _Form:
         """The citations with their fields in an object of their own."""
         return [{"type": one["type"], "url_citation": {name: value for name, value in one.items() if name != "type"}}
                 for one in url_citations(answer, self._base)] if self._annotated else []
-
-    def _ragbed(self, answer: Event) -> dict[str, Any]:
-        return ragbed_json(answer, self._asked.configuration, self._ignored)
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> bytes:
         return frame({**self._common, "object": "chat.completion.chunk", **more,

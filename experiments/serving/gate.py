@@ -99,18 +99,17 @@ class Queue:
         finally:
             self.waiting -= 1
             gone.cancel()
-            if turn.done() and not taken:
+            if not turn.done():
+                self._turns.remove(turn)
+            elif not taken:
                 self._leave()
-            turn.cancel()
 
     def _leave(self) -> None:
         """Hand the place on to who waits longest, else give it back."""
-        while self._turns:
-            turn = self._turns.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self.under_way -= 1
+        if self._turns:
+            self._turns.popleft().set_result(None)
+        else:
+            self.under_way -= 1
 
 
 @dataclass(frozen=True)

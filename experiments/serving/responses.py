@@ -155,7 +155,7 @@ class _Form:
         if error := failed(answer):
             code = "server_error" if error.status_code >= 500 else "invalid_prompt"
             yield self._event("response.failed", response={
-                **self._response("failed", []), "usage": _usage(answer), "ragbed": self._ragbed(answer),
+                **self._response("failed", []), "usage": _usage(answer), "ragbed": ragbed_json(answer, self._ignored),
                 "error": {"code": code, "message": answer["text"]}})
             return
         part = self._part(answer)
@@ -194,10 +194,8 @@ class _Form:
         return {"type": "output_text", "text": answer["text"] + listed, "annotations": cited, "logprobs": []}
 
     def _completed(self, answer: Served, output: list[dict[str, Any]]) -> dict[str, Any]:
-        return {**self._response("completed", output), "usage": _usage(answer), "ragbed": self._ragbed(answer)}
-
-    def _ragbed(self, answer: Served) -> dict[str, Any]:
-        return ragbed_json(answer, self._asked.configuration, self._ignored)
+        return {**self._response("completed", output), "usage": _usage(answer),
+                "ragbed": ragbed_json(answer, self._ignored)}
 
     def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
         return {"id": f"resp_{self._asked.record}", "object": "response", "created_at": self._created,
