@@ -14,6 +14,8 @@ from experiments.serving.gate import UPLOADS
 from experiments.serving.state import Serving, refused
 from retrieval.build import add_to_index
 
+_LONGEST = 200  # bytes of a name: file systems take 255
+
 
 def upload_routes(serving: Serving, folder: Path) -> APIRouter:
     """Return the route that adds a document to every index that is served, and keeps its file in a folder. Documents
@@ -23,8 +25,10 @@ def upload_routes(serving: Serving, folder: Path) -> APIRouter:
     @router.post(UPLOADS, status_code=201)
     async def add(name: Annotated[str, Query(min_length=1, max_length=200)], request: Request) -> dict[str, Any]:
         """Add a document, whose bytes are the request's body, under a name that no other has."""
-        if name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name:
-            raise refused(422, "a document's name is that of a file, without folders", "bad_name")
+        if (name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name
+                or len(name.encode()) > _LONGEST):
+            raise refused(422, f"a document's name is that of a file, without folders, of {_LONGEST} bytes at most",
+                          "bad_name")
         if (unknown := unknown_type(name)) is not None:
             raise refused(415, unknown, "unknown_type")
         places = {one.assistant.settings.index: one.assistant.index for one in serving.configurations.values()}
