@@ -20,7 +20,7 @@ from experiments.serving.chat import chat_routes
 from experiments.serving.configurations import Described, open_configurations, renew
 from experiments.serving.documents import document_routes
 from experiments.serving.embeddings import embedding_routes
-from experiments.serving.gate import Gate, GateSettings, Queue
+from experiments.serving.gate import GateSettings, Queue, RequestGate
 from experiments.serving.keys import session_routes
 from experiments.serving.metrics import Counted, Metrics, metrics_routes
 from experiments.serving.page import ASSETS, page_routes
@@ -60,7 +60,7 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
     serving.metrics.follow(queue)
-    app.add_middleware(Gate, settings=settings, queue=queue)
+    app.add_middleware(RequestGate, settings=settings, queue=queue)
     app.add_middleware(Counted, requests=serving.metrics.requests)
     app.include_router(session_routes(settings.keys))
     app.include_router(metrics_routes(serving.metrics))

@@ -28,14 +28,14 @@ from strategies.types import Failure, Turn
 _TASK = "### Task:"  # how Open WebUI begins what it asks for itself: titles, tags, follow-up questions
 
 
-class Part(BaseModel):
+class MessagePart(BaseModel):
     """A part of a message; only text is read."""
 
     type: str
     text: str | None = None
 
 
-Content = str | list[Part] | None
+Content = str | list[MessagePart] | None
 
 
 class ChatMessage(BaseModel):

@@ -136,7 +136,7 @@ class GateSettings:
     uploads: bool = False
 
 
-class Gate:
+class RequestGate:
     """ASGI middleware in front of all routes; what it refuses has the form of OpenAI's errors."""
 
     def __init__(self, app: ASGIApp, settings: GateSettings, queue: Queue) -> None:

@@ -91,7 +91,7 @@ class Keys:
             self._hashes[name] = hashlib.sha256(key.encode()).digest()
 
 
-class Session(BaseModel):
+class SessionRequest(BaseModel):
     """A key, for which the page is given a cookie."""
 
     model_config = ConfigDict(extra="forbid")
@@ -104,7 +104,7 @@ def session_routes(keys: Keys) -> APIRouter:
     router = APIRouter()
 
     @router.post("/api/session")
-    async def session(given: Session, request: Request) -> JSONResponse:
+    async def session(given: SessionRequest, request: Request) -> JSONResponse:
         owner = keys.owner(given.key) if keys else ""
         if owner is None:
             raise refused(401, "no such key", "invalid_api_key")

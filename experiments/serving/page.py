@@ -16,7 +16,7 @@ from experiments.words import column_words
 ASSETS = Path(__file__).parent / "assets"
 
 
-class Question(BaseModel):
+class PageQuestion(BaseModel):
     """A question of the page's: the next of a thread, or the first of a new one."""
 
     model_config = ConfigDict(extra="forbid")
@@ -52,7 +52,7 @@ def page_routes(serving: Serving) -> APIRouter:
             for name, one in serving.configurations.items()]}
 
     @router.post("/api/ask")
-    async def ask(given: Question, request: Request) -> StreamingResponse:
+    async def ask(given: PageQuestion, request: Request) -> StreamingResponse:
         try:
             asked = await serving.turns.begin(owner_of(request), given.question, given.configuration, given.thread)
         except SettingsError as error:

@@ -16,7 +16,7 @@ from experiments.serving.turns import Asked, Event
 from strategies.types import Turn
 
 
-class Item(BaseModel):
+class ResponseItem(BaseModel):
     """An item of a conversation: a message; or an `item_reference`, which names an answer that was given here."""
 
     type: str = Field(default="message", max_length=50)
@@ -48,7 +48,7 @@ class ResponseRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str
-    input: str | Annotated[list[Item], Field(min_length=1, max_length=2_000)]
+    input: str | Annotated[list[ResponseItem], Field(min_length=1, max_length=2_000)]
     stream: bool = False
     previous_response_id: str | None = Field(default=None, max_length=200)
     reasoning: ReasoningRequest | None = None
@@ -62,7 +62,7 @@ def response_routes(serving: Serving) -> APIRouter:
 
     @router.post("/v1/responses")
     async def respond(given: ResponseRequest, request: Request) -> Any:
-        items = [Item(role="user", content=given.input)] if isinstance(given.input, str) else given.input
+        items = [ResponseItem(role="user", content=given.input)] if isinstance(given.input, str) else given.input
         before = await _kept(serving, request, given.previous_response_id) if given.previous_response_id else ()
         talk, ignored = [], {*(given.model_extra or {})}
         for item in items:

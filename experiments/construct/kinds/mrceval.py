@@ -67,7 +67,7 @@ class MrcevalOptions(BaseModel):
     """Items of a sub-task."""
 
 
-class Asked(BaseModel):
+class AskedItem(BaseModel):
     """A question that was written, with its answer."""
 
     question: str = Field(min_length=8)
@@ -117,7 +117,7 @@ def ask(item: Item, library: Library) -> Playing:
     subtask = item.tags["subtask"]
     if subtask not in ASKS:
         raise Dropped(f"{subtask} is not asked over documents")
-    said, _ = yield from structured(WRITER, "question", Asked, "mrceval_question", {
+    said, _ = yield from structured(WRITER, "question", AskedItem, "mrceval_question", {
         "passage": item.chunks[0].content, "asks": ASKS[subtask]})
     return replace(item, question=said.question, answers=(said.answer,))
 
