@@ -3,6 +3,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -148,6 +149,17 @@ async def test_other_settings_have_another_run_and_a_folder_has_one_server(serve
     async with served(index, f"{url}#another", folder) as (traffic, assistant):
         await play(traffic, asking(assistant, "Where is Oslo?", place=2))
     assert len(runs_of(folder)) == 2
+
+
+async def test_a_run_that_was_removed_keeps_no_server_from_starting(serve, index, tmp_path):
+    folder, url = tmp_path / "traffic", serve(reply).url
+    async with served(index, url, folder) as (traffic, assistant):
+        await traffic.begun(asking(assistant, "Where is Oslo?"))
+    (run,) = runs_of(folder)
+    shutil.rmtree(run)
+    async with served(index, url, folder) as (traffic, assistant):
+        await play(traffic, asking(assistant, "Where is Oslo?", place=1))
+        assert len((await traffic.thread("t", "ann"))["turns"]) == 2
 
 
 KILLED = """

@@ -56,7 +56,7 @@ def page_routes(serving: Serving) -> APIRouter:
         try:
             asked = await serving.turns.begin(owner_of(request), given.question, given.configuration, given.thread)
         except SettingsError as error:
-            raise refused(404, str(error), "not_found") from error
+            raise refused(404 if given.question.strip() else 400, str(error), "not_asked") from error
         return event_stream(frame(event, event["event"]) async for event in serving.turns.play(asked))
 
     @router.get("/api/threads")

@@ -190,7 +190,11 @@ class Traffic:
             self._recover(record, run)
 
     def _recover(self, record: str, run: str) -> None:
-        """End a turn that a killed process left: by its record, where that was kept."""
+        """End a turn that a killed process left: by its record, where that was kept. A run that somebody removed keeps
+        no server from starting."""
+        if not (self.folder / run).is_dir():
+            self._finish(record, "error", "")
+            return
         kept = self._run(run)
         if not kept.holds(record):
             kept.add(question_of(self._database, record), unasked(_KILLED), str)
