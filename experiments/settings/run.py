@@ -11,6 +11,7 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
 from agents.catalogue import DEFAULT
+from agents.pipelines.kinds import Pipeline
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge
@@ -127,6 +128,8 @@ class RunSettings(Matrix):
     Attributes:
         benchmark: a file of settings may name a list of them: each is a run of its own, `NAME-KIND`, with what its own
             paper has for what is left out. Figures of different benchmarks are never averaged.
+        models: none, where only pipelines are asked, as it is where these are given and neither models nor reasoning.
+        pipelines: of others, each with the questions of the run beside its strategies; see `docs/pipelines.md`.
         chunkers: how what is searched is cut; each in the place of the retrievers' own `build.chunker`, and of the
             chunks that questions bring, whose documents are then cut anew. An index folder that a retriever names
             stays as it is.
@@ -156,7 +159,8 @@ class RunSettings(Matrix):
     name: Annotated[str, AfterValidator(_folder_name)]
     out: Place = Path("runs")
     benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
-    models: matrix.Models = Field(default=[DEFAULT])
+    models: Annotated[list[str], matrix.ListOf(0), matrix.Distinct] = Field(default=[DEFAULT])
+    pipelines: Annotated[list[Pipeline], matrix.ListOf(0)] = Field(default_factory=list)
     reasoning: matrix.Reasonings = Field(default=["direct"], validate_default=True)
     retrieval: matrix.Retrievals = Field(default=["once"], validate_default=True)
     history: matrix.Histories = Field(default=["rewrite"], validate_default=True)
@@ -196,6 +200,8 @@ class RunSettings(Matrix):
         known = BENCHMARKS.get(str(benchmark.get("kind"))) if isinstance(benchmark, dict) else None
         if known is None:
             return fields
+        if fields.get("pipelines") and not fields.keys() & {"models", "reasoning", "include"}:
+            fields = {**fields, "models": []}
         fields = with_defaults(known.run_as(fields["benchmark"]), fields)
         if fields.get("layout") == "as_published":  # nothing published sets documents apart from instructions
             fields = {"framings": ["none"], **fields}
@@ -212,13 +218,25 @@ class RunSettings(Matrix):
                              "has no place for; set sub_answers: asked, or answer_formats: tags")
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
-        models = [*self.models, *(name for more in self.include for name in more.models or ())]
+        self._check_pipelines()
+        models = [*self.models, *(one.model for one in self.pipelines),
+                  *(name for more in self.include for name in more.models or ())]
         asked = dict.fromkeys([*models, *self.judging_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
         check_searching(self._any("reasoning"), self._any("retrieval") | self._any("history"), self._any("models"),
                         self._any("conditions"))
         return self
+
+    def _check_pipelines(self) -> None:
+        if not self.models and not self.pipelines:
+            raise ValueError("models: an empty list; name at least one, or leave the key out")
+        name, count = Counter(one.name for one in self.pipelines).most_common(1)[0] if self.pipelines else ("", 0)
+        if count > 1:
+            raise ValueError(f"two pipelines are called {name}; give each a `name` of its own")
+        if self.pipelines and (self.only_searches or self.sub_answers == "in_prompt"):
+            raise ValueError("pipelines: each is asked one question at a time, for an answer; leave "
+                             f"{'reasoning: search_only' if self.only_searches else 'sub_answers: in_prompt'} out")
 
     def _any(self, key: str) -> set[str]:
         values = (value for part in (self, *self.include) for value in getattr(part, key) or ())
