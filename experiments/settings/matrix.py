@@ -28,16 +28,15 @@ from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.cells import Show
+from experiments.settings.pipelines import lists_of
 from experiments.settings.retrievers import RetrieverFactor, Searched, label
 from retrieval.conditions import Condition, Perturbation
 from retrieval.embedders import EmbedderSettings
-from strategies.reasoning.pipeline import OWN, PIPELINE
 from strategies.settings.choosing import Family, Strategy, chosen, sweep
 from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Framing, Rules
 
 if TYPE_CHECKING:
-    from agents.pipelines.base import PipelineSettings
     from experiments.settings.run import Excluded, Included, RunSettings
 
 _SHOWN = 80  # characters of an entry
@@ -202,21 +201,10 @@ def combinations_of(settings: RunSettings) -> list[Combination]:
     for more in settings.include:
         left |= _added(left, {**base, **_given(more, settings)}, known, _named(more))
     for one in settings.pipelines:
-        left |= dict.fromkeys(_product(_of_pipeline(one, base)))
+        left |= dict.fromkeys(_product(lists_of(one, base)))
     if not left:
         raise SettingsError("exclude leaves no combination; leave some")
     return list(left)
-
-
-def _of_pipeline(one: PipelineSettings, base: Lists) -> Lists:
-    """The lists that a pipeline has instead: what it is sent no documents for, it finds by itself, in one way."""
-    own: dict[str, Sequence[Any]] = {"model": [one.model], "reasoning": [PIPELINE], "rules": [one.rules],
-                                     "show": ["question"], "retrieval": ["once"]}
-    alone = ["framing", "history", "answer_format"]
-    if not one.takes_documents:
-        own |= {"condition": ["retrieved"], "perturbation": ["none"], "retrieval": [OWN]}
-        alone += ["retriever", "format", "chunker", "embedder", "seed"]
-    return {**base, **{name: base[name][:1] for name in alone}, **own}
 
 
 def retrievers_of(settings: RunSettings) -> list[RetrieverFactor]:

@@ -19,6 +19,7 @@ from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.settings import matrix
 from experiments.settings.matrix import Many, Matrix
+from experiments.settings.pipelines import check_pipelines
 from experiments.settings.retrievers import (
     AnyRetriever,
     Place,
@@ -218,7 +219,7 @@ class RunSettings(Matrix):
                              "has no place for; set sub_answers: asked, or answer_formats: tags")
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
-        self._check_pipelines()
+        check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
         models = [*self.models, *(one.model for one in self.pipelines),
                   *(name for more in self.include for name in more.models or ())]
         asked = dict.fromkeys([*models, *self.judging_models])
@@ -227,16 +228,6 @@ class RunSettings(Matrix):
         check_searching(self._any("reasoning"), self._any("retrieval") | self._any("history"), self._any("models"),
                         self._any("conditions"))
         return self
-
-    def _check_pipelines(self) -> None:
-        if not self.models and not self.pipelines:
-            raise ValueError("models: an empty list; name at least one, or leave the key out")
-        name, count = Counter(one.name for one in self.pipelines).most_common(1)[0] if self.pipelines else ("", 0)
-        if count > 1:
-            raise ValueError(f"two pipelines are called {name}; give each a `name` of its own")
-        if self.pipelines and (self.only_searches or self.sub_answers == "in_prompt"):
-            raise ValueError("pipelines: each is asked one question at a time, for an answer; leave "
-                             f"{'reasoning: search_only' if self.only_searches else 'sub_answers: in_prompt'} out")
 
     def _any(self, key: str) -> set[str]:
         values = (value for part in (self, *self.include) for value in getattr(part, key) or ())
