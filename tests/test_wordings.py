@@ -80,8 +80,8 @@ def test_keywords_are_what_one_types_into_a_search_box(text, expected):
 @pytest.mark.parametrize(("reply", "flaw"), [
     (KEPT, ""), (f"Question: {KEPT}", ""), (f"<think>hm</think>\n{KEPT}\nThat is it.", ""),
     (KEPT.replace("1904", "1905"), "it lacks 1904"), (KEPT.replace("Bo Rye", "another"), "it lacks Bo, Rye"),
-    (KEPT.replace(" not", ""), "it lacks not"), (KEPT.replace("Long Pier", "Long, long Pier"), "it lacks The Long Pier"),
-    (QUESTION.upper(), "it is the question itself"), ("", "it is no question"), (KEPT + " Well." * 50, "it is too long"),
+    (KEPT.replace(" not", ""), "it lacks not"), (QUESTION.upper(), "it is the question itself"), ("", "it is no question"),
+    (KEPT.replace("Long Pier", "Long, long Pier"), "it lacks The Long Pier"), (KEPT + " Well." * 50, "it is too long"),
     ("I cannot answer because the question is unanswerable with the documents.", "it is no question")])
 def test_a_paraphrase_keeps_names_numbers_quotations_and_a_negation_or_is_asked_for_again(reply, flaw):
     asked, came = play(paraphrased(QUESTION), Reply(reply), Reply("No."))
@@ -117,7 +117,7 @@ def test_wordings_are_a_factor_of_a_run_whose_records_have_both_and_whose_judge_
     assert (said[None], said["keywords"], said["lower_case"], said["paraphrase"]) == (
         "", "many people live town 1", "how many people live in town 1?", "What is the population of town 1?")
     for name, cell in by_wording.items():
-        search, call = records[cell, "non_refusal-1"]["trace"]
+        search, _ = records[cell, "non_refusal-1"]["trace"]
         assert search["query"] == (said[name] or "How many people live in town 1?"), name
     sent = [body["messages"][-1]["content"] for body, _ in answering.requests]
     assert sum("population of town 1?" in prompt for prompt in sent) == 2

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model
 from agents.limits import in_window
-from agents.playback import watchdog
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import unasked
+from agents.watchdog import watchdog
 from experiments.cells import Cell
 from experiments.judges import ask_judge, graded_of
 from experiments.metrics import scored_result
@@ -245,9 +245,10 @@ class _Work:
         failure = Failure("budget", spent) if spent is not None else asked.end.failure
         answer = await player.answer(replace(question, text=asked.end.text), self.cell_budgets.limits(cell.id)) \
             if failure is None else unasked(failure)
+        answer, by_words = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
-                     question.id if scheme.itself_ignored else None)
+                     question.id if scheme.itself_ignored else None, by_words)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
         judged = await ask_judge(settings.judge, self._judge_model,
@@ -258,7 +259,7 @@ class _Work:
             "asked": asked.end.text * (asked.end.text != question.text), "asked_usage": asked.usage,
             "notes": (*result.notes, *filter(None, [asked.end.note]))})
         return make_record(scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators,
-                                         cell.searched), answer.cost + subs.cost + judged.cost + asked.cost)
+                                         cell.ranked), answer.cost + subs.cost + judged.cost + asked.cost)
 
     def _deadline(self) -> float:
         return time.monotonic() + self.settings.limits.seconds
