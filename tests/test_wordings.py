@@ -80,8 +80,9 @@ def test_keywords_are_what_one_types_into_a_search_box(text, expected):
 @pytest.mark.parametrize(("reply", "flaw"), [
     (KEPT, ""), (f"Question: {KEPT}", ""), (f"<think>hm</think>\n{KEPT}\nThat is it.", ""),
     (KEPT.replace("1904", "1905"), "it lacks 1904"), (KEPT.replace("Bo Rye", "another"), "it lacks Bo, Rye"),
-    (KEPT.replace(" not", ""), "it lacks not"), (QUESTION.upper(), "it is the question itself"), ("", "it is no question"),
+    (KEPT.replace(" not", ""), "it lacks not"), (QUESTION.upper(), "it is the question itself"),
     (KEPT.replace("Long Pier", "Long, long Pier"), "it lacks The Long Pier"), (KEPT + " Well." * 50, "it is too long"),
+    ("", "it is no question"),
     ("I cannot answer because the question is unanswerable with the documents.", "it is no question")])
 def test_a_paraphrase_keeps_names_numbers_quotations_and_a_negation_or_is_asked_for_again(reply, flaw):
     asked, came = play(paraphrased(QUESTION), Reply(reply), Reply("No."))
