@@ -89,12 +89,12 @@ def _mistyped(word: str, draw: Random) -> str:
 def _mistyped_hangul(word: str, draw: Random) -> str:
     at = draw.randrange(1, len(word))
     code = ord(word[at]) - ord("가")
-    parts = (code // 588, code % 588 // 28, code % 28)
+    parts = [code // 588, code % 588 // 28, code % 28]
     near = [(place, letters.index(key)) for place, letters in enumerate(_LETTERS)
             for key in _beside(_TWO_SET).get(letters[parts[place]], "") if key in letters]
     place, letter = draw.choice(near + [(2, 0)] * (parts[2] > 0))
-    first, vowel, last = (*parts[:place], letter, *parts[place + 1:])
-    return word[:at] + chr(ord("가") + first * 588 + vowel * 28 + last) + word[at + 1:]
+    parts[place] = letter
+    return word[:at] + chr(ord("가") + parts[0] * 588 + parts[1] * 28 + parts[2]) + word[at + 1:]
 
 
 @cache
