@@ -58,6 +58,7 @@ class Scheme:
 
 
 RANKED = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "recall@100", "mrr", "map"))
+JUDGED = replace(RANKED, groups=("ranking", "judgements"), columns=(*RANKED.columns, "judged@10", "bpref"))
 SPANS = Scheme(groups=("spans", "ranking"), rubric=None, columns=("char_recall@5", "char_precision@5", "char_iou@5"))
 ANSWERS = Scheme(groups=("answers", "overlap", "form"), rubric="grades",
                  columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"))
@@ -185,6 +186,7 @@ class Question:
         sub_questions: in the order of the hops; `#1` stands for the answer to the first, which none of them holds.
         sub_answers: one for each sub-question.
         length: characters of `whole`, of a stored question, which is without its chunks.
+        irrelevant: documents, named as gold is, that people judged to be of no use; of no other is anything known.
         about: what a closed-book prompt may say of the documents, such as a novel's title and author.
         attack: of questions that try whether instructions in documents are followed.
         world: of questions that are asked over edited documents too.
@@ -214,6 +216,7 @@ class Question:
     turns: Annotated[tuple[Turn, ...], Field(exclude_if=not_)] = ()  # of its conversation, before it
     attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
     world: Annotated[World | None, Field(exclude_if=not_)] = None
+    irrelevant: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
 
     @property
     def in_context(self) -> str:

@@ -19,6 +19,7 @@ from agents.types import unasked
 from agents.watchdog import watchdog
 from experiments.cells import Cell
 from experiments.judges import ask_judge, graded_of
+from experiments.judges.relevance import with_grades
 from experiments.metrics import scored_result
 from experiments.question import Question
 from experiments.record import Record
@@ -226,7 +227,8 @@ class _Work:
         self._judge_model = self._model(resources.judge) if resources.judge else None
         paraphraser = settings.paraphrasing_model
         self._paraphraser = self._model(resources.clients[paraphraser]) if paraphraser else None
-        resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
+        judges = RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits)
+        resources.aids, self._grader = Aids(judges), judges(settings.grader) if settings.grader else None
 
     async def carry_out(self, job: Job) -> None:
         async with self.cell_budgets.turn(job.cell.id):
@@ -251,6 +253,9 @@ class _Work:
                      question.id if scheme.itself_ignored else None, by_words)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
+        if settings.grader and self._grader and cell.ranked:
+            texts = {passage.number: passage.chunk.content for passage in answer.ranked}
+            result = await with_grades(result, question, self._grader, texts, settings.grader.depth)
         judged = await ask_judge(settings.judge, self._judge_model,
                                  graded_of(result, question, scheme, settings.scoring),
                                  self._deadline)

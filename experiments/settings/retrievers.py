@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from agents.models import NO_MODEL
-from experiments.question import RANKED, SPANS, Question, Scheme
+from experiments.question import JUDGED, RANKED, SPANS, Question, Scheme
 from retrieval.filters.terms import Where
 from retrieval.kinds import discriminated
 from retrieval.retrievers import KINDS, RetrieverKind
@@ -100,10 +100,11 @@ def check_searching(reasoning: Collection[str], gathering: Collection[str], mode
 
 def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
     """Return what is measured of searches for these questions, whose benchmark's scheme is the usual one: characters
-    too, where some gold is spans of them."""
+    too, where some gold is spans of them; and what is judged, where some documents were judged to be of no use."""
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
-    return replace(SPANS if spans else RANKED, published=usual.published, itself_ignored=usual.itself_ignored)
+    ranked = JUDGED if any(question.irrelevant for question in questions) else RANKED
+    return replace(SPANS if spans else ranked, published=usual.published, itself_ignored=usual.itself_ignored)
 
 
 def _without_nul(path: Path) -> Path:
