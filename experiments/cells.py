@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from documents.types import Format, digest
 from retrieval.conditions import Condition, Perturbation
+from strategies.reasoning.pipeline import OWN
 from strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]
@@ -88,6 +89,11 @@ class Cell:
         return self.condition == "retrieved" and self.retriever is not None
 
     @property
+    def ranked(self) -> bool:
+        """Whether its evidence comes in an order of rank: what is searched for, here or by a pipeline."""
+        return self.searched or self.retrieval == OWN
+
+    @property
     def change(self) -> Perturbation:
         """What is done to the evidence."""
         return Perturbation.parse(self.perturbation or "none")
@@ -153,7 +159,7 @@ def short_name(model: str) -> str:
         return model.rpartition("#")[2] or model
     if model.startswith("gguf:"):
         return re.split(r"[/\\]", model)[-1].removesuffix(".gguf") or model
-    return model.removeprefix("openai:") or model
+    return model.removeprefix("openai:").removeprefix("pipeline:") or model
 
 
 def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:

@@ -65,7 +65,7 @@ class StoredPassage(Stored):
     end: int
     pages: tuple[int, int] | None
     text: str
-    gold: Literal["chunk", "span", "page", "document"] | None = None
+    gold: Literal["chunk", "span", "page", "document", "words"] | None = None
     holds: tuple[int, ...] = ()
     repeats: bool = Field(default=False, exclude_if=operator.not_)
     aside: bool = Field(default=False, exclude_if=operator.not_)

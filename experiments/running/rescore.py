@@ -256,5 +256,5 @@ def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:
 
 
 def _scored(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
-    scored = scored_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.searched)
+    scored = scored_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.ranked)
     return scored.model_copy(update={"trace": ()})  # most of a record

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model
 from agents.limits import in_window
-from agents.playback import watchdog
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import unasked
+from agents.watchdog import watchdog
 from experiments.cells import Cell
 from experiments.judges import ask_judge, graded_of
 from experiments.metrics import scored_result
@@ -239,9 +239,10 @@ class _Work:
         player, spent = self._player(cell), self.cell_budgets.spent(cell.id)
         answer = await player.answer(question, self.cell_budgets.limits(cell.id)) if spent is None else \
             unasked(Failure("budget", spent))
+        answer, by_words = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
-                     question.id if scheme.itself_ignored else None)
+                     question.id if scheme.itself_ignored else None, by_words)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
         judged = await ask_judge(settings.judge, self._judge_model,
@@ -250,7 +251,7 @@ class _Work:
         result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
                                            "subs": subs.stored, "sub_usage": subs.usage})
         return make_record(scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators,
-                                         cell.searched), answer.cost + subs.cost + judged.cost)
+                                         cell.ranked), answer.cost + subs.cost + judged.cost)
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""

@@ -28,6 +28,7 @@ from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.cells import Show
+from experiments.settings.pipelines import lists_of
 from experiments.settings.retrievers import RetrieverFactor, Searched, label
 from retrieval.conditions import Condition, Perturbation
 from retrieval.embedders import EmbedderSettings
@@ -199,6 +200,8 @@ def combinations_of(settings: RunSettings) -> list[Combination]:
     known = [one.name for one in retrievers_of(settings)]
     for more in settings.include:
         left |= _added(left, {**base, **_given(more, settings)}, known, _named(more))
+    for one in settings.pipelines:
+        left |= dict.fromkeys(_product(lists_of(one, base)))
     if not left:
         raise SettingsError("exclude leaves no combination; leave some")
     return list(left)

@@ -11,6 +11,7 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
 from agents.catalogue import DEFAULT
+from agents.pipelines.kinds import Pipeline
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge
@@ -18,6 +19,7 @@ from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.settings import matrix
 from experiments.settings.matrix import Many, Matrix
+from experiments.settings.pipelines import check_pipelines
 from experiments.settings.retrievers import (
     AnyRetriever,
     Place,
@@ -127,6 +129,8 @@ class RunSettings(Matrix):
     Attributes:
         benchmark: a file of settings may name a list of them: each is a run of its own, `NAME-KIND`, with what its own
             paper has for what is left out. Figures of different benchmarks are never averaged.
+        models: none, where only pipelines are asked, as it is where these are given and neither models nor reasoning.
+        pipelines: of others, each with the questions of the run beside its strategies; see `docs/pipelines.md`.
         chunkers: how what is searched is cut; each in the place of the retrievers' own `build.chunker`, and of the
             chunks that questions bring, whose documents are then cut anew. An index folder that a retriever names
             stays as it is.
@@ -156,7 +160,8 @@ class RunSettings(Matrix):
     name: Annotated[str, AfterValidator(_folder_name)]
     out: Place = Path("runs")
     benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
-    models: matrix.Models = Field(default=[DEFAULT])
+    models: Annotated[list[str], matrix.ListOf(0), matrix.Distinct] = Field(default=[DEFAULT])
+    pipelines: Annotated[list[Pipeline], matrix.ListOf(0)] = Field(default_factory=list)
     reasoning: matrix.Reasonings = Field(default=["direct"], validate_default=True)
     retrieval: matrix.Retrievals = Field(default=["once"], validate_default=True)
     history: matrix.Histories = Field(default=["rewrite"], validate_default=True)
@@ -196,6 +201,8 @@ class RunSettings(Matrix):
         known = BENCHMARKS.get(str(benchmark.get("kind"))) if isinstance(benchmark, dict) else None
         if known is None:
             return fields
+        if fields.get("pipelines") and not fields.keys() & {"models", "reasoning", "include"}:
+            fields = {**fields, "models": []}
         fields = with_defaults(known.run_as(fields["benchmark"]), fields)
         if fields.get("layout") == "as_published":  # nothing published sets documents apart from instructions
             fields = {"framings": ["none"], **fields}
@@ -212,7 +219,9 @@ class RunSettings(Matrix):
                              "has no place for; set sub_answers: asked, or answer_formats: tags")
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
-        models = [*self.models, *(name for more in self.include for name in more.models or ())]
+        check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
+        models = [*self.models, *(one.model for one in self.pipelines),
+                  *(name for more in self.include for name in more.models or ())]
         asked = dict.fromkeys([*models, *self.judging_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
