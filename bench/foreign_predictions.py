@@ -5,8 +5,8 @@
     .venv-tools/bin/pip install --no-deps ragchecker==0.1.9 pyragnarok==0.0.1
     .venv-tools/bin/python bench/foreign_predictions.py tests/data/predictions
 
-TREC RAG's by the writer of Ragnarök, the track's own baseline, which leaves the run's id to whoever submits; RAGChecker's
-by its container alone, since the rest of it needs torch.
+TREC RAG's by the writer of Ragnarök, the track's own baseline, which leaves the run's id to whoever submits;
+RAGChecker's by its container alone, since the rest of it needs torch.
 """
 import importlib
 import json

@@ -110,7 +110,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
 
 
 def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
-                "trec_rag: a run of TREC RAG, 2024 or 2025; inspect: a log, .eval or .json; ragas: an EvaluationDataset, "
+                "trec_rag: a run of TREC RAG; inspect: a log, .eval or .json; ragas: an EvaluationDataset, "
                 ".jsonl or .csv; ragchecker: its input; jsonl: a line for each question, with id or question, answer, "
                 "contexts, citations."))],
             file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of answers.")],
@@ -134,9 +134,10 @@ def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
 
     part = Part(limit, sample, seed, tuple(filter or ()))
     rows = list(read_predictions(format, file))
-    pipelines: list[dict[str, Any]] = [
-        {"kind": "predictions", "name": one or file.stem, "format": format, "path": str(file), "run": one,
-         "others": "refuse" if part == Part() else "leave_out"} for one in run or dict.fromkeys(row.run for row in rows)]
+    common = {"kind": "predictions", "format": format, "path": str(file),
+              "others": "refuse" if part == Part() else "leave_out"}
+    pipelines: list[dict[str, Any]] = [{**common, "name": one or file.stem, "run": one or None}
+                                       for one in run or dict.fromkeys(row.run for row in rows) or [""]]
     for one in pipelines:
         for text in more or ():
             put(one, text, replacing=True)
@@ -208,6 +209,6 @@ def _again(words: Sequence[str], settings: RunSettings, cassette: Replay | None)
     kept = [word for place, word in enumerate(words) if word not in (*alone, *valued)
             and not word.startswith(tuple(f"{option}=" for option in valued))
             and (place == 0 or words[place - 1] not in valued)]
-    if cassette is not None and cassette.same_settings(settings):
+    if kept[0] == "import" or (cassette is not None and cassette.same_settings(settings)):
         kept = ["run", str(settings.folder / "config.yaml")]
     return join(["ragbed", *kept, "--retry"])

@@ -16,8 +16,8 @@ def export(run: FinishedRun,
                "whose answer is right by its score, whatever it cites or rests on, and fails whose answer is wrong; "
                "or mlflow, or mlflow:URI, of a folder or a server."))],
            form: Annotated[Foreign | None, typer.Option("--as", help=(
-               "Only the answers, as another tool has them and `ragbed import` reads them; Inspect's end in .eval or .json."))]
-           = None,
+               "Only the answers, in the form of another tool, which `ragbed import` reads. TO of inspect ends in .eval "
+               "or .json."))] = None,
            cell: CellName = None, json: AsJson = False) -> None:
     """Write a run's records, or its answers, for other tools."""
     from experiments.export import export as write
