@@ -116,7 +116,7 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
                 asks = partial(ask_judge, judge, model, deadline=lambda: time.monotonic() + settings.limits.seconds)
                 judged = await _judged(material, asks, client.limits.concurrency if client else 1,
                                        partial(progress, f"judged by {name}"))
-                raters.append(Rater(name, {item: one.verdict for item, one in judged.items() if one.verdict}))
+                raters.append(Rater(name, {item: one.end for item, one in judged.items() if one.end}))
                 spent = sum((one.cost for one in judged.values()), spent)
     return raters, spent
 
