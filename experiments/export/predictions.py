@@ -37,7 +37,7 @@ def answers_of(run: Finished, cells: Collection[str]) -> Iterator[Answer]:
 
 def _trec_rag(one: Answer) -> Answer:
     """What is cited apart from the text is cited by the last sentence."""
-    sentences = [{"text": strip_citations(piece), "citations": [
+    sentences: list[dict[str, Any]] = [{"text": strip_citations(piece), "citations": [
         place - 1 for *_, places in citation_marks(piece) for place in places if place <= len(one["contexts"])]}
         for piece in pieces_of(one["answer"] or "")]
     known = {place for sentence in sentences for place in sentence["citations"]}
