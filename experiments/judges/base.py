@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Protocol, get_args
+from typing import Generic, Protocol, TypeVar, get_args
 
 from agents.journal import Model
 from agents.types import Cost
@@ -21,6 +21,8 @@ from strategies.types import Failure, Generate, Reply, Usage
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
 Judging = Generator[Generate, Reply | Failure, Verdict]
+Said = TypeVar("Said", covariant=True)
+Read = TypeVar("Read", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +39,15 @@ class Graded:
     reasoned: bool = False  # whether the strategy asked for reasoning before the answer
 
 
-class Judge(Protocol):
-    """Grades one answer by a rubric."""
+class Judge(Protocol[Read, Said]):
+    """Grades one answer by a rubric, or checks its support."""
 
     @property
     def name(self) -> str:
         """Return what stands beside its grades."""
         ...
 
-    def judge(self, graded: Graded) -> Judging:
+    def judge(self, graded: Read, /) -> Generator[Generate, Reply | Failure, Said]:
         """Yield the model calls that it needs, take their replies, and return the verdict."""
         ...
 
@@ -87,10 +89,10 @@ def plain(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Generic[Said]):
     """The verdict on an answer, None where none is due; and what it used and cost."""
 
-    verdict: Verdict | None = None
+    verdict: Said | None = None
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
 
@@ -118,7 +120,8 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
                   reasoned=result.tagged is not None)
 
 
-async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, deadline: Callable[[], float]) -> Judged:
+async def ask_judge(judge: Judge[Read, Said], model: Model | None, graded: Read | None,
+                    deadline: Callable[[], float]) -> Judged[Said]:
     """Get the judge's verdict where one is due."""
     if graded is None:
         return Judged()
