@@ -98,8 +98,8 @@ async def levels_of(items: Sequence[Item], check: SupportCheck, model: Model | N
     found = []
     for item in items:
         judged = await ask_support(check, model, item.claims, lambda: time.monotonic() + 600)
-        assert judged.verdict is not None
-        label, = (*judged.verdict.sentences, *judged.verdict.nuggets)
+        assert judged.end is not None
+        label, = (*judged.end.sentences, *judged.end.nuggets)
         found.append(label.level or "unread")
     return found
 

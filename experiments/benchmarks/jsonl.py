@@ -195,7 +195,8 @@ def _refuse(row: Row, error: ValidationError) -> NoReturn:
     first = error.errors(include_url=False)[0]
     names = [str(part) for part in first["loc"] if str(part).partition("[")[0] not in _TYPES]
     if first["type"] == "extra_forbidden":
-        inner = {"turns": _Turn, "nuggets": _Nugget}.get(names[0], _GoldDocument)
+        closed: dict[str, type[_ClosedModel]] = {"turns": _Turn, "nuggets": _Nugget}
+        inner = closed.get(names[0], _GoldDocument)
         valid = inner.model_fields if len(names) > 1 else _OwnQuestion.model_fields
         row.fail(".".join(names), f"one of the fields {', '.join(valid)}", names[-1])
     if first["type"] == "missing":

@@ -2,27 +2,22 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Generic, Protocol, TypeVar, get_args
+from typing import Protocol, get_args
 
-from agents.journal import Model
-from agents.types import Cost
-from documents.errors import RunError
+from agents.journal import Model, Talk, Talked, talk_with
 from documents.types import digest
 from experiments.metrics import Scoring, reasoning_of, text_as_published
 from experiments.question import Question, Rubric, Scheme
 from experiments.record import Grade, Result, Verdict
 from strategies.prompting import fill_framed
-from strategies.types import Failure, Generate, Reply, Usage
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
-Judging = Generator[Generate, Reply | Failure, Verdict]
-Said = TypeVar("Said", covariant=True)
-Read = TypeVar("Read", contravariant=True)
+Judging = Talk[Verdict]
+Judged = Talked[Verdict | None]  # None where no verdict is due
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +34,15 @@ class Graded:
     reasoned: bool = False  # whether the strategy asked for reasoning before the answer
 
 
-class Judge(Protocol[Read, Said]):
-    """Grades one answer by a rubric, or checks its support."""
+class Judge(Protocol):
+    """Grades one answer by a rubric."""
 
     @property
     def name(self) -> str:
         """Return what stands beside its grades."""
         ...
 
-    def judge(self, graded: Read, /) -> Generator[Generate, Reply | Failure, Said]:
+    def judge(self, graded: Graded) -> Judging:
         """Yield the model calls that it needs, take their replies, and return the verdict."""
         ...
 
@@ -88,15 +83,6 @@ def plain(text: str) -> str:
     return text.strip(_MARKS + "\n").removesuffix(".").strip(_MARKS)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged(Generic[Said]):
-    """The verdict on an answer, None where none is due; and what it used and cost."""
-
-    verdict: Said | None = None
-    usage: Usage = field(default_factory=Usage)
-    cost: Cost = field(default_factory=Cost)
-
-
 def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> Graded | None:
     """Return what a judge is given of a finished answer; None where no verdict is due.
 
@@ -120,22 +106,7 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
                   reasoned=result.tagged is not None)
 
 
-async def ask_judge(judge: Judge[Read, Said], model: Model | None, graded: Read | None,
-                    deadline: Callable[[], float]) -> Judged[Said]:
+async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None,
+                    deadline: Callable[[], float]) -> Judged:
     """Get the judge's verdict where one is due."""
-    if graded is None:
-        return Judged()
-    judging = judge.judge(graded)
-    sent: Reply | Failure | None = None
-    usage, cost, started = Usage(), Cost(), time.monotonic()
-    while True:
-        try:
-            action = next(judging) if sent is None else judging.send(sent)
-        except StopIteration as end:
-            return Judged(end.value, usage, replace(cost, seconds=time.monotonic() - started))
-        if model is None:
-            raise RunError(f"the judge {judge.name} asks for a model, and none is open")
-        asked = await model.ask(action, deadline())
-        sent = asked.outcome
-        usage += sent.usage if isinstance(sent, Reply) else Usage(calls=1)
-        cost += asked.cost
+    return Talked(None) if graded is None else await talk_with(model, judge.judge(graded), deadline)

@@ -9,29 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from agents.journal import Model
+from agents.journal import Model, Talk, Talked, talk_with
 from documents.errors import SettingsError
 from documents.types import Chunk
 from experiments.cells import Cell
-from experiments.judges.base import Judged, ask_judge, fill
+from experiments.judges.base import fill
 from experiments.question import Question, Scheme
 from experiments.record import Result, Support, SupportLabel, SupportLevel
 from strategies.reading import read_answer, read_citations, strip_citations
 from strategies.retrieval.none import none
 from strategies.support.check import Statement, read_grades, statements_of
 from strategies.support.lexical import score
-from strategies.types import Draft, Failure, Generate, Message, Passage, Reply, Task
+from strategies.types import Draft, Failure, Generate, Message, Passage, Task
 
 Told = tuple[SupportLevel | None, str]  # the level, or why there is none
-Telling = Generator[Generate, Reply | Failure, list[Told]]
-Making = Generator[Generate, Reply | Failure, tuple[dict[str, bool], str]]
-Labelling = Generator[Generate, Reply | Failure, Support]
 MOST_NUGGETS = 20
 _TOGETHER = 10  # nuggets that one call asks of, as AutoNuggetizer does
 
@@ -98,15 +95,15 @@ class SupportCheck(BaseModel):
                        columns=tuple(dict.fromkeys([*scheme.columns, "sentence_precision / sentence_recall",
                                                     *["nuggets_vital_strict"] * nuggets])))
 
-    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Telling:
+    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Talk[list[Told]]:
         """Tell how far the sources taken together hold each statement, which is `of` sentences or nuggets."""
         raise NotImplementedError
 
-    def made(self, claims: Claims) -> Making:
+    def made(self, claims: Claims) -> Talk[tuple[dict[str, bool], str]]:
         """Make nuggets from the gold; none, and why, where the reply cannot be read."""
         raise NotImplementedError
 
-    def judge(self, claims: Claims) -> Labelling:
+    def judge(self, claims: Claims) -> Talk[Support]:
         """Label each sentence by what it cites, and each nugget by the answer; what has nothing to stand in is `none`
         unasked."""
         labels: list[SupportLabel] = []
@@ -138,7 +135,7 @@ class _ByValue(SupportCheck):
             raise ValueError("partial support takes a higher value than full support; give it a lower one")
         return self
 
-    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Telling:
+    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Talk[list[Told]]:
         values = self.values(statements, sources, claims.question if of == "sentences" else "")
         return [("full" if value >= self.full else "partial" if value >= self.partial else "none", "")
                 for value in values]
@@ -204,7 +201,7 @@ class ModelSupport(SupportCheck):
     nuggets: bool = False
     max_tokens: int = Field(default=512, gt=0)
 
-    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Telling:
+    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Talk[list[Told]]:
         listed = [" ".join(text.split()) for text in statements]
         numbered = "\n".join(f"{place}. {text}" for place, text in enumerate(listed, 1))
         fields = {"sentence": listed[0]} if of == "sentences" else {"nuggets": numbered, "count": str(len(listed))}
@@ -212,14 +209,14 @@ class ModelSupport(SupportCheck):
                                             lambda text: list(map(_LEVELS.get, read_grades(text, len(listed)))))
         return [(level, "" if level else flaw) for level in said or [None] * len(listed)]
 
-    def made(self, claims: Claims) -> Making:
+    def made(self, claims: Claims) -> Talk[tuple[dict[str, bool], str]]:
         fields = {"question": claims.question, "source": "\n\n".join(claims.gold), "most": str(MOST_NUGGETS)}
         said, flaw = yield from self._asked("nuggets_made", fields, lambda text: [
             (fact.strip(), vital.lower() == "vital") for vital, fact in _MADE.findall(read_answer(text)[0])] or [None])
         return dict(list(filter(None, said))[:MOST_NUGGETS]), flaw
 
-    def _asked(self, name: str, fields: Mapping[str, str], read: Callable[[str], list[Any]]) \
-            -> Generator[Generate, Reply | Failure, tuple[list[Any], str]]:
+    def _asked(self, name: str, fields: Mapping[str, str],
+               read: Callable[[str], list[Any]]) -> Talk[tuple[list[Any], str]]:
         """What was read of the last reply, and why it is not whole."""
         asked = [Message("user", (fill(name, fields),))]
         said: list[Any] = []
@@ -256,7 +253,10 @@ def check_named(name: str) -> SupportCheck:
 
 
 async def ask_support(check: SupportCheck, model: Model | None, claims: Claims | None,
-                      deadline: Callable[[], float]) -> Judged[Support]:
+                      deadline: Callable[[], float]) -> Talked[Support | None]:
     """Get the check's labels where any are due. A cross-encoder, which asks no model, works in a thread of its own."""
-    asking = ask_judge(check, model, claims, deadline)
-    return await asyncio.to_thread(asyncio.run, asking) if isinstance(check, NliSupport) else await asking
+    if claims is None:
+        return Talked(None)
+    talk: Talk[Support | None] = check.judge(claims)
+    talking = talk_with(model, talk, deadline)
+    return await asyncio.to_thread(asyncio.run, talking) if isinstance(check, NliSupport) else await talking

@@ -22,17 +22,17 @@ from pathlib import Path
 from typing import TypeVar
 from unicodedata import normalize
 
-from agents.journal import Journal, Model
+from agents.journal import Journal, Model, Talked
 from agents.limits import in_window
 from agents.models import open_model, resolve
 from agents.types import Cost
 from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
+from documents.types import digest
 from experiments.analysis.agreement import JudgedAnswer, Rater
 from experiments.judges import (
     Claims,
     Graded,
-    Judged,
     Lexical,
     ModelJudge,
     ModelSupport,
@@ -51,7 +51,7 @@ from retrieval.types import Progress
 from strategies.reading import strip_citations
 
 Due = TypeVar("Due")
-Said = TypeVar("Said")
+End = TypeVar("End")
 _COLUMNS = ("cell", "question", "text", "gold", "answer", "grade")
 _READ = ("cell", "question", "grade")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
@@ -128,14 +128,14 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
                 asks = partial(ask_judge, judge, model, deadline=lambda: time.monotonic() + settings.limits.seconds)
                 judged = await _judged(material.graded, asks, client.limits.concurrency if client else 1,
                                        partial(progress, f"judged by {name}"))
-                raters.append(Rater(name, {item: one.verdict for item, one in judged.items() if one.verdict}))
+                raters.append(Rater(name, {item: one.end for item, one in judged.items() if one.end}))
                 spent = sum((one.cost for one in judged.values()), spent)
     return raters, spent
 
 
-async def _judged(due: Mapping[JudgedAnswer, Due], asks: Callable[[Due], Awaitable[Judged[Said]]], window: int,
-                  progress: Callable[[int, int], None]) -> dict[JudgedAnswer, Judged[Said]]:
-    found: dict[JudgedAnswer, Judged[Said]] = {}
+async def _judged(due: Mapping[JudgedAnswer, Due], asks: Callable[[Due], Awaitable[Talked[End]]], window: int,
+                  progress: Callable[[int, int], None]) -> dict[JudgedAnswer, Talked[End]]:
+    found: dict[JudgedAnswer, Talked[End]] = {}
 
     async def carry_out(one: tuple[JudgedAnswer, Due]) -> None:
         found[one[0]] = await asks(one[1])
@@ -156,16 +156,17 @@ async def check_support(folder: RunFolder, settings: RunSettings, check: Support
         asks = partial(ask_support, check, model, deadline=lambda: time.monotonic() + settings.limits.seconds)
         checked = await _judged(due, asks, client.limits.concurrency if client else 1,
                                 partial(progress, f"support checked by {check.name}"))
-    return {item: one.verdict for item, one in checked.items() if one.verdict}
+    return {item: one.end for item, one in checked.items() if one.end}
 
 
 def write_sheet(path: Path, material: Material) -> None:
-    """Write a row for every answer that a judge is asked of, its grade left empty. It does not say who answered. Raises
-    RunError where the file is there already, or cannot be written."""
+    """Write a row for every answer that a judge is asked of, its grade left empty. It does not say who answered, and
+    its questions are in random order: whoever grades the first ones has a sample of all. Raises RunError where the file
+    is there already, or cannot be written."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_COLUMNS)
-    for (cell, question), graded in material.graded.items():
+    for (cell, question), graded in sorted(material.graded.items(), key=lambda one: digest("sheet", one[0][1])):
         shown = (numbered(graded.steps), graded.reasoning) if graded.rubric == "steps" else (
             "\nor: ".join(graded.answers), strip_citations(graded.predicted))
         writer.writerow(map(guarded, (cell, question, graded.question, *shown, "")))

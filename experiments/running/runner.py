@@ -6,19 +6,19 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
 from agents.client import ModelClient
-from agents.journal import Journal, Mode, Model
+from agents.journal import Journal, Mode, Model, Talked
 from agents.limits import in_window
-from agents.playback import watchdog
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
+from agents.watchdog import watchdog
 from experiments.cells import Cell
-from experiments.judges import Judged, ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
+from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from experiments.metrics import scored_result
 from experiments.question import Question
 from experiments.record import Record, Result, Support
@@ -35,6 +35,7 @@ from experiments.running.summary import summarise
 from experiments.runs.finished import start_up_kept
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
+from experiments.wordings import Wording, asked_in
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure, Layout
@@ -222,9 +223,10 @@ class _Work:
         self.resources, self.journal, self.watch = resources, journal, watch
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
-        self._judge_model, self._support_model = (
-            self._model(resources.clients[one.model]) if isinstance(one, ModelJudge | ModelSupport) else None
-            for one in (settings.judge, settings.support))
+        judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
+                   for one in (settings.judge, settings.support)]
+        self._judge_model, self._support_model, self._paraphraser = (
+            self._model(resources.clients[name]) if name else None for name in (*judging, settings.paraphrasing_model))
         resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
 
     async def carry_out(self, job: Job) -> None:
@@ -239,31 +241,40 @@ class _Work:
         cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
                                                        self.plan.scheme)
         player, spent = self._player(cell), self.cell_budgets.spent(cell.id)
-        answer = await player.answer(question, self.cell_budgets.limits(cell.id)) if spent is None else \
-            unasked(Failure("budget", spent))
+        wording, seed = Wording.parse(cell.wording or "as_asked"), settings.seed if cell.seed is None else cell.seed
+        asked = await asked_in(wording, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
+        failure = Failure("budget", spent) if spent is not None else asked.end.failure
+        answer = await player.answer(replace(question, text=asked.end.text), self.cell_budgets.limits(cell.id)) \
+            if failure is None else unasked(failure)
+        answer, by_words = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
-                     question.id if scheme.itself_ignored else None)
+                     question.id if scheme.itself_ignored else None, by_words)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
         judged = await ask_judge(settings.judge, self._judge_model,
                                  graded_of(result, question, scheme, settings.scoring),
-                                 lambda: time.monotonic() + settings.limits.seconds)
+                                 self._deadline)
         checked = await self._checked(result, question, cell, answer)
-        result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage + checked.usage,
-                                           "support": checked.verdict, "subs": subs.stored, "sub_usage": subs.usage})
-        return make_record(scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators,
-                                         cell.searched), answer.cost + subs.cost + judged.cost + checked.cost)
+        result = result.model_copy(update={
+            "verdict": judged.end, "judge_usage": judged.usage + checked.usage, "support": checked.end,
+            "subs": subs.stored, "sub_usage": subs.usage,
+            "asked": asked.end.text * (asked.end.text != question.text), "asked_usage": asked.usage,
+            "notes": (*result.notes, *filter(None, [asked.end.note]))})
+        scored = scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators, cell.ranked)
+        return make_record(scored, answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
 
-    async def _checked(self, result: Result, question: Question, cell: Cell, answer: Answer) -> Judged[Support]:
+    async def _checked(self, result: Result, question: Question, cell: Cell, answer: Answer) -> Talked[Support | None]:
         check = self.settings.support
         if check is None:
-            return Judged()
+            return Talked(None)
         gold = Places(question.own, self.resources.source_of).gold(question.gold) if check.makes_nuggets else ()
         texts = {passage.number: passage.chunk.content for passage in answer.ranked}
         claims = claims_of(result, question, cell, texts, check, [chunk.content for chunk in gold])
-        return await ask_support(check, self._support_model, claims,
-                                 lambda: time.monotonic() + self.settings.limits.seconds)
+        return await ask_support(check, self._support_model, claims, self._deadline)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self.settings.limits.seconds
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""
