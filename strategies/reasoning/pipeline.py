@@ -88,13 +88,12 @@ def _request(task: Task, given: Evidence) -> Iterator[str]:
 
 def _chunk(context: Context, given: Evidence) -> Chunk:
     """The given chunk that it is, by its text; else one of its own."""
-    same = (passage.chunk for passage in given if passage.chunk.content == context.text
-            and context.document in ("", passage.chunk.document))
+    same = [passage.chunk for passage in given if passage.chunk.content == context.text]
     start = context.start or 0
     end = start + len(context.text) if context.end is None else context.end
     own = Chunk(chunk_id(context.document, "plain", start, end, context.text), context.document, "plain", start, end,
                 context.text)
-    return next(same, own)
+    return next((chunk for chunk in same if chunk.document == context.document), same[0] if same else own)
 
 
 def _renumbered(text: str, number_of: dict[int, int], beyond: int) -> str:
