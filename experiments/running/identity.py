@@ -70,7 +70,7 @@ def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
                                 "which knows neither host nor path; name one of them, or serve them under two names")
         names[identity] = name
     models = {name: identity for identity, name in names.items()}
-    for name in plan.settings.judging_models:
+    for name in plan.settings.other_models:
         models[name] = resolve(name, calls=False, known=known.get(name)).identity
     return models
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -35,6 +35,7 @@ from experiments.running.summary import summarise
 from experiments.runs.finished import start_up_kept
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
+from experiments.wordings import Wording, asked_in
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure, Layout
@@ -223,6 +224,8 @@ class _Work:
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
         self._judge_model = self._model(resources.judge) if resources.judge else None
+        paraphraser = settings.paraphrasing_model
+        self._paraphraser = self._model(resources.clients[paraphraser]) if paraphraser else None
         resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
 
     async def carry_out(self, job: Job) -> None:
@@ -237,8 +240,11 @@ class _Work:
         cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
                                                        self.plan.scheme)
         player, spent = self._player(cell), self.cell_budgets.spent(cell.id)
-        answer = await player.answer(question, self.cell_budgets.limits(cell.id)) if spent is None else \
-            unasked(Failure("budget", spent))
+        wording, seed = Wording.parse(cell.wording or "as_asked"), settings.seed if cell.seed is None else cell.seed
+        asked = await asked_in(wording, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
+        failure = Failure("budget", spent) if spent is not None else asked.end.failure
+        answer = await player.answer(replace(question, text=asked.end.text), self.cell_budgets.limits(cell.id)) \
+            if failure is None else unasked(failure)
         answer, by_words = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
@@ -247,11 +253,16 @@ class _Work:
                              self.folder.database)
         judged = await ask_judge(settings.judge, self._judge_model,
                                  graded_of(result, question, scheme, settings.scoring),
-                                 lambda: time.monotonic() + settings.limits.seconds)
-        result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
-                                           "subs": subs.stored, "sub_usage": subs.usage})
+                                 self._deadline)
+        result = result.model_copy(update={
+            "verdict": judged.end, "judge_usage": judged.usage, "subs": subs.stored, "sub_usage": subs.usage,
+            "asked": asked.end.text * (asked.end.text != question.text), "asked_usage": asked.usage,
+            "notes": (*result.notes, *filter(None, [asked.end.note]))})
         return make_record(scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators,
-                                         cell.ranked), answer.cost + subs.cost + judged.cost)
+                                         cell.ranked), answer.cost + subs.cost + judged.cost + asked.cost)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self.settings.limits.seconds
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""

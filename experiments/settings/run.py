@@ -79,6 +79,7 @@ class _Part(Matrix):
     rules: matrix.RulesNames | None = None
     conditions: matrix.Conditions | None = None
     perturbations: matrix.Perturbations | None = None
+    questions: matrix.Wordings | None = None
     show: matrix.Shows | None = None
     formats: matrix.Formats | None = None
     answer_formats: matrix.AnswerFormats | None = None
@@ -136,6 +137,9 @@ class RunSettings(Matrix):
             stays as it is.
         embedders: what it is embedded with, likewise.
         rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
+        questions: how they are put: `as_asked`, `typos@N` in N of a hundred words, `keywords`, `paraphrase`,
+            `lower_case`. Gold, options, sub-questions, judges and scores stay those of the question as it is asked.
+        paraphraser: the model that writes paraphrases, one of a question for all cells; by default the judge's.
         show: what of the question a prompt shows: the question alone, or its sub-questions too.
         reasoning, retrieval: strategies by name, or settings of one such as `{kind: self_consistency, of: direct,
             samples: 5}`; a list in the place of one value of these stands for a strategy with each. `FILE.py:FUNCTION`
@@ -172,6 +176,8 @@ class RunSettings(Matrix):
     rules: matrix.RulesNames = Field(default=["grounded"])
     conditions: matrix.Conditions = Field(default=["given"])
     perturbations: matrix.Perturbations = Field(default=["none"])
+    questions: matrix.Wordings = Field(default=["as_asked"])
+    paraphraser: str | None = None
     show: matrix.Shows = Field(default=["question"])
     formats: matrix.Formats = Field(default=["plain"])
     answer_formats: matrix.AnswerFormats = Field(default=["tags"])
@@ -219,10 +225,13 @@ class RunSettings(Matrix):
                              "has no place for; set sub_answers: asked, or answer_formats: tags")
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
+        if "paraphrase" in self._any("questions") and self.paraphrasing_model is None:
+            raise ValueError("questions: paraphrase asks a model for them, and the judge is none; name one, as in "
+                             "paraphraser: MODEL, best one that does not answer itself")
         check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
         models = [*self.models, *(one.model for one in self.pipelines),
                   *(name for more in self.include for name in more.models or ())]
-        asked = dict.fromkeys([*models, *self.judging_models])
+        asked = dict.fromkeys([*models, *self.other_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
         check_searching(self._any("reasoning"), self._any("retrieval") | self._any("history"), self._any("models"),
@@ -244,11 +253,20 @@ class RunSettings(Matrix):
         return searching_scheme(questions, scheme) if self.only_searches else scheme
 
     @property
-    def judging_models(self) -> list[str]:
-        """The models that grade: answers, and passages for retrievers that rerank by one."""
+    def other_models(self) -> list[str]:
+        """The models that are asked beside those that answer: who grades answers, or passages for retrievers that
+        rerank by one, and who writes paraphrases."""
         judge = [self.judge.model] if isinstance(self.judge, ModelJudge) else []
         retrievers = [*self.retriever, *(one for more in self.include for one in more.retriever or ())]
-        return list(dict.fromkeys([*judge, *(one.model for one in judges_of(retrievers))]))
+        paraphraser = [self.paraphrasing_model] if self.paraphrasing_model else []
+        return list(dict.fromkeys([*judge, *(one.model for one in judges_of(retrievers)), *paraphraser]))
+
+    @property
+    def paraphrasing_model(self) -> str | None:
+        """The model that writes paraphrases; None where none is wanted, or none is named and no model judges."""
+        if "paraphrase" not in self._any("questions"):
+            return None
+        return self.paraphraser or (self.judge.model if isinstance(self.judge, ModelJudge) else None)
 
     @property
     def seed(self) -> int:
