@@ -34,7 +34,7 @@ class Variant:
         """The values of the factors; None of one that has no effect in it. A pipeline stands in the place of a model
         and a strategy, and, where it searches by itself, of all that finds evidence too: it is one factor."""
         row, closed = self.row, self.row["condition"] == "closed-book"
-        without = _GO_WITH_CONDITION if closed else ()
+        without: tuple[str, ...] = _GO_WITH_CONDITION if closed else ()
         if row["reasoning"] == PIPELINE:
             kept = _OF_PIPELINES if row["retrieval"] != OWN else _OF_PIPELINES[:2]
             without = tuple(name for name in VARIED if name not in kept)
