@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, FinishedRun, Labels, Texts
+from experiments.commands.options import AsJson, CellName, FinishedRun, Foreign, Labels, Texts, refuse
 
 
 def export(run: FinishedRun,
@@ -14,14 +14,21 @@ def export(run: FinishedRun,
                "A file, whose ending says in what form: .csv and .parquet for a row for each question in each cell, "
                ".jsonl for all that is stored of it, prompts and evidence too, .xml for JUnit, where a question passes "
                "whose answer is right by its score, whatever it cites or rests on, and fails whose answer is wrong; "
-               "or mlflow, or mlflow:URI, of a folder or a server."))], json: AsJson = False) -> None:
-    """Write a run's records for other tools."""
+               "or mlflow, or mlflow:URI, of a folder or a server."))],
+           form: Annotated[Foreign | None, typer.Option("--as", help=(
+               "Only the answers, in the form of another tool, as `ragbed import` reads it; of inspect, TO ends in "
+               ".eval or .json."))] = None,
+           cell: CellName = None, json: AsJson = False) -> None:
+    """Write a run's records, or its answers, for other tools."""
     from experiments.export import export as write
+    from experiments.export import export_predictions
     from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_result
 
+    if cell is not None and form is None:
+        refuse("--cell goes with --as")
     with open_finished(run) as finished:
-        said = write(finished, to)
+        said = write(finished, to) if form is None else export_predictions(finished, Path(to), form, cell)
     print_result(json, {"run": str(run), "to": to, "said": said}, said)
 
 

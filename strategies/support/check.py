@@ -43,7 +43,7 @@ def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
     """
     apart = task.rules == "open" and read_citations(draft.text)  # what cites nothing itself cites nothing at all
     pieces = [Statement(strip_citations(piece), read_citations(piece) or (() if apart else draft.cited))
-              for piece in _pieces(draft.text)]
+              for piece in pieces_of(draft.text)]
     if task.rules == "open":
         pieces = [piece for piece in pieces if piece.cited]
     pieces = [piece for piece in pieces if not is_refusal(piece.text)]
@@ -53,8 +53,8 @@ def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
     return tuple(Statement(options.get(one.text.strip(" .()"), one.text), one.cited) for one in found)
 
 
-def _pieces(text: str) -> list[str]:
-    """The sentences of each line; citations that stand alone are of the one before."""
+def pieces_of(text: str) -> list[str]:
+    """Return the sentences of each line; citations that stand alone are of the one before."""
     found: list[list[str]] = []
     for line in text.splitlines():
         line = line[mark.end():] if (mark := _MARK.match(line)) else line
