@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from agents.models import NO_MODEL
-from experiments.question import JUDGED, RANKED, SPANS, Question, Scheme
+from experiments.question import RANKED, SPANS, Question, Scheme
 from retrieval.filters.terms import Where
 from retrieval.kinds import discriminated
 from retrieval.retrievers import KINDS, RetrieverKind
@@ -103,7 +103,8 @@ def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
     too, where some gold is spans of them; and what is judged, where some documents were judged to be of no use."""
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
-    ranked = JUDGED if any(question.irrelevant for question in questions) else RANKED
+    judged = replace(RANKED, groups=("ranking", "judgements"), columns=(*RANKED.columns, "judged@10", "bpref"))
+    ranked = judged if any(question.irrelevant for question in questions) else RANKED
     return replace(SPANS if spans else ranked, published=usual.published, itself_ignored=usual.itself_ignored)
 
 
