@@ -21,7 +21,7 @@ class Context(BaseModel):
 
     Attributes:
         document: an id or a source path, where it says one.
-        start, end: characters of the document's plain rendering, in code points.
+        start, end: characters of the document's plain rendering, in code points, where it says both.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,13 +88,11 @@ def _request(task: Task, given: Evidence) -> Iterator[str]:
 
 def _chunk(context: Context, given: Evidence) -> Chunk:
     """The given chunk that it is, by its text; else one of its own."""
-    same = (passage.chunk for passage in given if passage.chunk.content == context.text
-            and context.document in ("", passage.chunk.document))
-    start = context.start or 0
-    end = start + len(context.text) if context.end is None else context.end
+    same = [passage.chunk for passage in given if passage.chunk.content == context.text]
+    start, end = (0, 0) if context.start is None or context.end is None else (context.start, context.end)
     own = Chunk(chunk_id(context.document, "plain", start, end, context.text), context.document, "plain", start, end,
                 context.text)
-    return next(same, own)
+    return next((chunk for chunk in same if chunk.document == context.document), same[0] if same else own)
 
 
 def renumbered(text: str, number_of: Mapping[int, int], beyond: int) -> str:
