@@ -22,8 +22,8 @@ from experiments.metrics.scored import (
 from experiments.metrics.scoring import GROUPS, METRICS, measured_in, metric_named, score, scored_result, shown_name
 
 __all__ = ["GOLD", "GROUPS", "METRICS", "Estimate", "Extent", "Interval", "Metric", "Scored", "ScoredQuestion",
-           "ScoredRow", "Scoring", "Sub", "aggregate", "best_overlap", "chain_pattern", "cut_of", "estimate", "exact_match",
-           "family_of", "holds", "is_korean", "judgements_at", "may_refuse", "measured_in", "metric_named",
-           "name_of", "named_ranking", "outcomes",
-           "precision_omega", "reasoning_of", "score", "scored_of", "scored_result",
-           "share_among", "share_of", "shown_name", "text_as_published", "token_f1", "tokens"]
+           "ScoredRow", "Scoring", "Sub", "aggregate", "best_overlap", "chain_pattern", "cut_of", "estimate",
+           "exact_match", "family_of", "holds", "is_korean", "judgements_at", "may_refuse", "measured_in",
+           "metric_named", "name_of", "named_ranking", "outcomes", "precision_omega", "reasoning_of", "score",
+           "scored_of", "scored_result", "share_among", "share_of", "shown_name", "text_as_published", "token_f1",
+           "tokens"]
