@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import jsonpath
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -67,6 +67,8 @@ class PipelineSettings(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    recorded: ClassVar[bool] = False  # whether its answers are there already, to questions as they were asked
 
     name: Annotated[str, AfterValidator(_one_line)]
     request: Any = Field(default={"question": "{question}"})

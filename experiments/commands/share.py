@@ -124,6 +124,9 @@ def rescore(run: FinishedRun,
                 help="By default the run's own.")] = None,
             judge: Annotated[str | None, typer.Option(help="`lexical`, or a model, asked of every answer; by default "
                                                            "the verdicts are those of the run.")] = None,
+            support: Annotated[str | None, typer.Option(
+                help="Check each sentence against what it cites, and the answer for the question's nuggets: `lexical`, "
+                     "`nli:MODEL` by a cross-encoder, or a model. By default as the run did.")] = None,
             metric: Annotated[Texts, typer.Option(
                 "--metric", help="See `ragbed list metrics`; may be given again. Any that the records have what is "
                                  "needed for, also those of other benchmarks; by default the columns of the run's "
@@ -139,7 +142,7 @@ def rescore(run: FinishedRun,
     """
     from experiments.terminal.rescoring import show_rescored
 
-    show_rescored(run, scoring, judge, metric or [], json, plugin or [])
+    show_rescored(run, scoring, judge, metric or [], json, plugin or [], support)
 
 
 def judge(run: FinishedRun,

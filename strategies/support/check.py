@@ -18,7 +18,8 @@ from strategies.types import Asked, Draft, Evidence, Reply, Task
 
 MOST_STATEMENTS = 40  # the last one holds what is left of a longer answer, so that nothing goes unchecked
 _CITATIONS = r"(?:[ \t]{0,4}\[\d[\d\s,;–-]{0,60}\]){0,20}"
-_NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep)\.)(?<!\bCorp\.)"
+_NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)" \
+             r"(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep|Fig|[Ee]\.g|[Ii]\.e)\.)(?<!\bCorp\.)(?<!\bet al\.)"
 # A full stop before a small letter is of an abbreviation; citations after a full stop are of the sentence before.
 _END = re.compile(rf"(?:[.!?…](?:{_NOT_AN_END})['\"”’)*_]{{0,4}}{_CITATIONS}(?=\s)(?!\s+[a-z])"
                   rf"|[。！？]['\"”’」』）]{{0,4}}{_CITATIONS})")
