@@ -95,9 +95,9 @@ class PipelineSettings(BaseModel):
 
     @property
     def identity(self) -> str:
-        """What the journal knows it by: all that decides its answers and can be known here, and no host; SettingsError
-        where a file of it cannot be read."""
-        said = self.model_dump_json(exclude={"name", "url", "key_variable", "concurrency", "path"})
+        """What the journal knows it by: its name and all that decides its answers and can be known here, and no host;
+        SettingsError where a file of it cannot be read."""
+        said = self.model_dump_json(exclude={"url", "key_variable", "concurrency", "path"})
         return FORM + digest(said, *self.sources)
 
     @property
