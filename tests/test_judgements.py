@@ -134,3 +134,4 @@ def test_the_guard_leaves_out_what_a_model_grades_two_or_three(serve, ragbed, tm
     decisions = (tmp_path / "mined" / "decisions.jsonl").read_text()
     assert '"reason":"relevance","figures":{"grade":3.0}' in decisions
     assert '"grade":1.0' not in decisions
+    assert f"relevance judge {server.url}#g: " in (tmp_path / "mined" / "manifest.json").read_text()
