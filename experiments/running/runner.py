@@ -17,9 +17,11 @@ from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import unasked
 from agents.watchdog import watchdog
+from experiments.analysis.raced import answers_of
+from experiments.analysis.variants import Answers
 from experiments.cells import Cell
 from experiments.judges import ask_judge, graded_of
-from experiments.metrics import scored_result
+from experiments.metrics import ScoredRow, scored_result
 from experiments.question import Question
 from experiments.record import Record
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
@@ -152,8 +154,8 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             session.check_whole()
         there = session.done()
         done = set() if again else there
-        jobs = [job for job in jobs_of(plan.cells, plan.benchmark.questions)
-                if (job.cell.id, job.question.id) not in done]
+        answers = answers_of(session.folder.results() if plan.race and done and session.folder else ())
+        jobs = _left(plan, done, answers)
         stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
         resources = Resources(plan)
         async with open_resources(plan, resources, session, mode if jobs else None, stage):
@@ -161,13 +163,22 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
                 await _session(jobs, done, _Work(plan, folder, resources, Journal(folder.database, mode), watch,
-                                                 spending))
+                                                 spending, answers))
             watch.searched(resources)
         with start_up_kept():
-            folder.keep_cells({cell.id for cell in plan.cells})
+            folder.keep_records(plan.race.due(answers) if plan.race else {
+                (cell.id, question.id) for cell in plan.cells for question in plan.benchmark.questions})
             folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
+
+
+def _left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
+    """The jobs without a record; in a race, those up to its next look."""
+    wanted = plan.race and plan.race.due(answers)
+    return [job for job in jobs_of(plan.cells, plan.benchmark.questions)
+            if (pair := (job.cell.id, job.question.id)) not in done and (wanted is None or (
+                pair in wanted and job.question.id not in answers.get(job.cell.id, {})))]
 
 
 def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
@@ -195,6 +206,8 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
         watch.note(text)
     with start_up_kept(), watchdog():
         await _play(jobs, work)
+        while plan.race and not spending.stopped and (jobs := _left(plan, done, work.answers)):
+            await _play(jobs, work)
     for text in on_judges(work.resources.aids):
         watch.note(text)
     if spending.stopped:
@@ -217,10 +230,10 @@ async def _play(jobs: Sequence[Job], work: _Work) -> None:
 
 class _Work:
     def __init__(self, plan: Plan, folder: RunFolder, resources: Resources, journal: Journal,
-                 watch: RunWatch, spending: Spending) -> None:
+                 watch: RunWatch, spending: Spending, answers: dict[str, dict[str, ScoredRow]]) -> None:
         settings = plan.settings
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
-        self.resources, self.journal, self.watch = resources, journal, watch
+        self.resources, self.journal, self.watch, self.answers = resources, journal, watch, answers
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
         self._judge_model = self._model(resources.judge) if resources.judge else None
@@ -234,6 +247,8 @@ class _Work:
             kept = self._timed(record)
             self.cell_budgets.count(kept)
         await self.folder.add(kept, job.place)
+        if self.plan.race:
+            self.answers[job.cell.id] |= answers_of([record.result])[job.cell.id]
         self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:

@@ -157,6 +157,8 @@ class RunSettings(Matrix):
         seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
         exclude: parts of the product that are left out.
         include: matrices that are added to what is left.
+        race: whether questions are asked in a random order, and a cell only until it is worse than another, or no
+            difference is to be expected.
         concurrency: questions under way at once with one model, and so its calls, at most: short for
             `calls.calls.concurrency`, whose place it takes where it is given. A local model is asked one by one.
     """
@@ -193,6 +195,7 @@ class RunSettings(Matrix):
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
     exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    race: bool = False
     limits: Limits = Limits()
     cell_limits: CellLimits = CellLimits()
     calls: ModelSettings = ModelSettings()
