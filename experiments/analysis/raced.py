@@ -26,7 +26,7 @@ from experiments.words import listed, metric_words
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
-_CIRCUMSTANCES = ("benchmark", "condition", "perturbation", "show", "wording")  # under which cells compete, not what competes
+_CIRCUMSTANCES = ("benchmark", "condition", "perturbation", "show", "wording")  # no competitors
 
 
 class RunRace:
