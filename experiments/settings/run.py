@@ -134,7 +134,7 @@ class RunSettings(Matrix):
             paper has for what is left out. Figures of different benchmarks are never averaged.
         models: none, where only pipelines are asked, as it is where these are given and neither models nor reasoning.
         pipelines: of others, each with the questions of the run beside its strategies; see `docs/pipelines.md`.
-        chunkers: how what is searched is cut, in the place of the retrievers' own `build.chunker` and of the chunks that
+        chunkers: how what is searched is cut, in the place of the retrievers' own `build.chunker` and of chunks that
             questions bring. An index folder that a retriever names stays as it is.
         embedders: what it is embedded with, likewise.
         rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
