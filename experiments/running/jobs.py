@@ -40,7 +40,7 @@ def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Jo
 
 def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
     """Return the jobs without a record; in a race, of those up to its next look."""
-    wanted = plan.race and plan.race.due(answers)
+    wanted = plan.race.due(answers) if plan.race else None
     return [job for job in jobs_of(plan.cells, plan.benchmark.questions)
             if (pair := (job.cell.id, job.question.id)) not in done and (wanted is None or (
                 pair in wanted and job.question.id not in answers.get(job.cell.id, {})))]
