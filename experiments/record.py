@@ -122,6 +122,11 @@ class Support(Stored):
     nuggets: tuple[SupportLabel, ...] = ()
     note: str = Field(default="", exclude_if=operator.not_)
 
+    @property
+    def labels(self) -> tuple[SupportLabel, ...]:
+        """Return those of the sentences, then those of the nuggets."""
+        return *self.sentences, *self.nuggets
+
 
 class StoredSub(Stored):
     """A sub-question as it was asked over the question's evidence, and what came of it.
