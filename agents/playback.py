@@ -90,12 +90,14 @@ class Playback:
     """Plays a recipe: holds what it asks for, takes the results, and ends with an Answer.
 
     Attributes:
+        numbers: evidence numbers, from 1 and without a gap, that chunks have beforehand, by their id.
         started: in `time.monotonic` seconds; for one that was resumed as if it had never been interrupted.
     """
 
     task: Task
     reasoning: Reasoning
     runtime: Runtime
+    numbers: Mapping[str, int] = field(default_factory=dict)
     draft: Draft | None = None
     failure: Failure | None = None
     pending: list[Action] = field(default_factory=list)
@@ -168,7 +170,7 @@ class Playback:
         entry = {"actions": [search_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
         known = self._passages
-        results = [tuple(known.setdefault(chunk.id, Passage(len(known) + 1, chunk)) for chunk in chunks)
+        results = [tuple(known.setdefault(chunk.id, Passage(self._number(chunk.id), chunk)) for chunk in chunks)
                    for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
@@ -224,6 +226,9 @@ class Playback:
         return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
                       tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes,
                       figures=draft.figures, **common)
+
+    def _number(self, chunk: str) -> int:
+        return self.numbers.get(chunk) or len(self.numbers.keys() | self._passages.keys()) + 1
 
     def _shown(self) -> tuple[int, ...]:
         """What was gathered, else what prompts of the reasoning strategy showed, in the order of the last one for an

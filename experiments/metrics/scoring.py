@@ -13,6 +13,7 @@ from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS,
 from experiments.metrics.metric import Metric, MetricGroup, SetFigure, Sizes, cut_of, family_of, joint, pooled_mean
 from experiments.metrics.ranking import RANKING, SPANS
 from experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
+from experiments.metrics.weight import WEIGHT, weight_of
 from experiments.question import ANSWERS as ANSWERS_SCHEME
 from experiments.question import Question, Scheme
 from experiments.record import Result
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 GROUPS: MappingProxyType[str, MetricGroup] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
     "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "attack": ATTACK,
-    "worlds": WORLD_GROUP, "form": FORM})
+    "worlds": WORLD_GROUP, "form": FORM, "weight": WEIGHT})
 _SCORED = {metric.name: metric for group in GROUPS.values() for metric in group.metrics}
 METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED})
 _PLACES = {name: place for place, name in enumerate(METRICS)}
@@ -61,7 +62,13 @@ def scored_result(result: Result, question: Question, scheme: Scheme, scoring: S
     item = scored_of(result, question, rules, separators=separators, searched=searched)
     if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not result.tagged)):
         item = replace(item, text=text_as_published(result))
-    return result.model_copy(update={"scores": score(item, scoring, scheme.groups, scheme.metrics)})
+    groups = scheme.groups
+    if result.probes:
+        def right(one: Result) -> bool:
+            return scheme.says_right(scored_result(one, question, scheme, scoring, rules, separators, searched).scores)
+
+        item, groups = replace(item, weight=weight_of(result, right)), (*groups, "weight")
+    return result.model_copy(update={"scores": score(item, scoring, groups, scheme.metrics)})
 
 
 def measured_in(cells: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -19,9 +20,10 @@ from agents.relevance import RelevanceJudges, on_judges
 from agents.types import unasked
 from experiments.cells import Cell
 from experiments.judges import ask_judge, graded_of
+from experiments.judges.base import Judged
 from experiments.metrics import scored_result
 from experiments.question import Question
-from experiments.record import Record
+from experiments.record import Record, Result
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.checks import preflight
@@ -30,6 +32,7 @@ from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
 from experiments.running.prepare import prepare_run
+from experiments.running.probe import is_due, probes_of, unprobed, with_probes
 from experiments.running.resources import Resources
 from experiments.running.summary import summarise
 from experiments.runs.finished import start_up_kept
@@ -151,6 +154,8 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             session.check_whole()
         there = session.done()
         done = set() if again else there
+        if settings.probe and session.folder and done:
+            done = done - unprobed(plan, session.folder)
         jobs = [job for job in jobs_of(plan.cells, plan.benchmark.questions)
                 if (job.cell.id, job.question.id) not in done]
         stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
@@ -221,7 +226,7 @@ class _Work:
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
         self.resources, self.journal, self.watch = resources, journal, watch
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
-        self._players: dict[str, CellPlayer] = {}
+        self._players: dict[tuple[str, int], CellPlayer] = {}
         self._judge_model = self._model(resources.judge) if resources.judge else None
         resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
 
@@ -230,13 +235,16 @@ class _Work:
             record = await self._record(job)
             kept = self._timed(record)
             self.cell_budgets.count(kept)
+        if self.settings.probe and is_due(record.result, job.question, self.plan):
+            probed = await probes_of(record.result, job.question, partial(self._player, job.cell), job.cell.repeat,
+                                     partial(self._judged, job.question))
+            record, kept = (self._scored(with_probes(one, *probed), job) for one in (record, kept))
         await self.folder.add(kept, job.place)
         self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:
-        cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
-                                                       self.plan.scheme)
-        player, spent = self._player(cell), self.cell_budgets.spent(cell.id)
+        cell, question, resources, scheme = job.cell, job.question, self.resources, self.plan.scheme
+        player, spent = self._player(cell, cell.repeat), self.cell_budgets.spent(cell.id)
         answer = await player.answer(question, self.cell_budgets.limits(cell.id)) if spent is None else \
             unasked(Failure("budget", spent))
         subs = await subs_of(player, question, answer, self.folder.database)
@@ -244,13 +252,22 @@ class _Work:
                      question.id if scheme.itself_ignored else None)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
-        judged = await ask_judge(settings.judge, self._judge_model,
-                                 graded_of(result, question, scheme, settings.scoring),
-                                 lambda: time.monotonic() + settings.limits.seconds)
+        judged = await self._judged(question, result)
         result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
                                            "subs": subs.stored, "sub_usage": subs.usage})
-        return make_record(scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators,
-                                         cell.searched), answer.cost + subs.cost + judged.cost)
+        return self._scored(make_record(result, answer.cost + subs.cost + judged.cost), job)
+
+    async def _judged(self, question: Question, result: Result) -> Judged:
+        settings = self.settings
+        return await ask_judge(settings.judge, self._judge_model,
+                               graded_of(result, question, self.plan.scheme, settings.scoring),
+                               lambda: time.monotonic() + settings.limits.seconds)
+
+    def _scored(self, record: Record, job: Job) -> Record:
+        cell = job.cell
+        return record.model_copy(update={"result": scored_result(
+            record.result, job.question, self.plan.scheme, self.settings.scoring, cell.rules, cell.separators,
+            cell.searched)})
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""
@@ -261,11 +278,11 @@ class _Work:
             return record
         return record.model_copy(update={"timing": before.model_copy(update={"replayed": now.replayed})})
 
-    def _player(self, cell: Cell) -> CellPlayer:
-        if cell.id not in self._players:
-            model = self._model(self.resources.clients[cell.model], cell.repeat)
-            self._players[cell.id] = CellPlayer(self.plan.tasks(cell), model, self.resources.shown)
-        return self._players[cell.id]
+    def _player(self, cell: Cell, repeat: int) -> CellPlayer:
+        if (cell.id, repeat) not in self._players:
+            model = self._model(self.resources.clients[cell.model], repeat)
+            self._players[cell.id, repeat] = CellPlayer(self.plan.tasks(cell), model, self.resources.shown)
+        return self._players[cell.id, repeat]
 
     def _model(self, client: ModelClient, repeat: int = 0) -> Model:
         return Model(Metered(client, self.spending), self.journal, self.settings.limits.max_tokens, repeat)

@@ -147,6 +147,8 @@ class RunSettings(Matrix):
         exemplars: a JSON Lines file of worked examples that every prompt shows after the documents; none by default.
         repeats: how often each is asked: the model's own chance, which a temperature above 0 has.
         seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
+        probe: `citations` asks each answer again without each passage that it was shown, and over the cited ones alone,
+            so that the scores tell which citations carry weight; also of a run that was finished without.
         exclude: parts of the product that are left out.
         include: matrices that are added to what is left.
         concurrency: questions under way at once with one model, and so its calls, at most: short for
@@ -180,6 +182,7 @@ class RunSettings(Matrix):
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     scoring: Scoring = "corrected"
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
+    probe: Literal["citations"] | None = None
     exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     limits: Limits = Limits()
