@@ -170,7 +170,8 @@ class Playback:
         entry = {"actions": [search_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
         known = self._passages
-        results = [tuple(known.setdefault(chunk.id, Passage(self._number(chunk.id), chunk)) for chunk in chunks)
+        results = [tuple(known.setdefault(chunk.id, Passage(
+            self.numbers.get(chunk.id) or len(self.numbers.keys() | known) + 1, chunk)) for chunk in chunks)
                    for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
@@ -226,9 +227,6 @@ class Playback:
         return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
                       tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes,
                       figures=draft.figures, **common)
-
-    def _number(self, chunk: str) -> int:
-        return self.numbers.get(chunk) or len(self.numbers.keys() | self._passages.keys()) + 1
 
     def _shown(self) -> tuple[int, ...]:
         """What was gathered, else what prompts of the reasoning strategy showed, in the order of the last one for an

@@ -56,10 +56,6 @@ class Scheme:
         known = tuple(metric for group, metric in _RIGHT.items() if group in self.groups)
         return known[:2 if "choice" in self.groups else 1]
 
-    def says_right(self, scores: Mapping[str, float | None]) -> bool:
-        """Tell whether an answer with these scores is right."""
-        return next((score == 1 for name in self.rights if (score := scores.get(name)) is not None), False)
-
 
 RANKED = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "recall@100", "mrr", "map"))
 SPANS = Scheme(groups=("spans", "ranking"), rubric=None, columns=("char_recall@5", "char_precision@5", "char_iou@5"))

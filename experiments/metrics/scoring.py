@@ -65,7 +65,8 @@ def scored_result(result: Result, question: Question, scheme: Scheme, scoring: S
     groups = scheme.groups
     if result.probes:
         def right(one: Result) -> bool:
-            return scheme.says_right(scored_result(one, question, scheme, scoring, rules, separators, searched).scores)
+            scores = scored_result(one, question, scheme, scoring, rules, separators, searched).scores
+            return next((scores[name] for name in scheme.rights if scores.get(name) is not None), None) == 1
 
         item, groups = replace(item, weight=weight_of(result, right)), (*groups, "weight")
     return result.model_copy(update={"scores": score(item, scoring, groups, scheme.metrics)})
