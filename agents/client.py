@@ -18,7 +18,8 @@ from retrieval.servers import Address, back_off, clean, is_transient, retry_afte
 from strategies.types import Generate, Reply
 
 if TYPE_CHECKING:
-    from agents.openai_chat import Chat, Response
+    from agents.openai_chat import Chat
+    from agents.wire import Response
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, takewhile
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from agents.database import Database, seal
 from agents.replies import Tell
-from agents.types import CallOutcome, failure_of, outcome_to_json, reply_from_json
-from documents.errors import CallError, ReplayMiss
-from strategies.types import Failure, Generate, Message, Reply
+from agents.types import CallOutcome, Cost, failure_of, outcome_to_json, reply_from_json
+from documents.errors import CallError, ReplayMiss, RunError
+from strategies.types import Failure, Generate, Message, Reply, Usage
 
+End = TypeVar("End")
 Mode = Literal["live", "record", "replay"]
 SCHEMA = ("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, messages TEXT NOT NULL, parameters TEXT NOT NULL,"
           " reply TEXT, failure TEXT, hash TEXT NOT NULL)",)
@@ -146,6 +149,36 @@ class Journal:
 def _common_prefix(one: str, other: str) -> int:
     differing = (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
     return next(differing, min(len(one), len(other)))
+
+
+Talk = Generator[Generate, Reply | Failure, End]
+"""Yields calls, is sent their outcomes, and returns what they came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Talked(Generic[End]):
+    """What a talk came to, and what its calls used and cost."""
+
+    end: End
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+
+
+async def talk_with(model: Model | None, talk: Talk[End], deadline: Callable[[], float]) -> Talked[End]:
+    """Play a talk to its end. Raises RunError where it makes a call and there is no model."""
+    sent: Reply | Failure | None = None
+    usage, cost, started = Usage(), Cost(), time.monotonic()
+    while True:
+        try:
+            action = next(talk) if sent is None else talk.send(sent)
+        except StopIteration as end:
+            return Talked(end.value, usage, replace(cost, seconds=time.monotonic() - started))
+        if model is None:
+            raise RunError(f"a call for {action.purpose} asks for a model, and none is open")
+        asked = await model.ask(action, deadline())
+        sent = asked.outcome
+        usage += sent.usage if isinstance(sent, Reply) else Usage(calls=1)
+        cost += asked.cost
 
 
 class Client(Protocol):

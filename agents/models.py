@@ -15,6 +15,7 @@ from agents import catalogue
 from agents.catalogue import HUB, check, hub_place, sha256_of
 from agents.client import ModelClient
 from agents.journal import Journal, Model
+from agents.pipelines.base import FORM
 from agents.relevance import RelevanceJudges
 from agents.replies import Pricer, free, priced, pricer
 from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
@@ -42,8 +43,8 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     """Find the model that a name stands for. A replay, without `calls`, needs neither a key nor the weights; of a
     `gguf:` or `hf:` model whose file is not there the identity is then `known`, as a run recorded it. Raises ModelError
     for an unknown name or form, a missing key or file, a wrong hash."""
-    if spec == NO_MODEL:
-        return Target(spec, spec, spec)
+    if spec == NO_MODEL or spec.startswith(FORM):
+        return Target(spec, known or spec, spec)
     form, colon, rest = spec.partition(":")
     known = None if calls else known
     if form in SERVED and colon:
@@ -124,11 +125,13 @@ def _price(spec: str, target: Target, settings: ModelSettings) -> Pricer:
     given = settings.prices.get(spec)
     if given is not None:
         return priced(given)
+    if spec.startswith(FORM):
+        return lambda *tokens: None
     return pricer(target.remote.url, target.served) if target.remote is not None else free
 
 
 def _context(target: Target, settings: ModelSettings) -> Context | None:
-    if target.name == NO_MODEL:
+    if target.name == NO_MODEL or target.name.startswith(FORM):
         return None
     if target.remote is None:
         return Context(settings.local.context, whole_reply=False)

@@ -7,9 +7,8 @@ converting typed bodies twice costs more processor time than the request itself.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,18 +18,10 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from agents.replies import MOST_BYTES, Assembly, BadReply, Tell
-from retrieval.servers import OPENAI_HOST, Address, is_compressed, is_loopback, unusable_environment
+from agents.wire import Bounded, Response, bounded_client, named_errors, reason
+from retrieval.servers import OPENAI_HOST, Address
 
 _MOST_STREAMED = 4 * MOST_BYTES  # of a reply in pieces, each of which repeats the names of its fields
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """Status, headers and body that a server sent back."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Chat(ChatOpenAI):
@@ -79,7 +70,7 @@ class Chat(ChatOpenAI):
                 await got.aclose()
 
     async def _pieces(self, got: httpx2.Response, whole: Assembly) -> Response:
-        if isinstance(got.stream, _Bounded):
+        if isinstance(got.stream, Bounded):
             got.stream.most = _MOST_STREAMED
         pieces = openai.AsyncStream(cast_to=object, response=got, client=self.root_async_client)
         try:
@@ -105,49 +96,19 @@ class Chat(ChatOpenAI):
 @contextmanager
 def _named_errors() -> Iterator[None]:
     try:
-        yield
+        with named_errors():
+            yield
     except openai.APIConnectionError as error:
         if isinstance(error.__cause__, BadReply):
             raise error.__cause__ from None
-        raise ConnectionError(_reason(error.__cause__ or error)) from None
-    except httpx2.TransportError as error:
-        raise ConnectionError(_reason(error)) from None
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self.most, self._stream = MOST_BYTES, stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for block in self._stream:
-            size += len(block)
-            if size > self.most:
-                raise BadReply(f"the reply is larger than {self.most >> 20} MB")
-            yield block
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-async def _bound(response: httpx2.Response) -> None:
-    if is_compressed(response.headers):
-        raise BadReply("the reply is compressed, which was not asked for")
-    if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Bounded(response.stream)
+        raise ConnectionError(reason(error.__cause__ or error)) from None
 
 
 def connect(address: Address, served: str, connections: int) -> Chat:
     """Make a chat client for one address and a model's served name, with so many connections at most and without
     deadlines and retries, which are the caller's; raise ModelError where the environment's proxy or certificates cannot
     be used."""
-    limits = httpx2.Limits(max_connections=connections + 4, max_keepalive_connections=connections + 4)
-    # Redirects are not followed: they would take the prompts to a host that nobody named.
-    try:
-        client = httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(address.url),
-                                    headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_bound]})
-    except (OSError, ValueError, ImportError) as error:
-        raise unusable_environment(error) from None
+    client = bounded_client(address.url, connections)
     chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
                 use_responses_api=False, openai_proxy=None, http_async_client=client,
                 # Only for a client that it would make; otherwise it warns of proxies that ours does use.
@@ -159,8 +120,3 @@ def connect(address: Address, served: str, connections: int) -> Chat:
         chat.root_async_client.organization = None
         chat.root_async_client.project = None
     return chat
-
-
-def _reason(error: BaseException) -> str:
-    name, text = type(error).__name__, str(error)
-    return f"{name}: {text}" if text else name

@@ -1,16 +1,10 @@
 """One question in play: its recipe, its evidence numbers, its budget and its trace."""
 from __future__ import annotations
 
-import math
-import os
-import signal
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 from agents.replies import Tell
@@ -23,7 +17,20 @@ from strategies.answering import without_sub_answers
 from strategies.choice import read_choice
 from strategies.protocol import MOST_DECISIONS, actions_of, draft_of
 from strategies.reading import is_only_citations, read_citations
-from strategies.types import Action, Decision, Draft, Failure, Generate, Passage, Reasoning, Reply, Search, Task, Usage
+from strategies.types import (
+    Action,
+    Contexts,
+    Decision,
+    Draft,
+    Failure,
+    Generate,
+    Passage,
+    Reasoning,
+    Reply,
+    Search,
+    Task,
+    Usage,
+)
 
 Node = Literal["search", "generate", "finish"]
 _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_long", "budget": "budget"}
@@ -45,44 +52,6 @@ class Runtime:
 
 
 _LEAST = 2.0  # seconds that a strategy has to come back, though its question has none left
-_PATIENCE = 3  # times that it may take no notice
-
-
-@contextmanager
-def watchdog() -> Iterator[None]:
-    """Raise RecipeFailed in a strategy that does not come back in time, since all other questions wait for it.
-
-    One that takes no notice ends the process in one line: what was kept by then stays. Without signals, as on Windows
-    and beside the main thread, nothing is watched.
-    """
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    ignored = 0
-
-    def look(number: int, frame: FrameType | None) -> None:
-        nonlocal ignored
-        at_work = frame
-        while at_work is not None and at_work.f_code is not Playback._at_work.__code__:
-            at_work = at_work.f_back
-        if frame is None or at_work is None or time.monotonic() < at_work.f_locals.get("until", math.inf):
-            ignored = 0
-            return
-        said = (f"the strategy did not come back from {Path(frame.f_code.co_filename).name}:{frame.f_lineno} in time, "
-                f"at the question {at_work.f_locals['self'].task.id}")
-        ignored += 1
-        if ignored > _PATIENCE:
-            os.write(2, f"ragbed: {said}, and cannot be stopped; the same command continues\n".encode())
-            os._exit(2)
-        raise RecipeFailed(said)
-
-    before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(slots=True)
@@ -169,10 +138,7 @@ class Playback:
         searches = self.searches()
         entry = {"actions": [search_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
-        known = self._passages
-        results = [tuple(known.setdefault(chunk.id, Passage(
-            self.numbers.get(chunk.id) or len(self.numbers.keys() | known) + 1, chunk)) for chunk in chunks)
-                   for chunks in found]
+        results = [self._numbered(chunks) for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
         self._send(results if self._listed else results[0])
@@ -273,10 +239,26 @@ class Playback:
             asked = self._at_work(self._recipe.send, value)
             if isinstance(asked, Decision):
                 self.trace.append(DecisionStep.of(asked))
+            elif isinstance(asked, Contexts):
+                value = self._read(asked)
+                continue
             elif asked != []:
                 return asked
             value = [] if asked == [] else None
         raise RecipeFailed(f"the strategy made {MOST_DECISIONS} decisions in a row without asking for anything")
+
+    def _numbered(self, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
+        known = self._passages
+        return tuple(known.setdefault(chunk.id, Passage(
+            self.numbers.get(chunk.id) or len(self.numbers.keys() | known) + 1, chunk)) for chunk in chunks)
+
+    def _read(self, contexts: Contexts) -> tuple[Passage, ...]:
+        """Number what the last call says that it read: that is what it was shown."""
+        evidence = self._numbered(contexts.chunks)
+        place, last = next((place, step) for place, step in reversed([*enumerate(self.trace)])
+                           if isinstance(step, GenerateStep))
+        self.trace[place] = replace(last, shown=tuple(dict.fromkeys(passage.number for passage in evidence)))
+        return evidence
 
     def _at_work(self, goes_on: Callable[..., Any], *given: Any) -> Any:
         until = max(self.deadline, time.monotonic() + _LEAST)  # noqa: F841  # the watchdog reads it off the stack

@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 from documents.types import Format, digest
 from retrieval.conditions import Condition, Perturbation
+from strategies.reasoning.pipeline import OWN
 from strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]
 # In the order in which tables show them.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
-           "condition", "perturbation", "show", "format", "framing", "answer_format", "repeat", "seed")
+           "condition", "perturbation", "wording", "show", "format", "framing", "answer_format", "repeat", "seed")
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
 _SAID = (*REPLICATED, "framing")  # whose values alone say too little
@@ -41,6 +42,7 @@ class Cell:
         chunker: how what is searched is cut; None where the run compares none, or it has no effect.
         embedder: what embeds it, likewise.
         history: how a question of a conversation is made to stand by itself; None where none has turns before it.
+        wording: how the question is put (`experiments.wordings`); None where it is as asked, whatever the settings say.
     """
 
     model: str
@@ -60,6 +62,7 @@ class Cell:
     framing: Framing | None = "none"
     answer_format: AnswerFormat | None = "tags"
     history: str | None = None
+    wording: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
@@ -78,14 +81,20 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The factors by name, as a summary has them. Where there is no history it is left out, so that such a cell has
-        the id that it had before there were conversations."""
-        return {name: value for name, value in asdict(self).items() if name != "history" or value is not None}
+        """The factors by name, as a summary has them. A history and a wording are left out where there is none, so that
+        such a cell has the id that it had before there were any."""
+        return {name: value for name, value in asdict(self).items()
+                if name not in ("history", "wording") or value is not None}
 
     @property
     def searched(self) -> bool:
         """Whether the evidence is searched for, rather than placed."""
         return self.condition == "retrieved" and self.retriever is not None
+
+    @property
+    def ranked(self) -> bool:
+        """Whether its evidence comes in an order of rank: what is searched for, here or by a pipeline."""
+        return self.searched or self.retrieval == OWN
 
     @property
     def change(self) -> Perturbation:
@@ -153,7 +162,7 @@ def short_name(model: str) -> str:
         return model.rpartition("#")[2] or model
     if model.startswith("gguf:"):
         return re.split(r"[/\\]", model)[-1].removesuffix(".gguf") or model
-    return model.removeprefix("openai:") or model
+    return model.removeprefix("openai:").removeprefix("pipeline:") or model
 
 
 def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:

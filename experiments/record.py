@@ -65,7 +65,7 @@ class StoredPassage(Stored):
     end: int
     pages: tuple[int, int] | None
     text: str
-    gold: Literal["chunk", "span", "page", "document"] | None = None
+    gold: Literal["chunk", "span", "page", "document", "words"] | None = None
     holds: tuple[int, ...] = ()
     repeats: bool = Field(default=False, exclude_if=operator.not_)
     aside: bool = Field(default=False, exclude_if=operator.not_)
@@ -135,6 +135,8 @@ class Result(Stored):
         gold_grades: the relevance of each distinct gold item, where any is not 1; else empty.
         gold_in_view: whether any gold evidence was shown; None where the question has none.
         answerable: whether the benchmark has the question answerable and its gold was not dropped.
+        asked: the question as the cell's wording has it, where that is not as it was asked; else empty.
+        asked_usage: of who wrote it, counted as the judge's.
         usage: of the answer; `calls` counts the model calls that were asked for, failed ones too.
         judge_usage: of the judge, counted likewise; `sub_usage` of the sub-questions.
         subs: the sub-questions in order, where they were asked.
@@ -160,6 +162,8 @@ class Result(Stored):
     gold_in_view: bool | None
     verdict: Verdict | None
     scores: dict[str, float | None]
+    asked: str = Field(default="", exclude_if=operator.not_)
+    asked_usage: Usage = Field(default=Usage(), exclude_if=lambda usage: usage == Usage())
     usage: Usage
     judge_usage: Usage = Usage()
     subs: tuple[StoredSub, ...] = ()

@@ -39,12 +39,12 @@ def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
     be sent."""
     if spec.startswith("openai:"):
         name = _named(spec.partition(":")[2])
-        url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
+        url = checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
         key = _key("OPENAI_API_KEY", required=calls) or _NO_KEY
         return Address(url, key, "OPENAI_API_KEY"), name
     url, _, name = spec.partition("#")
     key = _key("RAGBED_API_KEY", required=False) or _NO_KEY
-    return Address(_checked_url(url, "a model's URL"), key, "RAGBED_API_KEY"), _named(name)
+    return Address(checked_url(url, "a model's URL"), key, "RAGBED_API_KEY"), _named(name)
 
 
 def is_loopback(url: str) -> bool:
@@ -86,8 +86,8 @@ def _named(name: str) -> str:
     return name
 
 
-def _checked_url(url: str, what: str) -> str:
-    """The base URL. One that carries a password or query is refused, for names are shown and recorded."""
+def checked_url(url: str, what: str) -> str:
+    """Return the base URL; ModelError for one that carries a password or query, for names are shown and recorded."""
     try:
         parts = urlsplit(url)
         # Reading the port checks it.

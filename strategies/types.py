@@ -87,6 +87,13 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Contexts:
+    """Tell what the last call read that no search of ragbed's found: yielded alone, answered with the evidence."""
+
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of calls, `cached_tokens` those of the prompts that the server had at hand; the price in US dollars."""
 
@@ -168,7 +175,7 @@ class Draft:
 
 Action = Search | Generate
 Result = Evidence | Reply | Failure
-Asked = Action | list[Action] | Decision
+Asked = Action | list[Action] | Decision | Contexts
 Recipe = Generator[Asked, Any, Draft]
 Gathering = Generator[Asked, Any, Evidence]
 Standalone = Generator[Asked, Any, str]

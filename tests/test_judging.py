@@ -6,8 +6,9 @@ import pytest
 from judged import STORY, SUM, graded
 from stored import result as stored_result
 
+from agents.journal import Talked
 from experiments import Question, Scheme, Step, StoredStep, score
-from experiments.judges import Graded, Judged, Lexical, ModelJudge, ask_judge, graded_of
+from experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
 from experiments.metrics import scored_of, scored_result, text_as_published
 from strategies import read_answer
 
@@ -125,12 +126,12 @@ def test_without_reasoning_or_reference_steps_no_judge_is_asked():
 async def test_the_lexical_judge_is_asked_without_a_model(rubric, said):
     given = graded_of(result(), QUESTION, scheme(rubric), "as-published")
     judged = await ask_judge(Lexical(), None, given, lambda: 0.0)
-    assert judged.verdict.model_dump(include=set(said)) == said
+    assert judged.end.model_dump(include=set(said)) == said
     assert (judged.usage.calls, judged.cost.attempts) == (0, 0)
 
 
 async def test_where_none_is_due_nobody_is_asked():
-    assert await ask_judge(ModelJudge(model="m"), None, None, lambda: 0.0) == Judged()
+    assert await ask_judge(ModelJudge(model="m"), None, None, lambda: 0.0) == Talked(None)
 
 
 MATERIAL = {"grades": graded("Who?", ("a",), "b"), "points": SUM, "steps": STORY}

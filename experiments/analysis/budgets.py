@@ -41,7 +41,7 @@ def _kept(record: Record, unit: Unit, cell: Cell, run: Finished) -> Kept:
     ended = result.model_copy(update={**_NOTHING, "outcome": "budget",
                                       "failure": Failure("budget", f"the question may use fewer {unit}")})
     scored = scored_result(ended, run.questions[result.question], run.scheme, run.scoring, cell.rules, cell.separators,
-                           cell.searched)
+                           cell.ranked)
     return Kept(used(record, unit), result, scored, record.timing.replayed > 0, result.outcome in _CUT)
 
 

@@ -151,7 +151,7 @@ def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mappin
 
 def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str], scoring: Scoring) -> Case:
     metric = next((name for name in rights if result.scores.get(name) is not None), rights[0])
-    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
+    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.ranked)
     holding = [passage for passage in result.in_view if passage.holds]
     published = scoring == "as-published"
     # as published the first character is the choice

@@ -113,6 +113,22 @@ def on_rules(rules: Iterable[Rules]) -> list[str]:
             ] if without else []
 
 
+def on_wordings(worded: Iterable[tuple[str | None, Result]], paraphraser: str | None,
+                answering: Collection[str]) -> list[str]:
+    """Return how many questions a wording, that of each result's cell, left as they were asked, and who paraphrased."""
+    changed: dict[str, dict[str, bool]] = {}
+    used = Usage()
+    for name, result in worded:
+        if name:
+            changed.setdefault(name, {})[result.question] = bool(result.asked)
+        used += result.asked_usage
+    own = " It answers too, and may understand its own words best." if paraphraser in answering else ""
+    return [*(f"questions: {name} leaves {list(found.values()).count(False)} of {len(found)} as they were asked."
+              for name, found in changed.items() if not all(found.values())),
+            *([f"{paraphraser} wrote the paraphrases, one of a question for all cells; its {used.calls:,} calls, for "
+               f"{price(used.price)}, are in no cell's figures.{own}"] if used.calls else [])]
+
+
 _NAMED = 50
 
 

@@ -56,6 +56,9 @@ Texts = list[str] | None
 FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.", callback=current)]
 CellName = Annotated[str | None, typer.Option("--cell", help=(
     "Only cells of this name, as tables show it, or part of it, as in --cell direct; by default every one."))]
+Labels = Annotated[list[Path] | None, typer.Option("--labels", help=(
+    "A filled-in sheet of `ragbed judge --sheet`, or JSON Lines with cell, question and grade: scores are corrected "
+    "by it. May be given again."))]
 Metric = Annotated[str | None, typer.Option("--metric", help=(
     "See `ragbed list metrics`; by default the first column of the run's table."))]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")]

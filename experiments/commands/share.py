@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, FinishedRun, Texts
+from experiments.commands.options import AsJson, FinishedRun, Labels, Texts
 
 
 def export(run: FinishedRun,
@@ -140,15 +140,13 @@ def judge(run: FinishedRun,
               "--judge", help="lexical, or a model as for --model; may be given again.")] = None,
           repeats: Annotated[int, typer.Option(
               min=1, max=1000, help="How often each model judges; without --judge, the run's own.")] = 1,
-          labels: Annotated[list[Path] | None, typer.Option(
-              "--labels", help="A filled-in sheet, or JSON Lines with cell, question and grade; may be given again.",
-          )] = None,
+          labels: Labels = None,
           sheet: Annotated[Path | None, typer.Option(
               "--sheet", help="Write a CSV file of the answers for people to grade.")] = None,
           json: AsJson = False) -> None:
     """Judge answers again: do the judges and people agree?
 
-    The run stays as it is.
+    With labels by people, scores are shown corrected for the judge's errors. The run stays as it is.
     """
     from experiments.terminal.rescoring import show_agreement
 

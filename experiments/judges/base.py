@@ -2,25 +2,22 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Protocol, get_args
 
-from agents.journal import Model
-from agents.types import Cost
-from documents.errors import RunError
+from agents.journal import Model, Talk, Talked, talk_with
 from documents.types import digest
 from experiments.metrics import Scoring, reasoning_of, text_as_published
 from experiments.question import Question, Rubric, Scheme
 from experiments.record import Grade, Result, Verdict
 from strategies.prompting import fill_framed
-from strategies.types import Failure, Generate, Reply, Usage
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
-Judging = Generator[Generate, Reply | Failure, Verdict]
+Judging = Talk[Verdict]
+Judged = Talked[Verdict | None]  # None where no verdict is due
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +83,6 @@ def plain(text: str) -> str:
     return text.strip(_MARKS + "\n").removesuffix(".").strip(_MARKS)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The verdict on an answer, None where none is due; and what it used and cost."""
-
-    verdict: Verdict | None = None
-    usage: Usage = field(default_factory=Usage)
-    cost: Cost = field(default_factory=Cost)
-
-
 def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> Graded | None:
     """Return what a judge is given of a finished answer; None where no verdict is due.
 
@@ -118,21 +106,7 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
                   reasoned=result.tagged is not None)
 
 
-async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, deadline: Callable[[], float]) -> Judged:
+async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None,
+                    deadline: Callable[[], float]) -> Judged:
     """Get the judge's verdict where one is due."""
-    if graded is None:
-        return Judged()
-    judging = judge.judge(graded)
-    sent: Reply | Failure | None = None
-    usage, cost, started = Usage(), Cost(), time.monotonic()
-    while True:
-        try:
-            action = next(judging) if sent is None else judging.send(sent)
-        except StopIteration as end:
-            return Judged(end.value, usage, replace(cost, seconds=time.monotonic() - started))
-        if model is None:
-            raise RunError(f"the judge {judge.name} asks for a model, and none is open")
-        asked = await model.ask(action, deadline())
-        sent = asked.outcome
-        usage += sent.usage if isinstance(sent, Reply) else Usage(calls=1)
-        cost += asked.cost
+    return Talked(None) if graded is None else await talk_with(model, judge.judge(graded), deadline)

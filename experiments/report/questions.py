@@ -148,7 +148,8 @@ class _Collected:
         return {
             "text": linked(text), "left_out": left_out or None, **_judged(result),
             "failure": shown(f"{result.failure.kind}: {result.failure.message}", ANSWER) if result.failure else "",
-            "notes": [visible(note) for note in result.notes], "no_gold": result.gold_in_view is False,
+            "notes": [*([f"asked as: {visible(result.asked)}"] if result.asked else []), *map(visible, result.notes)],
+            "no_gold": result.gold_in_view is False,
             "cited": result.cited, "invalid": result.invalid_citations, "evidence": passages.of(result),
             "asked": [[shown(sub.question, LONGEST), shown(sub.text, LONGEST), visible(sub.outcome),
                        None if (score := result.scores.get(f"sub_em@{place}")) is None else score == 1]

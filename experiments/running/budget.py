@@ -218,7 +218,7 @@ def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
     """A budget in dollars needs the price of every model, judges' too; SettingsError where one is unknown."""
     if settings.budget.dollars is None:
         return
-    for name in dict.fromkeys([*models, *settings.judging_models]):
+    for name in dict.fromkeys([*models, *settings.other_models]):
         _, price = without_opening(name, settings.calls)
         if price(1000, 1000, 0) is None:
             raise SettingsError(f"budget.dollars: no price is known of {name}; give calls.prices, in US dollars per "

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from experiments.cells import Cell, Show, finder_name
 from experiments.question import Benchmark
 from experiments.settings.retrievers import Finder, RetrieverFactor, label
+from experiments.wordings import Wording
 from retrieval.conditions import Condition, Perturbation
 from strategies.catalogue import SEARCH_ONLY
+from strategies.reasoning.pipeline import OWN, PIPELINE
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import FAMILIES, Family
 
@@ -34,6 +36,8 @@ class Crossing:
         self._shows = next((one.condition for one in combinations if one.condition != "closed-book"), None)
         self._seeded = len({one.seed for one in combinations}) > 1
         self._subs = any(question.sub_questions for question in benchmark.questions)
+        self._worded = {name for name in {one.wording for one in combinations} if name == "paraphrase" or any(
+            Wording.parse(name).of(question.text) != question.text for question in benchmark.questions)}
         self._turns = any(question.turns for question in benchmark.questions)
         # All are shown where the reply is to answer each.
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
@@ -49,7 +53,8 @@ class Crossing:
         retriever = self._retrievers[one.retriever]
         own = found is not None and retriever.index is None  # what the run itself cuts and embeds
         show: Show = "sub_questions" if self._answers_subs else one.show if self._subs else "question"
-        asked = one.reasoning != SEARCH_ONLY
+        is_pipeline = one.reasoning == PIPELINE
+        asked = one.reasoning != SEARCH_ONLY and not is_pipeline
         return Cell(
             model=one.model, retrieval=one.retrieval if searched else None, retriever=found, reasoning=one.reasoning,
             rules="closed-book" if condition == "closed-book" else one.rules, condition=condition,
@@ -58,22 +63,23 @@ class Crossing:
             benchmark=self._settings.benchmark.kind, repeat=one.repeat,
             seed=one.seed if self._seeded and self._draws(change, one, searched) else None,
             chunker=one.chunker if own else None, embedder=one.embedder if own and retriever.embeds else None,
-            history=one.history if self._turns else None,
+            history=one.history if self._turns and not is_pipeline else None,
+            wording=one.wording if one.wording in self._worded else None,
             framing=one.framing if asked and condition != "closed-book" else None,
             answer_format=one.answer_format if asked else None)
 
     def _draws(self, change: Perturbation, one: Combination, searched: bool) -> bool:
         """Say whether a seed may change anything: ragbed's own strategies draw nothing, others may."""
-        used = [self._strategies["reasoning"][one.reasoning]]
-        used += [self._strategies["retrieval"][one.retrieval]] if searched else []
+        used = [] if one.reasoning == PIPELINE else [self._strategies["reasoning"][one.reasoning]]
+        used += [self._strategies["retrieval"][one.retrieval]] if searched and one.retrieval != OWN else []
         used += [self._strategies["history"][one.history]] if self._turns else []
-        return (change.shuffle or change.negatives > 0 or change.pool > 0
+        return (change.shuffle or change.negatives > 0 or change.pool > 0 or one.wording.startswith("typos")
                 or any(strategy.has_plugins for strategy in used))
 
     def _found(self, one: Combination) -> str | None:
         """Return the retriever that the evidence comes from; None where the questions bring it, or there is none."""
         if one.condition == "retrieved":
-            return one.retriever if one.retrieval != "none" else None
+            return one.retriever if one.retrieval not in ("none", OWN) else None
         brought = {"gold": self._benchmark.gives_chunks, "full": self._benchmark.has_whole}.get(one.condition, True)
         if brought:
             return None

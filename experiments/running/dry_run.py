@@ -140,6 +140,9 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
+    if any(one.cell.wording == "paraphrase" for one in plans):
+        yield (f"{settings.paraphrasing_model} is asked for paraphrases by up to {2 * len(benchmark.questions)} calls, "
+               "one or two for a question, which are in none of these figures.")
     yield from on_skipped(benchmark.skipped)
     ended = sum((plan.bounds for plan in plans), Bounds())
     if ended.ended:

@@ -129,7 +129,7 @@ def detectable(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters, 
     """Return the smallest difference in the main metric that the questions, in the clusters of the run's tests, detect:
     of one pair of cells, and of all pairs that the run's summary will compare."""
     metric = benchmark.scheme.columns[0].split(" / ")[0]
-    ways = sorted({(cell.rules, cell.searched) for cell in cells})
+    ways = sorted({(cell.rules, cell.ranked) for cell in cells})
     asked = [question for question in benchmark.questions if any(score(
         Scored("answered", question.answerable, answers=question.answers, options=question.options,
                gold_total=len(question.gold), rules=rules, searched=searched),

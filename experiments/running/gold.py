@@ -17,8 +17,8 @@ from strategies.normalising import normalize_answer
 from strategies.types import Passage
 
 SourceOf = Callable[[str], str]
-Level = Literal["chunk", "span", "page", "document"]
-LEVELS: tuple[Level, ...] = ("chunk", "span", "page", "document")
+Level = Literal["chunk", "span", "page", "document", "words"]
+LEVELS: tuple[Level, ...] = ("chunk", "span", "page", "document", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class GoldView:
 
 
 def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf,
-          itself: str | None = None) -> GoldView:
+          itself: str | None = None, by_words: Collection[int] = ()) -> GoldView:
     """Match every passage with every gold item. A chunk is gold if it is the gold chunk, else if it overlaps the gold
     span, else the gold page, else stands in the gold document; a coarser level counts only where the finer one is not
     known of both sides. A gold item may name a document's id or its source path. A document that is the query `itself`
-    takes no rank."""
+    takes no rank. Passages that were placed `by_words` are gold at that level."""
     items = distinct(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
     levels: dict[int, Level | None] = {}
@@ -63,7 +63,8 @@ def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf
         source = source_of(passage.chunk.document)
         found = {index: level for index, item in enumerate(items)
                  if (level := _level(item, passage.chunk, source)) is not None}
-        levels[passage.number] = min(found.values(), key=LEVELS.index, default=None)
+        level = min(found.values(), key=LEVELS.index, default=None)
+        levels[passage.number] = "words" if level and passage.number in by_words else level
         hits[passage.number] = frozenset(found)
     grades = tuple(item.relevance for item in items)
     return GoldView(levels, hits, len(items), grades if set(grades) - {1} else (), frozenset(repeats))

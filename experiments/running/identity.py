@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from agents.models import resolve
+from agents.pipelines.base import PipelineSettings
 from documents.errors import SettingsError
 from documents.types import digest
 from experiments.judges.base import prompts_hash as judge_prompts_hash
@@ -62,15 +63,26 @@ def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
     two are one."""
     names: dict[str, str] = {}
     for name in plan.models:
-        identity = resolve(name, calls=False, known=known.get(name)).identity
+        identity = (_of_pipeline(plan.pipelines[name], known.get(name)) if name in plan.pipelines else
+                    resolve(name, calls=False, known=known.get(name)).identity)
         if identity in names:
             raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
                                 "which knows neither host nor path; name one of them, or serve them under two names")
         names[identity] = name
     models = {name: identity for identity, name in names.items()}
-    for name in plan.settings.judging_models:
+    for name in plan.settings.other_models:
         models[name] = resolve(name, calls=False, known=known.get(name)).identity
     return models
+
+
+def _of_pipeline(pipeline: PipelineSettings, known: str | None) -> str:
+    """The identity; the `known` one where its files are not here, as for a replay elsewhere."""
+    try:
+        return pipeline.identity
+    except SettingsError:
+        if known is None:
+            raise
+        return known
 
 
 def _version(package: str) -> str | None:

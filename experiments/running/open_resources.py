@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.models import open_model
+from agents.pipelines.client import open_pipeline
 from agents.search import Searcher
 from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
@@ -180,7 +181,10 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
     settings = plan.settings
     found = [plan.finders[cell.finder].retriever for cell in plan.cells if cell.finder is not None]
     judging = [settings.judge.model] if isinstance(settings.judge, ModelJudge) else []
-    for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of(found)), *judging]):
-        resources.clients[name] = await stack.enter_async_context(
-            open_model(name, settings.asking, calls=calls, known=known.get(name)))
+    paraphraser = [settings.paraphrasing_model] if settings.paraphrasing_model else []
+    for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of(found)), *judging, *paraphraser]):
+        opened = open_model(name, settings.asking, calls=calls, known=known.get(name)) \
+            if name not in plan.pipelines else \
+            open_pipeline(plan.pipelines[name], settings.asking, None if calls else known.get(name))
+        resources.clients[name] = await stack.enter_async_context(opened)
     resources.judge = resources.clients[judging[0]] if judging else None

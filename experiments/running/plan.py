@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from agents.pipelines.base import PipelineSettings
 from documents.types import digest
 from experiments.analysis.notes import on_skipped
 from experiments.cells import Cell
@@ -22,6 +23,7 @@ from experiments.settings.matrix import combinations_of, retrievers_of
 from experiments.settings.retrievers import Finder
 from strategies.catalogue import RETRIEVAL
 from strategies.history import in_conversation
+from strategies.reasoning.pipeline import OWN, PIPELINE, pipeline
 from strategies.settings.choosing import Strategy, known
 from strategies.settings.exemplars import read_exemplars
 from strategies.settings.parameters import default_of, hints_of
@@ -112,6 +114,11 @@ class Plan:
         """How the questions are scored."""
         return self.benchmark.scheme
 
+    @cached_property
+    def pipelines(self) -> Mapping[str, PipelineSettings]:
+        """The pipelines, by what stands in the place of a model."""
+        return {one.model: one for one in self.settings.pipelines}
+
     @property
     def models(self) -> tuple[str, ...]:
         """The models that any cell asks."""
@@ -152,8 +159,9 @@ class Plan:
 
 
 def _functions(strategies: Strategies) -> dict[tuple[Family, str], Callable[..., Any]]:
-    return {(family, label): one.function for family in FAMILIES for label, one in strategies[family].items()
-            if one.is_loaded}
+    return {("reasoning", PIPELINE): pipeline} | {
+        (family, label): one.function for family in FAMILIES for label, one in strategies[family].items()
+        if one.is_loaded}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +178,8 @@ class Tasks:
     @property
     def strategies(self) -> list[Strategy]:
         """The cell's strategies, of each family that it has one of."""
-        return [self.plan.strategies[family][label] for family in FAMILIES if (label := getattr(self.cell, family))]
+        return [self.plan.strategies[family][label] for family in FAMILIES
+                if (label := getattr(self.cell, family)) not in (None, PIPELINE, OWN)]
 
     @property
     def reasoning(self) -> Reasoning:
@@ -182,8 +191,8 @@ class Tasks:
     @property
     def retrieval(self) -> Retrieval:
         """The cell's retrieval strategy; where the evidence is placed, one search for it, and none without any."""
-        if self.cell.retrieval is None:
-            return RETRIEVAL["none" if self.cell.condition == "closed-book" else "once"]
+        if self.cell.retrieval in (None, OWN):
+            return RETRIEVAL["none" if self.cell.condition == "closed-book" or self.cell.retrieval == OWN else "once"]
         function: Retrieval = self.plan.functions["retrieval", self.cell.retrieval]
         return function
 

@@ -9,6 +9,7 @@ else in a passage's place, but not over the cited ones alone.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agents.types import Cost
@@ -26,16 +27,22 @@ BESIDES = 3  # probes of an answer besides those without one passage
 
 
 def is_due(result: Result, question: Question, plan: Plan) -> bool:
-    """Tell whether an answer is probed: where its rules ask for citations, and it was shown something."""
+    """Tell whether an answer, with its trace, is probed: where its rules ask for citations, and all that it was shown
+    can be kept from it. What a pipeline finds by itself cannot."""
     cell = next((cell for cell in plan.cells if cell.id == result.cell), None)
-    return (cell is not None and result.outcome == "answered" and bool(result.in_view)
-            and plan.tasks(cell).whole(question).cites)
+    if cell is None or result.outcome != "answered" or not plan.tasks(cell).whole(question).cites:
+        return False
+    shown, found = ({passage.number for passage in result.in_view},
+                    {number for step in result.trace for number in step.found})
+    return bool(shown) and shown <= found
 
 
-def unprobed(plan: Plan, folder: RunFolder) -> set[tuple[str, str]]:
-    """Return the (cell, question) pairs of a run whose answers are still to be probed."""
+def unprobed(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
+    """Return the (cell, question) pairs of a run whose answers are still to be probed; none where it is not probed."""
+    if plan.settings.probe is None or folder is None:
+        return set()
     questions = {question.id: question for question in plan.benchmark.questions}
-    return {(result.cell, result.question) for result in folder.results()
+    return {(result.cell, result.question) for result in folder.results(traces=True)
             if not result.probes and is_due(result, questions[result.question], plan)}
 
 
@@ -59,6 +66,7 @@ async def probes_of(result: Result, question: Question, player: Callable[[int], 
         repeat: the cell's own; the noise is that of the next one.
         judged: asks the run's judge about a result; it is asked of other answers than the first alone.
     """
+    question = replace(question, text=result.asked or question.text)
     probes, cost = [], Cost()
     for left_out in to_leave_out(result):
         answer = await player(repeat if left_out else repeat + 1).answer_over(question, _numbers(result),
@@ -68,7 +76,7 @@ async def probes_of(result: Result, question: Question, player: Callable[[int], 
         cost += answer.cost
         if changes(result, probe):
             verdict = await judged(probed_result(result, probe))
-            probe = probe.model_copy(update={"verdict": verdict.verdict, "usage": probe.usage + verdict.usage})
+            probe = probe.model_copy(update={"verdict": verdict.end, "usage": probe.usage + verdict.usage})
             cost += verdict.cost
         probes.append(probe)
     return tuple(probes), cost
@@ -84,12 +92,11 @@ def _keeps(result: Result, left_out: frozenset[int]) -> Callable[[str], bool]:
     return lambda chunk: numbers[chunk] not in left_out if chunk in numbers else not alone
 
 
-def with_probes(record: Record, probes: tuple[StoredProbe, ...], cost: Cost) -> Record:
-    """Return the record with its probes, not scored yet. Their calls are counted in its timing; its seconds stay those
-    of the answer."""
+def probed(record: Record, result: Result, cost: Cost) -> Record:
+    """Return the record with its result probed. The calls of that are counted in its timing; its seconds stay those of
+    the answer."""
     timing = record.timing
     paid = None if timing.paid is None or cost.paid is None else timing.paid + cost.paid
     counted = {"attempts": timing.attempts + cost.attempts, "replayed": timing.replayed + cost.replayed,
                "retried": timing.retried + cost.retried, "paid": paid}
-    return Record(result=record.result.model_copy(update={"probes": probes}),
-                  timing=timing.model_copy(update=counted))
+    return Record(result=result, timing=timing.model_copy(update=counted))

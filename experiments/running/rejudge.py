@@ -27,6 +27,7 @@ from agents.models import open_model, resolve
 from agents.types import Cost
 from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
+from documents.types import digest
 from experiments.analysis.agreement import JudgedAnswer, Rater
 from experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
 from experiments.judges.base import Judged
@@ -115,7 +116,7 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
                 asks = partial(ask_judge, judge, model, deadline=lambda: time.monotonic() + settings.limits.seconds)
                 judged = await _judged(material, asks, client.limits.concurrency if client else 1,
                                        partial(progress, f"judged by {name}"))
-                raters.append(Rater(name, {item: one.verdict for item, one in judged.items() if one.verdict}))
+                raters.append(Rater(name, {item: one.end for item, one in judged.items() if one.end}))
                 spent = sum((one.cost for one in judged.values()), spent)
     return raters, spent
 
@@ -133,12 +134,13 @@ async def _judged(material: Material, asks: Callable[..., Awaitable[Judged]], wi
 
 
 def write_sheet(path: Path, material: Material) -> None:
-    """Write a row for every answer that a judge is asked of, its grade left empty. It does not say who answered. Raises
-    RunError where the file is there already, or cannot be written."""
+    """Write a row for every answer that a judge is asked of, its grade left empty. It does not say who answered, and
+    its questions are in random order: whoever grades the first ones has a sample of all. Raises RunError where the file
+    is there already, or cannot be written."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_COLUMNS)
-    for (cell, question), graded in material.graded.items():
+    for (cell, question), graded in sorted(material.graded.items(), key=lambda one: digest("sheet", one[0][1])):
         shown = (numbered(graded.steps), graded.reasoning) if graded.rubric == "steps" else (
             "\nor: ".join(graded.answers), strip_citations(graded.predicted))
         writer.writerow(map(guarded, (cell, question, graded.question, *shown, "")))

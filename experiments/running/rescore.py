@@ -30,6 +30,7 @@ from experiments.runs.finished import Finished
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder, hold
 from experiments.settings import RunSettings
+from experiments.wordings import NOT_PARAPHRASED
 from retrieval.types import Progress
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import FAMILIES, file_of
@@ -90,7 +91,7 @@ class Rereader:
         answer = None if result.cell in self.hindered else self._answer(result, question)
         if answer is None:
             return None
-        placed = tuple(note for note in result.notes if note.partition(":")[0] in PLACING)
+        placed = tuple(note for note in result.notes if note.partition(":")[0] in (*PLACING, NOT_PARAPHRASED))
         return result.model_copy(update={
             "outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
             "refused_as_published": refused_as_published(answer.text), "cited": answer.cited,
@@ -118,7 +119,8 @@ class Rereader:
             return CallOutcome(step.key or "", step.failure or reply, replayed=True)
 
         try:
-            return drive(tasks.reasoning, tasks.whole(question), lambda calls: list(map(replied, calls)),
+            asked = replace(question, text=result.asked or question.text)
+            return drive(tasks.reasoning, tasks.whole(asked), lambda calls: list(map(replied, calls)),
                          lambda searches: list(map(found, searches)), self._limits)
         except RecipeMismatch:
             return None
@@ -256,5 +258,5 @@ def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:
 
 
 def _scored(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
-    scored = scored_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.searched)
+    scored = scored_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.ranked)
     return scored.model_copy(update={"trace": ()})  # most of a record

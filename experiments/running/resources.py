@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,13 +12,16 @@ from agents.search import FoundHits, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
 from documents.types import Chunk, Format, digest
 from experiments.running.gold import Changed, Perturber, Places, by_source
+from experiments.running.locating import Locator
 from experiments.running.recording import IndexKey, Recording, as_json, pin
 from retrieval.conditions import Perturbation
 from retrieval.index import Index
 from retrieval.rerankers.reranker import Aids
+from strategies.reasoning.pipeline import PIPELINE
 
 if TYPE_CHECKING:
     from agents.client import ModelClient
+    from agents.types import Answer
     from experiments.cells import Cell
     from experiments.question import Gold, Question
     from experiments.running.plan import Plan
@@ -113,6 +116,15 @@ class Resources:
     def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
         """Return the gold that the cell's evidence is matched with."""
         return question.gold if cell.format is None else self.indexed_gold(question)
+
+    def located(self, cell: Cell, question: Question, answer: Answer) -> tuple[Answer, Collection[int]]:
+        """Return the answer with what a pipeline read in its place in the documents, and the numbers of what its words
+        alone placed; that of a strategy as it is."""
+        if cell.reasoning != PIPELINE:
+            return answer, ()
+        gold = self._among((None, None), self.benchmark.shared, question.gold) if self.benchmark.shared else ()
+        found = Locator(question, self.benchmark.documents, gold).located(answer.evidence)
+        return replace(answer, evidence=found.evidence), found.by_words
 
     def answerable(self, cell: Cell, question: Question) -> bool:
         """Return whether the question can be answered under the cell's condition: not where its gold was dropped."""

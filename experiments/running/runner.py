@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, islice
 from operator import attrgetter
@@ -15,9 +15,9 @@ from typing import NamedTuple
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model
 from agents.limits import in_window
-from agents.playback import watchdog
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import unasked
+from agents.watchdog import watchdog
 from experiments.cells import Cell
 from experiments.judges import ask_judge, graded_of
 from experiments.judges.base import Judged
@@ -32,12 +32,13 @@ from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
 from experiments.running.prepare import prepare_run
-from experiments.running.probe import is_due, probes_of, unprobed, with_probes
+from experiments.running.probe import is_due, probed, probes_of, unprobed
 from experiments.running.resources import Resources
 from experiments.running.summary import summarise
 from experiments.runs.finished import start_up_kept
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
+from experiments.wordings import Wording, asked_in
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure, Layout
@@ -153,9 +154,7 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
         if mode == "replay" and replay is None:
             session.check_whole()
         there = session.done()
-        done = set() if again else there
-        if settings.probe and session.folder and done:
-            done = done - unprobed(plan, session.folder)
+        done = set() if again else there - unprobed(plan, session.folder)
         jobs = [job for job in jobs_of(plan.cells, plan.benchmark.questions)
                 if (job.cell.id, job.question.id) not in done]
         stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
@@ -228,6 +227,8 @@ class _Work:
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[tuple[str, int], CellPlayer] = {}
         self._judge_model = self._model(resources.judge) if resources.judge else None
+        paraphraser = settings.paraphrasing_model
+        self._paraphraser = self._model(resources.clients[paraphraser]) if paraphraser else None
         resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
 
     async def carry_out(self, job: Job) -> None:
@@ -236,38 +237,46 @@ class _Work:
             kept = self._timed(record)
             self.cell_budgets.count(kept)
         if self.settings.probe and is_due(record.result, job.question, self.plan):
-            probed = await probes_of(record.result, job.question, partial(self._player, job.cell), job.cell.repeat,
-                                     partial(self._judged, job.question))
-            record, kept = (self._scored(with_probes(one, *probed), job) for one in (record, kept))
+            probes, cost = await probes_of(record.result, job.question, partial(self._player, job.cell),
+                                           job.cell.repeat, partial(self._judged, job.question))
+            result = self._scored(job, record.result.model_copy(update={"probes": probes}))
+            record, kept = (probed(one, result, cost) for one in (record, kept))
         await self.folder.add(kept, job.place)
         self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:
-        cell, question, resources, scheme = job.cell, job.question, self.resources, self.plan.scheme
+        cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
+                                                       self.plan.scheme)
         player, spent = self._player(cell, cell.repeat), self.cell_budgets.spent(cell.id)
-        answer = await player.answer(question, self.cell_budgets.limits(cell.id)) if spent is None else \
-            unasked(Failure("budget", spent))
+        wording, seed = Wording.parse(cell.wording or "as_asked"), settings.seed if cell.seed is None else cell.seed
+        asked = await asked_in(wording, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
+        failure = Failure("budget", spent) if spent is not None else asked.end.failure
+        answer = await player.answer(replace(question, text=asked.end.text), self.cell_budgets.limits(cell.id)) \
+            if failure is None else unasked(failure)
+        answer, by_words = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
-                     question.id if scheme.itself_ignored else None)
+                     question.id if scheme.itself_ignored else None, by_words)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
         judged = await self._judged(question, result)
-        result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
-                                           "subs": subs.stored, "sub_usage": subs.usage})
-        return self._scored(make_record(result, answer.cost + subs.cost + judged.cost), job)
+        result = result.model_copy(update={
+            "verdict": judged.end, "judge_usage": judged.usage, "subs": subs.stored, "sub_usage": subs.usage,
+            "asked": asked.end.text * (asked.end.text != question.text), "asked_usage": asked.usage,
+            "notes": (*result.notes, *filter(None, [asked.end.note]))})
+        return make_record(self._scored(job, result), answer.cost + subs.cost + judged.cost + asked.cost)
 
     async def _judged(self, question: Question, result: Result) -> Judged:
-        settings = self.settings
-        return await ask_judge(settings.judge, self._judge_model,
-                               graded_of(result, question, self.plan.scheme, settings.scoring),
-                               lambda: time.monotonic() + settings.limits.seconds)
+        due = graded_of(result, question, self.plan.scheme, self.settings.scoring)
+        return await ask_judge(self.settings.judge, self._judge_model, due, self._deadline)
 
-    def _scored(self, record: Record, job: Job) -> Record:
-        cell = job.cell
-        return record.model_copy(update={"result": scored_result(
-            record.result, job.question, self.plan.scheme, self.settings.scoring, cell.rules, cell.separators,
-            cell.searched)})
+    def _scored(self, job: Job, result: Result) -> Result:
+        cell, settings = job.cell, self.settings
+        return scored_result(result, job.question, self.plan.scheme, settings.scoring, cell.rules, cell.separators,
+                             cell.ranked)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self.settings.limits.seconds
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""

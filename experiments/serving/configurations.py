@@ -26,6 +26,7 @@ from retrieval.retrievers import KINDS
 from retrieval.storage.manifest import MANIFEST
 from strategies.catalogue import SEARCH_ONLY
 from strategies.prompting import prompts_hash
+from strategies.reasoning.pipeline import PIPELINE
 from strategies.settings.choosing import chosen
 
 RENEWAL_SECONDS = 3.0  # after which a server looks whether an index was replaced
@@ -235,7 +236,8 @@ def _served(plan: Plan, cells: Mapping[str, Cell], measured: Mapping[str, Measur
 def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     """What serves a cell; None for one that searches no index, or whose strategies a finished run only names, since no
     code is executed for what a run's folder says."""
-    if cell.condition != "retrieved" or cell.perturbation or cell.finder is None or cell.format is None:
+    if cell.condition != "retrieved" or cell.perturbation or cell.finder is None or cell.format is None \
+            or cell.reasoning == PIPELINE:
         return None
     settings, retriever = plan.settings, plan.finders[cell.finder].retriever
     kind = next(one for one in KINDS if isinstance(retriever, one))

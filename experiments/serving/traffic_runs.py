@@ -86,7 +86,7 @@ class TrafficRun:
             view = match(question.gold, answer.ranked, source_of)
             result = make_result(cell, question, True, answer, view, source_of, database)
             result = scored_result(result, question, self._scheme, "corrected", cell.rules, cell.separators,
-                                   cell.searched)
+                                   cell.ranked)
             self.folder.put_question(question, self._count)
             self.folder.put_record(make_record(result, answer.cost), 0)
         self._count += 1

@@ -28,7 +28,9 @@ from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.cells import Show
+from experiments.settings.pipelines import lists_of
 from experiments.settings.retrievers import RetrieverFactor, Searched, label
+from experiments.wordings import Wording
 from retrieval.conditions import Condition, Perturbation
 from retrieval.embedders import EmbedderSettings
 from strategies.settings.choosing import Family, Strategy, chosen, sweep
@@ -44,7 +46,8 @@ _MOST = 100_000  # combinations of a matrix: more are no experiment, and would f
 Lists = Mapping[str, Sequence[Any]]
 # Keys that may also be called as their column in the tables is.
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
-           "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings"}
+           "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings",
+           "wording": "questions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition
 Conditions = Annotated[list[Condition], Many, Distinct]
 Perturbations = Annotated[list[Annotated[str, AfterValidator(
     lambda name: str(Perturbation.parse(name)))]], Many, Distinct]
+Wordings = Annotated[list[Annotated[str, AfterValidator(lambda name: str(Wording.parse(name)))]], Many, Distinct]
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
 AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
@@ -178,6 +182,7 @@ class Combination:
     retriever: str
     rules: Rules
     framing: Framing
+    wording: str
     retrieval: str
     history: str
     answer_format: AnswerFormat
@@ -199,6 +204,8 @@ def combinations_of(settings: RunSettings) -> list[Combination]:
     known = [one.name for one in retrievers_of(settings)]
     for more in settings.include:
         left |= _added(left, {**base, **_given(more, settings)}, known, _named(more))
+    for one in settings.pipelines:
+        left |= dict.fromkeys(_product(lists_of(one, base)))
     if not left:
         raise SettingsError("exclude leaves no combination; leave some")
     return list(left)

@@ -11,6 +11,7 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
 from agents.catalogue import DEFAULT
+from agents.pipelines.kinds import Pipeline
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge
@@ -18,6 +19,7 @@ from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.settings import matrix
 from experiments.settings.matrix import Many, Matrix
+from experiments.settings.pipelines import check_pipelines
 from experiments.settings.retrievers import (
     AnyRetriever,
     Place,
@@ -77,6 +79,7 @@ class _Part(Matrix):
     rules: matrix.RulesNames | None = None
     conditions: matrix.Conditions | None = None
     perturbations: matrix.Perturbations | None = None
+    questions: matrix.Wordings | None = None
     show: matrix.Shows | None = None
     formats: matrix.Formats | None = None
     answer_formats: matrix.AnswerFormats | None = None
@@ -127,11 +130,16 @@ class RunSettings(Matrix):
     Attributes:
         benchmark: a file of settings may name a list of them: each is a run of its own, `NAME-KIND`, with what its own
             paper has for what is left out. Figures of different benchmarks are never averaged.
+        models: none, where only pipelines are asked, as it is where these are given and neither models nor reasoning.
+        pipelines: of others, each with the questions of the run beside its strategies; see `docs/pipelines.md`.
         chunkers: how what is searched is cut; each in the place of the retrievers' own `build.chunker`, and of the
             chunks that questions bring, whose documents are then cut anew. An index folder that a retriever names
             stays as it is.
         embedders: what it is embedded with, likewise.
         rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
+        questions: how they are put: `as_asked`, `typos@N` in N of a hundred words, `keywords`, `paraphrase`,
+            `lower_case`. Gold, options, sub-questions, judges and scores stay those of the question as it is asked.
+        paraphraser: the model that writes paraphrases, one of a question for all cells; by default the judge's.
         show: what of the question a prompt shows: the question alone, or its sub-questions too.
         reasoning, retrieval: strategies by name, or settings of one such as `{kind: self_consistency, of: direct,
             samples: 5}`; a list in the place of one value of these stands for a strategy with each. `FILE.py:FUNCTION`
@@ -158,7 +166,8 @@ class RunSettings(Matrix):
     name: Annotated[str, AfterValidator(_folder_name)]
     out: Place = Path("runs")
     benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
-    models: matrix.Models = Field(default=[DEFAULT])
+    models: Annotated[list[str], matrix.ListOf(0), matrix.Distinct] = Field(default=[DEFAULT])
+    pipelines: Annotated[list[Pipeline], matrix.ListOf(0)] = Field(default_factory=list)
     reasoning: matrix.Reasonings = Field(default=["direct"], validate_default=True)
     retrieval: matrix.Retrievals = Field(default=["once"], validate_default=True)
     history: matrix.Histories = Field(default=["rewrite"], validate_default=True)
@@ -169,6 +178,8 @@ class RunSettings(Matrix):
     rules: matrix.RulesNames = Field(default=["grounded"])
     conditions: matrix.Conditions = Field(default=["given"])
     perturbations: matrix.Perturbations = Field(default=["none"])
+    questions: matrix.Wordings = Field(default=["as_asked"])
+    paraphraser: str | None = None
     show: matrix.Shows = Field(default=["question"])
     formats: matrix.Formats = Field(default=["plain"])
     answer_formats: matrix.AnswerFormats = Field(default=["tags"])
@@ -199,6 +210,8 @@ class RunSettings(Matrix):
         known = BENCHMARKS.get(str(benchmark.get("kind"))) if isinstance(benchmark, dict) else None
         if known is None:
             return fields
+        if fields.get("pipelines") and not fields.keys() & {"models", "reasoning", "include"}:
+            fields = {**fields, "models": []}
         fields = with_defaults(known.run_as(fields["benchmark"]), fields)
         if fields.get("layout") == "as_published":  # nothing published sets documents apart from instructions
             fields = {"framings": ["none"], **fields}
@@ -215,8 +228,13 @@ class RunSettings(Matrix):
                              "has no place for; set sub_answers: asked, or answer_formats: tags")
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
-        models = [*self.models, *(name for more in self.include for name in more.models or ())]
-        asked = dict.fromkeys([*models, *self.judging_models])
+        if "paraphrase" in self._any("questions") and self.paraphrasing_model is None:
+            raise ValueError("questions: paraphrase asks a model for them, and the judge is none; name one, as in "
+                             "paraphraser: MODEL, best one that does not answer itself")
+        check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
+        models = [*self.models, *(one.model for one in self.pipelines),
+                  *(name for more in self.include for name in more.models or ())]
+        asked = dict.fromkeys([*models, *self.other_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
         check_searching(self._any("reasoning"), self._any("retrieval") | self._any("history"), self._any("models"),
@@ -238,11 +256,20 @@ class RunSettings(Matrix):
         return searching_scheme(questions, scheme) if self.only_searches else scheme
 
     @property
-    def judging_models(self) -> list[str]:
-        """The models that grade: answers, and passages for retrievers that rerank by one."""
+    def other_models(self) -> list[str]:
+        """The models that are asked beside those that answer: who grades answers, or passages for retrievers that
+        rerank by one, and who writes paraphrases."""
         judge = [self.judge.model] if isinstance(self.judge, ModelJudge) else []
         retrievers = [*self.retriever, *(one for more in self.include for one in more.retriever or ())]
-        return list(dict.fromkeys([*judge, *(one.model for one in judges_of(retrievers))]))
+        paraphraser = [self.paraphrasing_model] if self.paraphrasing_model else []
+        return list(dict.fromkeys([*judge, *(one.model for one in judges_of(retrievers)), *paraphraser]))
+
+    @property
+    def paraphrasing_model(self) -> str | None:
+        """The model that writes paraphrases; None where none is wanted, or none is named and no model judges."""
+        if "paraphrase" not in self._any("questions"):
+            return None
+        return self.paraphraser or (self.judge.model if isinstance(self.judge, ModelJudge) else None)
 
     @property
     def seed(self) -> int:

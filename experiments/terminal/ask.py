@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.checkpoint import write_state
-from agents.playback import watchdog
 from agents.types import Answer, DecisionStep
+from agents.watchdog import watchdog
 from experiments.analysis.notes import on_models
 from experiments.terminal.display import note, print_json, say, stoppable, write
 from experiments.terminal.show import PassagePlaces, chunk_row, place, show_steps, step_row

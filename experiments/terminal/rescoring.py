@@ -13,6 +13,7 @@ import typer
 
 from agents.types import Cost
 from experiments.analysis.agreement import Rater, agreement_view, agreements
+from experiments.analysis.corrected import corrected_views
 from experiments.analysis.notes import LEXICAL, unjudged
 from experiments.analysis.view import View
 from experiments.metrics import Scoring, aggregate, may_refuse
@@ -46,10 +47,11 @@ def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Seque
             if json:
                 print_json({"run": str(path), "sheet": str(sheet), "answers": len(material.graded)})
             return
+        views = corrected_views(Finished.of(folder), people) if people else []
         raters, spent = _judged(folder, settings, material, names, repeats, opened)
     raters += people
     found = agreements(raters, material.rubric, material.steps, settings.seed)
-    views = [agreement_view(found, material.rubric, len(material.graded))] if found else []
+    views = [*([agreement_view(found, material.rubric, len(material.graded))] if found else []), *views]
     if not json:
         _show(settings, raters, views, spent)
         return

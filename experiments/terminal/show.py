@@ -104,6 +104,8 @@ def _answer_fields(record: Record, question: Question, columns: Sequence[str]) -
     """Yield the scores of the columns; without columns, all."""
     result, timing = record.result, record.timing
     yield "outcome", result.outcome + (f": {result.failure.message}" if result.failure else "")
+    if result.asked:
+        yield "asked as", cut(result.asked)
     yield "answer", cut(result.text) or "none"
     by_number = {passage.number: passage for passage in result.evidence}
     for number in result.cited:

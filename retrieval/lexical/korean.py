@@ -40,9 +40,7 @@ class KoreanTokenizer:
     many = 200
 
     def __init__(self, words: WordTokenizer, stopwords: frozenset[str]) -> None:
-        for package in ("kiwipiepy", "kiwipiepy_model"):
-            if importlib.util.find_spec(package) is None:
-                raise MissingExtra(package, "korean")
+        _check()
         self._words, self._stopwords = words, stopwords
         self._known: OrderedDict[str, list[str]] = OrderedDict()
         self._lock = threading.Lock()
@@ -93,8 +91,28 @@ class KoreanTokenizer:
         return [token for token in tokens + _whole(parts) if token not in self._stopwords]
 
 
+def _check() -> None:
+    for package in ("kiwipiepy", "kiwipiepy_model"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtra(package, "korean")
+
+
 def _whole(parts: Sequence[str]) -> list[str]:
     return ["".join(parts)] if len(parts) > 1 else []
+
+
+_CONTENT = _COMPOUND | {"SL", "SH", "SN", "NP"}  # foreign words, Chinese characters, numbers and pronouns too
+
+
+def nouns_of(text: str) -> str:
+    """Return a text's nouns, numbers and foreign words, without particles; MissingExtra where kiwipiepy is not there.
+    """
+    _check()
+    with _ANALYSING:
+        found = [one for one in _kiwi().tokenize(text) if one.tag.partition("-")[0] in _CONTENT]
+    ends = [0, *(one.start + one.len for one in found)]
+    return "".join(" " * (one.start > end) + text[one.start:one.start + one.len]
+                   for one, end in zip(found, ends, strict=False)).strip()
 
 
 @cache

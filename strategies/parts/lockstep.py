@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from strategies.types import Action, Asked, Decision, End, Failure, Generate, Reply, Search
+from strategies.types import Action, Asked, Contexts, Decision, End, Failure, Generate, Reply, Search
 
 Rewrite = Callable[[int, Generate], Generate]
 
@@ -52,7 +52,7 @@ class Lockstep:
         player.pending = []
         try:
             asked = player.recipe.send(value)
-            while asked == [] or isinstance(asked, Decision):
+            while asked == [] or isinstance(asked, Decision | Contexts):
                 if isinstance(asked, Decision) and self._played > 1:
                     number = str(player.place + 1)
                     asked = replace(asked, why=f"{number}: {asked.why}" if asked.why else number)

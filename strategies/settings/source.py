@@ -72,6 +72,15 @@ def signature_of(file: Path, named: str, function: str) -> tuple[int, str]:
                  for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function), (0, ""))
 
 
+def parameters_of(file: Path, named: str, function: str) -> list[str]:
+    """Return the names of the parameters of a function of a file, which is read and not executed; none where it has no
+    such function. Errors are those of `executed` before it executes."""
+    tree, _ = _parsed(_read(file, named), file, named)
+    return next(([one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                 for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                 and node.name == function), [])
+
+
 def hash_of(file: Path) -> str:
     """Return the hash that `executed` gives a file, which is only read; raise SettingsError where it cannot be."""
     return digest(_read(place_of(file), str(file)))

@@ -1,0 +1,237 @@
+"""What pipelines have in common: their settings, the request made of a question, and the reading of what comes back."""
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import jsonpath
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from agents.replies import BadReply
+from documents.json import loads
+from documents.types import digest
+from strategies.reading import REFUSAL, fold
+from strategies.reasoning.pipeline import MOST_CONTEXTS, Context, Returned
+from strategies.types import Rules
+
+if TYPE_CHECKING:
+    from agents.settings import CallLimits
+    from agents.wire import Response
+
+FORM = "pipeline:"  # before a pipeline's name, where a model's name is expected
+FIELDS = ("id", "question", "options", "history", "documents")
+_FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
+_TEXT = ("text", "content", "page_content", "passage")  # what the fields of a context are called, the usual one first
+_DOCUMENT = ("document", "document_id", "doc_id", "docid", "source", "file_path", "url", "id")
+_LONGEST_NAME = 80
+
+
+def _one_line(name: str) -> str:
+    if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise ValueError(f"a pipeline's name is one line of at most {_LONGEST_NAME} characters that can be printed")
+    return name
+
+
+def _compiles(path: str) -> str:
+    try:
+        jsonpath.compile(path)
+    except jsonpath.JSONPathError as error:
+        raise ValueError(f"{path!r} is no JSONPath, such as $.answer or $.documents[*].text: {error}") from None
+    return path
+
+
+JSONPath = Annotated[str, AfterValidator(_compiles)]
+
+
+class PipelineSettings(BaseModel):
+    """Settings that every kind of pipeline has.
+
+    Attributes:
+        name: what tables call it.
+        request: what it is sent, as JSON: in any text of it `{question}`, `{options}`, `{history}`, `{documents}` and
+            `{id}` are filled in; a text that is nothing else becomes the value itself. A pipeline that is sent no
+            documents finds its own, and is one cell; one that is sent them is asked under each condition of the run.
+        answer, contexts, citations, refused, prompt_tokens, completion_tokens, price: where these stand in what comes
+            back, as JSONPath (RFC 9535). Where nothing stands there, it did not say; a text or number that comes back
+            alone is the answer.
+        refusals: what its refusals begin with, such as `I don't know`, in whatever case and punctuation.
+        rules: what it may do: `grounded` answers are to cite, and it may refuse.
+        concurrency: how many questions it is asked at once, at most; as `concurrency` of the run where it is None.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, AfterValidator(_one_line)]
+    request: Any = Field(default={"question": "{question}"})
+    answer: JSONPath = "$.answer"
+    contexts: JSONPath = "$.contexts[*]"
+    citations: JSONPath = "$.citations[*]"
+    refused: JSONPath = "$.refused"
+    prompt_tokens: JSONPath = "$.prompt_tokens"
+    completion_tokens: JSONPath = "$.completion_tokens"
+    price: JSONPath = "$.price"
+    refusals: tuple[str, ...] = ()
+    rules: Rules = "grounded"
+    concurrency: int | None = Field(default=None, ge=1, le=1024)
+
+    @property
+    def model(self) -> str:
+        """What stands where a model's name does."""
+        return FORM + self.name
+
+    @property
+    def takes_documents(self) -> bool:
+        """Whether it is sent the documents that a condition places."""
+        return "{documents}" in json.dumps(self.request)
+
+    @property
+    def identity(self) -> str:
+        """What the journal knows it by: all that decides its answers and can be known here, and no host; SettingsError
+        where a file of it cannot be read."""
+        said = self.model_dump_json(exclude={"name", "url", "key_variable", "concurrency"})
+        return FORM + digest(said, *self.sources)
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Hashes of the files that it is made of."""
+        return ()
+
+    def open(self, limits: CallLimits) -> Channel:
+        """Make what reaches it; UserError where that cannot be made."""
+        raise NotImplementedError
+
+    def filled(self, fields: Mapping[str, Any]) -> Any:
+        """Return the request for a question."""
+        return _filled(self.request, fields)
+
+    def read(self, came: Any, fields: Mapping[str, Any]) -> Returned:
+        """Return what came back in the common form; BadReply where it holds no answer."""
+        if isinstance(came, str | int | float) and not isinstance(came, bool):
+            came = {"answer": came}
+        if not isinstance(came, dict | list):
+            raise BadReply(f"it returned {type(came).__name__}, not an object with an answer at {self.answer}")
+        contexts = tuple(map(_context, self._found(self.contexts, came)[:MOST_CONTEXTS]))
+        names = [one.document for one in contexts] or [one.get("document") for one in fields.get("documents", ())]
+        refused = self._one(self.refused, came, bool)
+        answer = self._one(self.answer, came, str | int | float)
+        if answer is None and not refused:
+            raise BadReply(f"it returned nothing at {self.answer} that is an answer")
+        text = "" if answer is None else str(answer)
+        if refused is None and any(fold(text).startswith(fold(one)) for one in self.refusals):
+            refused = True
+        try:
+            return Returned(
+                answer=text or REFUSAL * bool(refused), contexts=contexts, refused=refused,
+                citations=tuple(_place(one, names) for one in self._found(self.citations, came)),
+                prompt_tokens=self._one(self.prompt_tokens, came, int) or 0,
+                completion_tokens=self._one(self.completion_tokens, came, int) or 0,
+                price=self._one(self.price, came, int | float))
+        except ValidationError as error:
+            at, said = error.errors()[0]["loc"], error.errors()[0]["msg"]
+            raise BadReply(f"it returned {'.'.join(map(str, at))} that cannot be taken: {said}") from None
+
+    def _found(self, path: str, came: Any) -> list[Any]:
+        found = jsonpath.findall(path, came)
+        return found[0] if len(found) == 1 and isinstance(found[0], list) else found
+
+    def _one(self, path: str, came: Any, kind: Any) -> Any:
+        found = next(iter(jsonpath.findall(path, came)), None)
+        return found if isinstance(found, kind) and (kind is bool or not isinstance(found, bool)) else None
+
+
+class Channel(Protocol):
+    """Reaches a pipeline; shaped as the chat client of a model is."""
+
+    @property
+    def url(self) -> str:
+        """Where it is, as errors say it."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """The key that it is sent; empty where it has none."""
+        ...
+
+    def body(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Any:
+        """Return the request for a message that holds the question's fields as JSON."""
+        ...
+
+    async def post(self, body: Any) -> Response:
+        """Send a request once. Raises ConnectionError where no whole reply comes back, and CallError where it failed
+        for good."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A channel whose requests are made by the settings' template."""
+
+    settings: PipelineSettings
+    url: str = ""
+    key: str = ""
+
+    def body(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Any:
+        """Return the template, filled."""
+        return self.settings.filled(fields_of(str(messages[0]["content"])))
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+def fields_of(content: str) -> dict[str, Any]:
+    """Return the fields that the recipe wrote into its message."""
+    fields: dict[str, Any] = loads(content, mend=True)
+    return fields
+
+
+def _filled(template: Any, fields: Mapping[str, Any]) -> Any:
+    if isinstance(template, Mapping):
+        return {key: _filled(value, fields) for key, value in template.items()}
+    if isinstance(template, list):
+        return [_filled(value, fields) for value in template]
+    if not isinstance(template, str):
+        return template
+    if (alone := _FIELD.fullmatch(template)) is not None:
+        return fields[alone[1]]
+    return _FIELD.sub(lambda found: _as_text(fields[found[1]]), template)
+
+
+def _as_text(value: Any) -> str:
+    """A field inside a longer text: options a line each, documents with a blank line between."""
+    if isinstance(value, str):
+        return value
+    if all("label" in one for one in value):
+        return "\n".join(f"{one['label']}. {one['text']}" for one in value)
+    if all("text" in one for one in value):
+        return "\n\n".join(f"[{place}] {one['text']}" for place, one in enumerate(value, start=1))
+    return "\n".join(f"{one['question']}\n{one['answer']}" for one in value)
+
+
+def _context(came: Any) -> Context:
+    if isinstance(came, str):
+        return Context(text=came)
+    if not isinstance(came, Mapping):
+        raise BadReply(f"a context of it is {type(came).__name__}, not a text or an object")
+    about = [came[name] for name in ("metadata", "meta") if isinstance(came.get(name), Mapping)]
+    every: Mapping[str, Any] = {**(about[0] if about else {}), **came}
+    text = next((every[name] for name in _TEXT if isinstance(every.get(name), str)), "")
+    document = next((str(every[name]) for name in _DOCUMENT if isinstance(every.get(name), str | int)), "")
+    start, end = (every.get(name) if type(every.get(name)) is int and every[name] >= 0 else None
+                  for name in ("start", "end"))
+    return Context(text=text, document=document, start=start, end=end)
+
+
+def _place(cited: Any, names: Sequence[Any]) -> int:
+    """The place of what a citation names; 0 where it is nowhere."""
+    if isinstance(cited, Mapping):
+        cited = next((cited[name] for name in (*_DOCUMENT, "index") if name in cited), None)
+    if isinstance(cited, str):
+        return names.index(cited) + 1 if cited in names else int(cited) if cited.isdecimal() else 0
+    return cited if type(cited) is int and 0 <= cited <= MOST_CONTEXTS else 0

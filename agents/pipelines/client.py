@@ -1,0 +1,70 @@
+"""The client of a pipeline: a model's, whose deadlines, retries and places it shares."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from agents.client import Completion, ModelClient
+from agents.models import NoCalls
+from agents.pipelines.base import Channel, PipelineSettings, fields_of
+from agents.replies import Tell, priced
+from agents.settings import ModelSettings
+from agents.types import without_key
+from documents.json import loads
+from retrieval.servers import Address
+from strategies.types import Generate, Reply, Usage
+
+if TYPE_CHECKING:
+    from agents.openai_chat import Chat
+    from agents.refusals import Way
+    from agents.wire import Response
+
+
+class PipelineClient(ModelClient):
+    """Asks one pipeline. Args: `channel` is None in a replay, which makes no call."""
+
+    def __init__(self, pipeline: PipelineSettings, identity: str, channel: Channel | None,
+                 calls: ModelSettings) -> None:
+        given = calls.prices.get(pipeline.model)
+        limits = calls.calls
+        if pipeline.concurrency is not None:
+            limits = limits.model_copy(update={"concurrency": pipeline.concurrency})
+        at = NoCalls("this pipeline was opened for a replay, which makes no calls") if channel is None else \
+            Address(channel.url, channel.key)
+        super().__init__(pipeline.model, identity, pipeline.name, at,
+                         (lambda *tokens: None) if given is None else priced(given), limits)
+        self._pipeline = pipeline
+        if isinstance(at, Address):
+            self._chat, self._at = cast("Chat", channel), at
+
+    def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
+        """Return nothing: what a pipeline is set to is its own business, and part of its identity as far as it is
+        known."""
+        return {}
+
+    async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
+                       tell: Tell | None = None) -> Completion:
+        """Make one call, whose answer comes whole; raises as `ModelClient.complete`."""
+        return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
+
+    def _read(self, answer: Response, at: Address, action: Generate, way: Way) -> tuple[Reply, Mapping[str, Any]]:
+        returned = self._pipeline.read(loads(answer.body, mend=True), fields_of(action.messages[0].content))
+        tokens = returned.prompt_tokens, returned.completion_tokens
+        price = returned.price if returned.price is not None else self.price_of(*tokens)
+        reply = Reply(returned.model_dump_json(exclude_defaults=True),
+                      parsed=returned.model_dump(mode="json", exclude_defaults=True), usage=Usage(*tokens, 0, 1, price))
+        return without_key(reply, at.key), {}
+
+
+@contextlib.asynccontextmanager
+async def open_pipeline(pipeline: PipelineSettings, calls: ModelSettings,
+                        known: str | None = None) -> AsyncIterator[PipelineClient]:
+    """Open a client of a pipeline, closed at the end. In a replay its identity is `known`, and nothing of it is read,
+    executed or reached. Raises UserError where it cannot be opened."""
+    channel = None if known is not None else pipeline.open(calls.calls)
+    client = PipelineClient(pipeline, known or pipeline.identity, channel, calls)
+    try:
+        yield client
+    finally:
+        await client.aclose()

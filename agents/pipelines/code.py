@@ -1,0 +1,132 @@
+"""A pipeline that is a Python function, and the calling of Python code of others."""
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, model_validator
+
+from agents.pipelines.base import FIELDS, Filled, PipelineSettings
+from agents.wire import Response
+from documents.errors import CallError, SettingsError
+from retrieval.foreign import Foreign
+from strategies.settings.plugins import file_of
+from strategies.settings.source import executed, hash_of, parameters_of, place_of
+
+if TYPE_CHECKING:
+    from agents.settings import CallLimits
+
+_UNLIKE_JSON = "it returned what has no form in JSON: {}"
+
+
+def _in_file(factory: str) -> str:
+    if file_of(factory) is None:
+        raise ValueError(f"{factory!r} names no function of a file; write FILE.py:NAME")
+    return factory
+
+
+class OfFile(PipelineSettings):
+    """A pipeline that a Python file makes. The file is executed, with all that the user may do, where a run calls it.
+
+    Attributes:
+        factory: `FILE.py:NAME`, relative to the current folder.
+    """
+
+    factory: Annotated[str, AfterValidator(_in_file)]
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The hash of the file."""
+        return [hash_of(self._place[0])]
+
+    @property
+    def made(self) -> Any:
+        """What the file has under the name; SettingsError where it has nothing, or its code fails."""
+        file, name = self._place
+        module, _ = executed(place_of(file), str(file))
+        if (made := getattr(module, name, None)) is None:
+            raise SettingsError(f"pipeline {self.name}: {file} has no {name}")
+        return made
+
+    @property
+    def _place(self) -> Any:
+        return file_of(self.factory)
+
+
+class Python(OfFile):
+    """A function, plain or async, that is called with those of `question`, `options`, `history`, `documents` and `id`
+    that are its parameters, or with the fields of `request`, and returns an answer, or an object with one."""
+
+    kind: Literal["python"] = "python"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_parameters(cls, fields: Any) -> Any:
+        """The request that the function's parameters ask for, as its source has them."""
+        place = file_of(str(fields.get("factory", ""))) if isinstance(fields, dict) else None
+        if place is None or "request" in fields:
+            return fields
+        file, function = place
+        try:
+            names = parameters_of(place_of(file), str(file), function)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        asked = {name: f"{{{name}}}" for name in FIELDS if name in names}
+        return {**fields, "request": asked} if asked else fields
+
+    def open(self, limits: CallLimits) -> CodeChannel:
+        """Load the function; SettingsError where it cannot be called."""
+        made = self.made
+        if not callable(made):
+            raise SettingsError(f"pipeline {self.name}: {self.factory} is no function")
+        return CodeChannel(self, call=lambda body: made(**body) if isinstance(body, dict) else made(body),
+                           workers=self.concurrency or limits.concurrency)
+
+
+@dataclass(frozen=True)
+class CodeChannel(Filled):
+    """Calls Python code of others: async code on the event loop, else in a thread of its own. One that takes no notice
+    of its deadline goes on in its thread, and its result is thrown away."""
+
+    call: Callable[[Any], Any] = lambda body: None
+    workers: int = 1
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.workers, thread_name_prefix=self.settings.name)
+
+    async def post(self, body: Any) -> Response:
+        """Call once. Raises CallError, `pipeline`, where the code fails, unless its error has the status of a server
+        that may be asked again."""
+        try:
+            with Foreign(lambda said: CallError(f"{self.settings.name}: {said}", "pipeline")):
+                came = await asyncio.get_running_loop().run_in_executor(self._threads, self.call, body)
+                came = await came if inspect.isawaitable(came) else came
+        except CallError as error:
+            status = getattr(error.__cause__, "status_code", None)
+            if type(status) is int and (status == 429 or 500 <= status < 600):
+                return Response(status, {}, json.dumps({"error": {"message": str(error)}}).encode())
+            raise
+        try:
+            return Response(200, {}, json.dumps(came, default=_plain).encode())
+        except (TypeError, ValueError, RecursionError) as error:
+            raise CallError(f"{self.settings.name}: {_UNLIKE_JSON.format(error)}", "pipeline") from None
+
+    async def aclose(self) -> None:
+        """Let the threads go; none is waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _plain(value: Any) -> Any:
+    """An object of pydantic or a dataclass as JSON has it."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    raise TypeError(f"a {type(value).__name__}")

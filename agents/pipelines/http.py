@@ -1,0 +1,74 @@
+"""A pipeline behind a URL: one POST of JSON a question."""
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import httpx2
+from pydantic import AfterValidator
+
+from agents.pipelines.base import Filled, PipelineSettings
+from agents.wire import Response, bounded_client, named_errors
+from documents.errors import ModelError
+from retrieval.servers import checked_url
+
+if TYPE_CHECKING:
+    from agents.settings import CallLimits
+
+
+def _without_secrets(url: str) -> str:
+    try:
+        return checked_url(url, "a pipeline's URL")
+    except ModelError as error:
+        raise ValueError(str(error)) from None
+
+
+def key_in(variable: str | None) -> str:
+    """Return the key that an environment variable holds; ModelError where it is not set, and no key without one."""
+    if variable is None:
+        return ""
+    key = os.environ.get(variable, "").strip()
+    if not (key and key.isascii() and key.isprintable() and " " not in key):
+        raise ModelError(f"no key: set {variable} to the key of the pipeline")
+    return key
+
+
+class Http(PipelineSettings):
+    """An endpoint that takes JSON and returns JSON.
+
+    Attributes:
+        url: without user, password and query.
+        key_variable: the environment variable with the key that is sent as a bearer token.
+    """
+
+    kind: Literal["http"] = "http"
+    url: Annotated[str, AfterValidator(_without_secrets)]
+    key_variable: str | None = None
+
+    def open(self, limits: CallLimits) -> HttpChannel:
+        """Make its connections."""
+        return HttpChannel(self, self.url, key_in(self.key_variable), self.concurrency or limits.concurrency)
+
+
+@dataclass(frozen=True)
+class HttpChannel(Filled):
+    """Posts the request to the settings' URL."""
+
+    connections: int = 1
+
+    @cached_property
+    def _client(self) -> httpx2.AsyncClient:
+        return bounded_client(self.url, self.connections)
+
+    async def post(self, body: Any) -> Response:
+        """Send one request; raise ConnectionError where no whole reply comes back, BadReply where it is too large."""
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        with named_errors():
+            got = await self._client.post(self.url, json=body, headers=headers)
+            return Response(got.status_code, got.headers, got.content)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()

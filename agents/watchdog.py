@@ -1,0 +1,54 @@
+"""A strategy that does not come back is stopped: all other questions wait for it."""
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from agents.playback import Playback
+from documents.errors import RecipeFailed
+
+_PATIENCE = 3  # times that it may take no notice
+
+
+@contextmanager
+def watchdog() -> Iterator[None]:
+    """Raise RecipeFailed in a strategy that does not come back in time, since all other questions wait for it.
+
+    One that takes no notice ends the process in one line: what was kept by then stays. Without signals, as on Windows
+    and beside the main thread, nothing is watched.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ignored = 0
+
+    def look(number: int, frame: FrameType | None) -> None:
+        nonlocal ignored
+        at_work = frame
+        while at_work is not None and at_work.f_code is not Playback._at_work.__code__:
+            at_work = at_work.f_back
+        if frame is None or at_work is None or time.monotonic() < at_work.f_locals.get("until", math.inf):
+            ignored = 0
+            return
+        said = (f"the strategy did not come back from {Path(frame.f_code.co_filename).name}:{frame.f_lineno} in time, "
+                f"at the question {at_work.f_locals['self'].task.id}")
+        ignored += 1
+        if ignored > _PATIENCE:
+            os.write(2, f"ragbed: {said}, and cannot be stopped; the same command continues\n".encode())
+            os._exit(2)
+        raise RecipeFailed(said)
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,35 @@
+"""Pipelines of others in a run's matrix."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents.pipelines.base import PipelineSettings
+from strategies.reasoning.pipeline import OWN, PIPELINE
+
+
+def check_pipelines(pipelines: Sequence[PipelineSettings], models: Sequence[str], only_searches: bool,
+                    sub_answers: str) -> None:
+    """Make sure that somebody is asked, that no two pipelines have one name, and that the run asks nothing of them that
+    they cannot do; ValueError says what."""
+    if not models and not pipelines:
+        raise ValueError("models: an empty list; name at least one, or leave the key out")
+    twice = next((name for name, count in Counter(one.name for one in pipelines).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"two pipelines are called {twice}; give each a `name` of its own")
+    if pipelines and (only_searches or sub_answers == "in_prompt"):
+        raise ValueError("pipelines: each is asked one question at a time, for an answer; leave "
+                         f"{'reasoning: search_only' if only_searches else 'sub_answers: in_prompt'} out")
+
+
+def lists_of(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """Return the lists that a pipeline has in the place of the run's: what it is sent no documents for, it finds by
+    itself, in one way."""
+    own: dict[str, Sequence[Any]] = {"model": [one.model], "reasoning": [PIPELINE], "rules": [one.rules],
+                                     "show": ["question"], "retrieval": ["once"]}
+    alone = ["framing", "history", "answer_format"]
+    if not one.takes_documents:
+        own |= {"condition": ["retrieved"], "perturbation": ["none"], "retrieval": [OWN]}
+        alone += ["retriever", "format", "chunker", "embedder", "seed"]
+    return {**base, **{name: base[name][:1] for name in alone}, **own}

@@ -1,0 +1,180 @@
+"""Wordings: how a run puts its questions to retrieval and model. Gold, options, judges and scores go by the question as
+it is asked.
+
+`typos` are Damerau's four errors ("A technique for computer detection and correction of spelling errors", CACM 7,
+1964): a neighbouring key, a letter left out, doubled, or in the wrong order; in Hangul a neighbouring key of the
+two-set keyboard, or a last consonant left out. First letters, short words and words with digits stay. `keywords` are
+without function words; of Korean the nouns, numbers and foreign words. `paraphrase` is written by a model.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Literal, get_args
+
+from agents.journal import Model, Talk, Talked, talk_with
+from documents.errors import SettingsError
+from documents.numbers import values
+from retrieval.lexical.korean import nouns_of
+from retrieval.lexical.tokens import is_korean
+from strategies.parts.conversation import asking_for
+from strategies.parts.reading import listed
+from strategies.prompting import fill
+from strategies.reading import fold, is_refusal, outside_think
+from strategies.types import Failure, Generate, Message
+
+Kind = Literal["as_asked", "typos", "keywords", "paraphrase", "lower_case"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_NAME = re.compile(r"([a-z_]+?)(?:@([1-9]\d?|100))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A way to put questions; `str` of it is the name that settings and tables use. `percent` is of `typos`: in how
+    many of a hundred words, and in at least one of a question."""
+
+    kind: Kind = "as_asked"
+    percent: int = 0
+
+    @classmethod
+    def parse(cls, name: str) -> Wording:
+        """From a name such as `keywords` or `typos@20`; `typos` is `typos@10`. SettingsError where there is none."""
+        word, percent = match.groups() if (match := _NAME.fullmatch(name)) else ("", None)
+        kind = next((one for one in KINDS if one == word), None)
+        if kind is None or (percent and kind != "typos"):
+            raise SettingsError(f"unknown wording {name!r} of questions; there are {', '.join(KINDS)}, and typos@N "
+                                "for N of a hundred words")
+        return cls(kind, int(percent or 10) if kind == "typos" else 0)
+
+    def __str__(self) -> str:
+        return f"{self.kind}@{self.percent}" if self.percent else self.kind
+
+    def of(self, text: str, seed: str = "") -> str:
+        """Return the question in this wording; a paraphrase is not there yet. Typos at a higher rate hold those of a
+        lower one. Raises MissingExtra for Korean keywords where kiwipiepy is not installed."""
+        if self.kind == "typos":
+            return _with_typos(text, self.percent, Random(f"{seed}:typos"))
+        if self.kind == "keywords":
+            return (nouns_of(text) if is_korean([text]) else _without_function_words(text)) or text
+        return text.lower() if self.kind == "lower_case" else text
+
+
+_WORD = re.compile(r"(?<![^\W_])(?:[가-힣]{2,}|[A-Za-z]{4,})(?![^\W_])")
+_ENGLISH = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_TWO_SET = ("ㅂㅈㄷㄱㅅㅛㅕㅑㅐㅔ", "ㅁㄴㅇㄹㅎㅗㅓㅏㅣ", "ㅋㅌㅊㅍㅠㅜㅡ")
+# First consonants, vowels and last consonants in the order by which Unicode composes syllables.
+_LETTERS = ("ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ", "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ",
+            " ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ")
+
+
+def _with_typos(text: str, percent: int, draw: Random) -> str:
+    words = list(_WORD.finditer(text))
+    order = draw.sample(words, len(words))[:max(1, round(percent * len(words) / 100))]
+    wrong = {word.start(): (_mistyped if word[0].isascii() else _mistyped_hangul)(word[0], draw) for word in order}
+    return _WORD.sub(lambda word: wrong.get(word.start(), word[0]), text)
+
+
+def _mistyped(word: str, draw: Random) -> str:
+    at = draw.randrange(1, len(word))
+    before, letter, after = word[:at], word[at], word[at + 1:]
+    key = draw.choice(_beside(_ENGLISH)[letter.lower()])
+    made = [f"{before}{key.upper() if letter.isupper() else key}{after}", before + after, before + 2 * letter + after]
+    swapped = [f"{before}{after[0]}{letter}{after[1:]}"] if after and after[0] != letter else []
+    return draw.choice(made + swapped)
+
+
+def _mistyped_hangul(word: str, draw: Random) -> str:
+    at = draw.randrange(1, len(word))
+    code = ord(word[at]) - ord("가")
+    parts = [code // 588, code % 588 // 28, code % 28]
+    near = [(place, letters.index(key)) for place, letters in enumerate(_LETTERS)
+            for key in _beside(_TWO_SET).get(letters[parts[place]], "") if key in letters]
+    place, letter = draw.choice(near + [(2, 0)] * (parts[2] > 0))
+    parts[place] = letter
+    return word[:at] + chr(ord("가") + parts[0] * 588 + parts[1] * 28 + parts[2]) + word[at + 1:]
+
+
+@cache
+def _beside(rows: tuple[str, ...]) -> dict[str, str]:
+    """The keys beside each key; a row stands half a key to the right of that above it."""
+    at = {key: (2 * place + row, row) for row, keys in enumerate(rows) for place, key in enumerate(keys)}
+    return {key: "".join(other for other in at if other != key and abs(at[other][0] - at[key][0]) <= 2
+                         and abs(at[other][1] - at[key][1]) <= 1) for key in at}
+
+
+# Words of bm25s's list without which a question asks for something else.
+_TELLING = {"no", "nor", "not", "more", "most", "few", "same", "before", "after", "between", "both", "only", "under",
+            "over", "above", "below", "until", "during", "against"}
+
+
+def _is_function_word(word: str) -> bool:
+    from bm25s.stopwords import STOPWORDS_EN_PLUS
+
+    return word in STOPWORDS_EN_PLUS and word not in _TELLING and not word.endswith("n't")
+
+
+def _without_function_words(text: str) -> str:
+    words = (word.strip("\"'“”‘’`,;:?!()[]") for word in text.replace("’", "'").split())
+    return " ".join(word for word in words if word and not _is_function_word(word.lower())).removesuffix(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What retrieval and model are asked; the note says why that is no paraphrase; or what failed in getting one."""
+
+    text: str
+    note: str = ""
+    failure: Failure | None = None
+
+
+async def asked_in(wording: Wording, text: str, seed: str, model: Model | None,
+                   deadline: Callable[[], float]) -> Talked[Asked]:
+    """Return the question in the wording, which the model writes where it is a paraphrase."""
+    if wording.kind == "paraphrase":
+        return await talk_with(model, paraphrased(text), deadline)
+    return Talked(Asked(wording.of(text, seed)))
+
+
+_NEGATION = re.compile(r"\b(?:no|not|never|none|neither|nor|cannot|without|except)\b|n['’]t\b|않|없|아닌|아니|못")
+_QUOTED = re.compile(r"[\"“'‘《「](\w[^\"“”‘’'《》「」]{0,80}\w)[\"”'’》」](?!\w)")
+NOT_PARAPHRASED = "not_paraphrased"  # the kind of the note; what was wrong with the last reply follows
+
+
+def paraphrased(text: str) -> Talk[Asked]:
+    """Ask for a paraphrase, and once more where it cannot be used, saying why; then the question is asked as it is.
+
+    One is used that is no refusal, differs from the question in more than case and punctuation, is not three times as
+    long, and keeps every number by its value, every capitalised word, what stands in quotation marks, and a negation.
+    """
+    call, flaw = asking_for("paraphrase", "paraphrase", query=text), ""
+    for _ in range(2):
+        reply = yield Generate(call.messages, call.purpose, max_tokens=512, temperature=0.0, see_failure=True)
+        if isinstance(reply, Failure):
+            return Asked(text, failure=reply)
+        lines = listed(re.sub(r"</?\w+>", "\n", outside_think(reply.text)).strip(), "", 1)
+        said = lines[0].strip("\"“”` ") if lines and reply.finish_reason != "length" else ""
+        flaw = _flaw(said, text)
+        if not flaw:
+            return Asked(said)
+        call = Generate((*call.messages, Message("assistant", (reply.text or "(empty)",)),
+                         Message("user", (fill("paraphrase_repair", flaw=flaw),))), "paraphrase_repair")
+    return Asked(text, f"{NOT_PARAPHRASED}:{flaw}")
+
+
+def _flaw(said: str, text: str) -> str:
+    if not said or is_refusal(said):
+        return "it is no question"
+    if fold(said) == fold(text):
+        return "it is the question itself"
+    if len(said) > 3 * max(len(text), 100):
+        return "it is too long"
+    names = [word for word in re.findall(r"\w+", text) if word != word.lower() and not _is_function_word(word.lower())]
+    there, numbers = f" {fold(said)} ", {one.token for one in values(said)}
+    lost = [one.token for one in values(text) if one.token not in numbers]
+    lost += [name for name in (*names, *_QUOTED.findall(text))  # Korean joins particles to a name
+             if (f" {fold(name)} " if name.isascii() else fold(name)) not in there]
+    lost += ["not"] if _NEGATION.search(text.lower()) and not _NEGATION.search(said.lower()) else []
+    return f"it lacks {', '.join(dict.fromkeys(lost))}" if lost else ""

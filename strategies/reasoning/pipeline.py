@@ -1,0 +1,109 @@
+"""A pipeline of others in the place of a model: it is sent the question and the placed documents, and returns an
+answer, what it read, and what it cites."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from documents.types import Chunk, chunk_id
+from strategies.reading import citation_marks
+from strategies.types import Contexts, Draft, Evidence, Generate, Message, Recipe, Task
+
+PIPELINE, OWN = "pipeline", "own"  # as tables call it, and its own search
+MOST_CONTEXTS = 1_000
+
+
+class Context(BaseModel):
+    """A passage that a pipeline says it read.
+
+    Attributes:
+        document: an id or a source path, where it says one.
+        start, end: characters of the document's plain rendering, in code points.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str = ""
+    document: str = ""
+    start: int | None = Field(default=None, ge=0)
+    end: int | None = Field(default=None, ge=0)
+
+
+class Returned(BaseModel):
+    """What a pipeline returned, whatever its kind.
+
+    Attributes:
+        contexts: what it read, best first; empty where it does not say, and read what it was given.
+        citations: places, from 1, in the contexts, or in the given documents where there are none; 0 is a citation of
+            something else. What the answer cites in brackets counts too.
+        refused: None where it does not say; then the answer's own words tell.
+        price: US dollars; None where it is not known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    answer: str = ""
+    contexts: tuple[Context, ...] = Field(default=(), max_length=MOST_CONTEXTS)
+    citations: tuple[int, ...] = ()
+    refused: bool | None = None
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+    price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+_SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}  # so that the reply is read as JSON
+
+
+def pipeline(task: Task) -> Recipe:
+    """One call: the pipeline's own answer. What it says that it read is the evidence; else what it was given is."""
+    given = yield from task.gather(task.question)
+    numbers = tuple(passage.number for passage in given)
+    reply = yield Generate((Message("user", tuple(_request(task, given))),), "answer", numbers, schema=_SCHEMA)
+    returned = Returned.model_validate(reply.parsed or {})
+    if returned.contexts:
+        read = yield Contexts(tuple(_chunk(one, given) for one in returned.contexts))
+        numbers = tuple(passage.number for passage in read)
+    beyond = max(numbers, default=0)  # what is cited and nowhere stays a number that nothing has
+    number_of = dict(enumerate(numbers, start=1))
+    renumbered = replace(reply, parsed={
+        "answer": _renumbered(returned.answer, number_of, beyond), "refused": returned.refused,
+        "citations": [number_of.get(place, beyond + max(place, 1)) for place in returned.citations]})
+    return Draft.from_reply(renumbered)
+
+
+def _request(task: Task, given: Evidence) -> Iterator[str]:
+    """The parts of one JSON object; documents are parts of their own, which are stored once."""
+    asked = {"id": task.id, "question": task.question,
+             "options": [{"label": label, "text": text} for label, text in task.options],
+             "history": [{"question": turn.question, "answer": turn.answer} for turn in task.turns]}
+    yield json.dumps(asked, ensure_ascii=False)[:-1] + ', "documents": ['
+    for place, passage in enumerate(given):
+        chunk = passage.chunk
+        yield ", " * bool(place) + json.dumps({"document": chunk.document, "text": chunk.content}, ensure_ascii=False)
+    yield "]}"
+
+
+def _chunk(context: Context, given: Evidence) -> Chunk:
+    """The given chunk that it is, by its text; else one of its own."""
+    same = (passage.chunk for passage in given if passage.chunk.content == context.text
+            and context.document in ("", passage.chunk.document))
+    start = context.start or 0
+    end = start + len(context.text) if context.end is None else context.end
+    own = Chunk(chunk_id(context.document, "plain", start, end, context.text), context.document, "plain", start, end,
+                context.text)
+    return next(same, own)
+
+
+def _renumbered(text: str, number_of: dict[int, int], beyond: int) -> str:
+    """The answer with the evidence's numbers in its brackets."""
+    if all(place == number for place, number in number_of.items()):
+        return text
+    made, at = [], 0
+    for start, end, places in citation_marks(text):
+        cited = dict.fromkeys(number_of.get(place, beyond + place) for place in places)
+        made += [text[at:start], f"[{', '.join(map(str, cited))}]"]
+        at = end
+    return "".join([*made, text[at:]])
