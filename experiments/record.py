@@ -53,6 +53,7 @@ class StoredPassage(Stored):
         gold: the level at which it counts as gold evidence; None where it is none.
         holds: places of the gold items that it holds, among the question's distinct ones.
         repeats: whether it is a further chunk of a document that was found before, where gold is whole documents.
+        grade: of a passage that people did not judge, that which a model gave it, 0 to 3; None where it gave none.
         aside: whether it was found and no prompt showed it, as where the strategy dropped it.
     """
 
@@ -68,6 +69,7 @@ class StoredPassage(Stored):
     gold: Literal["chunk", "span", "page", "document", "words"] | None = None
     holds: tuple[int, ...] = ()
     repeats: bool = Field(default=False, exclude_if=operator.not_)
+    grade: int | None = Field(default=None, exclude_if=lambda grade: grade is None)
     aside: bool = Field(default=False, exclude_if=operator.not_)
 
 
@@ -91,6 +93,34 @@ class Verdict(Stored):
     def unjudged(self) -> bool:
         """Tell whether it holds neither grade nor points nor steps."""
         return self.grade is None and self.points is None and self.steps is None
+
+
+SupportLevel = Literal["full", "partial", "none"]
+
+
+class SupportLabel(Stored):
+    """How far a sentence of an answer stands in what it cites, or a nugget in an answer.
+
+    Attributes:
+        cited: the evidence numbers that a sentence cites.
+        vital: whether a nugget is vital rather than okay; None of a sentence.
+        level: None where it could not be told; `note` says why.
+    """
+
+    text: str
+    cited: tuple[int, ...] = Field(default=(), exclude_if=operator.not_)
+    vital: bool | None = Field(default=None, exclude_if=lambda vital: vital is None)
+    level: SupportLevel | None
+    note: str = Field(default="", exclude_if=operator.not_)
+
+
+class Support(Stored):
+    """What a check of support, named by `judge`, said of one answer; `note` says why there are no nuggets."""
+
+    judge: str
+    sentences: tuple[SupportLabel, ...] = ()
+    nuggets: tuple[SupportLabel, ...] = ()
+    note: str = Field(default="", exclude_if=operator.not_)
 
 
 class StoredSub(Stored):
@@ -138,7 +168,7 @@ class Result(Stored):
         asked: the question as the cell's wording has it, where that is not as it was asked; else empty.
         asked_usage: of who wrote it, counted as the judge's.
         usage: of the answer; `calls` counts the model calls that were asked for, failed ones too.
-        judge_usage: of the judge, counted likewise; `sub_usage` of the sub-questions.
+        judge_usage: of the judge and the check of support, counted likewise; `sub_usage` of the sub-questions.
         subs: the sub-questions in order, where they were asked.
         scores: metric name to value; None where the metric does not apply to this question.
         figures: what the strategy measured on its way, by name.
@@ -171,6 +201,7 @@ class Result(Stored):
     trace: tuple[StoredStep, ...]
     failure: Failure | None = None
     figures: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
+    support: Support | None = Field(default=None, exclude_if=operator.not_)
     probes: tuple[StoredProbe, ...] = Field(default=(), exclude_if=operator.not_)
 
     @property

@@ -8,5 +8,6 @@ from pydantic import Field
 from agents.pipelines.code import Python
 from agents.pipelines.command import Command
 from agents.pipelines.http import Http
+from agents.pipelines.predictions import Predictions
 
-Pipeline = Annotated[Http | Python | Command, Field(discriminator="kind")]
+Pipeline = Annotated[Http | Python | Command | Predictions, Field(discriminator="kind")]

@@ -29,7 +29,7 @@ def changes(result: Result, probe: StoredProbe) -> bool:
 def probed_result(result: Result, probe: StoredProbe) -> Result:
     """Return the result with what the probe came to in the place of its answer."""
     return result.model_copy(update={"outcome": probe.outcome, "text": probe.text, "verdict": probe.verdict,
-                                     "refused": probe.outcome == "refused", "probes": (), "trace": ()})
+                                     "refused": probe.outcome == "refused", "probes": (), "trace": (), "support": None})
 
 
 def uncited(result: Result) -> frozenset[int]:

@@ -1,33 +1,30 @@
-"""The runner: every question in every cell, in a sliding window, each with exactly one record. Jobs stand in an order
-in which a server computes what prompts share once."""
+"""The runner: every question in every cell, in a sliding window, each with exactly one record."""
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, groupby, islice
-from operator import attrgetter
-from typing import NamedTuple
 
 from agents.client import ModelClient
-from agents.journal import Journal, Mode, Model
+from agents.journal import Journal, Mode, Model, Talked
 from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
-from agents.types import unasked
+from agents.types import Answer, unasked
 from agents.watchdog import watchdog
 from experiments.cells import Cell
-from experiments.judges import ask_judge, graded_of
-from experiments.judges.base import Judged
+from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
+from experiments.judges.relevance import with_grades
 from experiments.metrics import scored_result
 from experiments.question import Question
-from experiments.record import Record, Result
+from experiments.record import Record, Result, Support, Verdict
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.checks import preflight
-from experiments.running.gold import match
+from experiments.running.gold import Places, match
+from experiments.running.jobs import Job, jobs_of, prefix_of, side_by_side, turns_of
 from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
@@ -41,67 +38,7 @@ from experiments.settings import RunSettings
 from experiments.wordings import Wording, asked_in
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
-from strategies.types import Failure, Layout
-
-_TOGETHER = 16  # questions whose jobs may change places: progress stays by question
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One question in one cell. `place` is the cell's in the run's order."""
-
-    cell: Cell
-    place: int
-    question: Question
-
-
-class Prefix(NamedTuple):
-    """What a prompt begins with."""
-
-    first: tuple[object, ...]  # names the least that is worth keeping: the first passage
-    rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
-
-
-def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
-    """By question, then by cell."""
-    return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
-
-
-def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
-    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell. Cell by cell,
-    one retriever at a time has the machine to itself, so that what each takes can be compared."""
-    if not by_cell:
-        return [list(jobs)]
-    return [list(turn) for _, turn in groupby(sorted(jobs, key=attrgetter("place")), attrgetter("place"))]
-
-
-def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
-    """Yield the jobs, which stand by question, with those together whose prompts begin alike.
-
-    Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
-    each other, within groups of a few questions. The order is else as it was.
-    """
-    questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
-    while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
-        begun = [(prefix(job), job) for job in group]
-        turns: dict[tuple[object, ...], int] = {}
-        for begins, _ in begun:
-            turns.setdefault(begins.first, len(turns))
-        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest))
-        yield from (job for _, job in begun)
-
-
-def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
-    """Return what the job's prompts begin with, as far as it is known before anything was searched. As published,
-    rules, instruction and question stand before the documents, so only repeats and seeds share them."""
-    cell, question = job.cell, job.question.id
-    if layout == "as_published":
-        return Prefix((question, cell.rules, cell.reasoning, cell.show))
-    if cell.searched:
-        return Prefix((question, cell.finder, cell.format, cell.retrieval, cell.perturbation, cell.seed))
-    placed = resources.placed_if_known(cell, job.question)
-    passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
-    return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)
+from strategies.types import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +163,12 @@ class _Work:
         self.resources, self.journal, self.watch = resources, journal, watch
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[tuple[str, int], CellPlayer] = {}
-        self._judge_model = self._model(resources.judge) if resources.judge else None
-        paraphraser = settings.paraphrasing_model
-        self._paraphraser = self._model(resources.clients[paraphraser]) if paraphraser else None
-        resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
+        judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
+                    for one in (settings.judge, settings.support)]
+        self._judge_model, self._support_model, self._paraphraser = (
+            self._model(resources.clients[name]) if name else None for name in (*judging, settings.paraphrasing_model))
+        judges = RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits)
+        resources.aids, self._grader = Aids(judges), judges(settings.grader) if settings.grader else None
 
     async def carry_out(self, job: Job) -> None:
         async with self.cell_budgets.turn(job.cell.id):
@@ -259,14 +198,19 @@ class _Work:
                      question.id if scheme.itself_ignored else None, by_words)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
+        if settings.grader and self._grader and cell.ranked:
+            texts = {passage.number: passage.chunk.content for passage in answer.ranked}
+            result = await with_grades(result, question, self._grader, texts, settings.grader.depth)
         judged = await self._judged(question, result)
+        checked = await self._checked(result, question, cell, answer)
         result = result.model_copy(update={
-            "verdict": judged.end, "judge_usage": judged.usage, "subs": subs.stored, "sub_usage": subs.usage,
+            "verdict": judged.end, "judge_usage": judged.usage + checked.usage, "support": checked.end,
+            "subs": subs.stored, "sub_usage": subs.usage,
             "asked": asked.end.text * (asked.end.text != question.text), "asked_usage": asked.usage,
             "notes": (*result.notes, *filter(None, [asked.end.note]))})
-        return make_record(self._scored(job, result), answer.cost + subs.cost + judged.cost + asked.cost)
+        return make_record(self._scored(job, result), answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
 
-    async def _judged(self, question: Question, result: Result) -> Judged:
+    async def _judged(self, question: Question, result: Result) -> Talked[Verdict | None]:
         due = graded_of(result, question, self.plan.scheme, self.settings.scoring)
         return await ask_judge(self.settings.judge, self._judge_model, due, self._deadline)
 
@@ -274,6 +218,15 @@ class _Work:
         cell, settings = job.cell, self.settings
         return scored_result(result, job.question, self.plan.scheme, settings.scoring, cell.rules, cell.separators,
                              cell.ranked)
+
+    async def _checked(self, result: Result, question: Question, cell: Cell, answer: Answer) -> Talked[Support | None]:
+        check = self.settings.support
+        if check is None:
+            return Talked(None)
+        gold = Places(question.own, self.resources.source_of).gold(question.gold) if check.makes_nuggets else ()
+        texts = {passage.number: passage.chunk.content for passage in answer.ranked}
+        claims = claims_of(result, question, cell, texts, check, [chunk.content for chunk in gold])
+        return await ask_support(check, self._support_model, claims, self._deadline)
 
     def _deadline(self) -> float:
         return time.monotonic() + self.settings.limits.seconds
