@@ -10,7 +10,7 @@ from agents.settings import Context
 from experiments.analysis.notes import on_skipped
 from experiments.analysis.pairs import planned_pairs
 from experiments.cells import Cell, labels
-from experiments.judges import ModelJudge
+from experiments.judges import ModelJudge, ModelSupport
 from experiments.question import Question
 from experiments.running.bounds import Bounds, Use, bounds_of
 from experiments.running.budget import check_prices
@@ -23,6 +23,7 @@ from experiments.runs.store import config_of
 from experiments.settings import RunSettings
 from experiments.settings.spending import shown
 from experiments.statistics import clusters
+from experiments.wordings import Wording
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn
@@ -85,13 +86,13 @@ class _Planner:
 
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
-        tasks = self.run.tasks(cell)
+        tasks, wording = self.run.tasks(cell), Wording.parse(cell.wording or "as_asked")
         bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
         for question in some:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
                 return self.foreseen.chunks(cell, asked, k, turn)
 
-            bounds += bounds_of(tasks, question, search, context)
+            bounds += bounds_of(tasks, replace(question, text=wording.of(question.text)), search, context)
             judge += judged(self.settings, benchmark.scheme.rubric, question, resources.answerable(cell, question))
         factor = len(benchmark.questions) / len(some)
         return bounds.times(factor), judge.times(factor)
@@ -137,6 +138,9 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     unpriced = dict.fromkeys(plan.cell.model for plan in plans if plan.most is None)
     if unpriced:
         yield f"No price is known of {', '.join(unpriced)}."
+    if isinstance(settings.support, ModelSupport):
+        yield (f"The check of support asks {settings.support.model} once for every sentence that cites, and once more "
+               "where it cannot read the reply; these calls are not counted here.")
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
