@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
 from agents.catalogue import DEFAULT
 from agents.pipelines.kinds import Pipeline
@@ -35,12 +35,6 @@ from retrieval.rerankers.reranker import judges_of
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
 from strategies.types import Layout
-
-
-def _judge_by_name(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
 
 
 def _folder_name(name: str) -> str:
@@ -160,8 +154,7 @@ class RunSettings(Matrix):
         exemplars: a JSON Lines file of worked examples that every prompt shows after the documents; none by default.
         repeats: how often each is asked: the model's own chance, which a temperature above 0 has.
         seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
-        probe: `citations` asks each answer again without each passage that it was shown, and over the cited ones alone,
-            so that the scores tell which citations carry weight; also of a run that was finished without.
+        probe: `citations` asks each answer again without each passage, which tells the citations that carry weight.
         exclude: parts of the product that are left out.
         include: matrices that are added to what is left.
         concurrency: questions under way at once with one model, and so its calls, at most: short for
@@ -195,12 +188,12 @@ class RunSettings(Matrix):
     filled: Literal["own", "gold"] = "own"
     exemplars: Place | None = None
     repeats: matrix.Repeats = 1
-    judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
+    judge: JudgeSettings = Lexical()
     support: SupportSettings | None = Field(default=None, exclude_if=operator.not_)
     grader: Grader | None = Field(default=None, exclude_if=operator.not_)
     scoring: Scoring = "corrected"
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
-    probe: Literal["citations"] | None = None
+    probe: Literal["citations"] | None = Field(default=None, exclude_if=operator.not_)
     exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     limits: Limits = Limits()
