@@ -1,14 +1,16 @@
-"""The jobs of a run, in an order in which a server computes what prompts share once."""
+"""Jobs: what is asked, and in which order, so that a server computes what prompts share once."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
+from experiments.analysis.variants import Answers
 from experiments.cells import Cell
 from experiments.question import Question
+from experiments.running.plan import Plan
 from experiments.running.resources import Resources
 from strategies.types import Layout
 
@@ -34,6 +36,14 @@ class Prefix(NamedTuple):
 def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
     """By question, then by cell."""
     return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
+
+
+def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
+    """Return the jobs without a record; in a race, of those up to its next look."""
+    wanted = plan.race.due(answers) if plan.race else None
+    return [job for job in jobs_of(plan.cells, plan.benchmark.questions)
+            if (pair := (job.cell.id, job.question.id)) not in done and (wanted is None or (
+                pair in wanted and job.question.id not in answers.get(job.cell.id, {})))]
 
 
 def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:

@@ -14,17 +14,18 @@ from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
 from agents.watchdog import watchdog
+from experiments.analysis.raced import answers_of
 from experiments.cells import Cell
 from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from experiments.judges.relevance import with_grades
-from experiments.metrics import scored_result
+from experiments.metrics import ScoredRow, scored_result
 from experiments.question import Question
 from experiments.record import Record, Result, Support, Verdict
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.checks import preflight
 from experiments.running.gold import Places, match
-from experiments.running.jobs import Job, jobs_of, prefix_of, side_by_side, turns_of
+from experiments.running.jobs import Job, jobs_left, prefix_of, side_by_side, turns_of
 from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
@@ -92,8 +93,9 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             session.check_whole()
         there = session.done()
         done = set() if again else there - unprobed(plan, session.folder)
-        jobs = [job for job in jobs_of(plan.cells, plan.benchmark.questions)
-                if (job.cell.id, job.question.id) not in done]
+        answers = answers_of(one for one in (session.folder.results() if plan.race and done and session.folder else ())
+                             if (one.cell, one.question) in done)
+        jobs = jobs_left(plan, done, answers)
         stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
         resources = Resources(plan)
         async with open_resources(plan, resources, session, mode if jobs else None, stage):
@@ -101,10 +103,11 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
                 await _session(jobs, done, _Work(plan, folder, resources, Journal(folder.database, mode), watch,
-                                                 spending))
+                                                 spending, answers))
             watch.searched(resources)
         with start_up_kept():
-            folder.keep_cells({cell.id for cell in plan.cells})
+            folder.keep_records(plan.race.due(answers) if plan.race else {
+                (cell.id, question.id) for cell in plan.cells for question in plan.benchmark.questions})
             folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
@@ -135,6 +138,8 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
         watch.note(text)
     with start_up_kept(), watchdog():
         await _play(jobs, work)
+        while plan.race and not spending.stopped and (jobs := jobs_left(plan, done, work.answers)):
+            await _play(jobs, work)
     for text in on_judges(work.resources.aids):
         watch.note(text)
     if spending.stopped:
@@ -157,10 +162,10 @@ async def _play(jobs: Sequence[Job], work: _Work) -> None:
 
 class _Work:
     def __init__(self, plan: Plan, folder: RunFolder, resources: Resources, journal: Journal,
-                 watch: RunWatch, spending: Spending) -> None:
+                 watch: RunWatch, spending: Spending, answers: dict[str, dict[str, ScoredRow]]) -> None:
         settings = plan.settings
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
-        self.resources, self.journal, self.watch = resources, journal, watch
+        self.resources, self.journal, self.watch, self.answers = resources, journal, watch, answers
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[tuple[str, int], CellPlayer] = {}
         judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
@@ -181,6 +186,8 @@ class _Work:
             result = self._scored(job, record.result.model_copy(update={"probes": probes}))
             record, kept = (probed(one, result, cost) for one in (record, kept))
         await self.folder.add(kept, job.place)
+        if self.plan.race:
+            self.answers[job.cell.id] |= answers_of([record.result])[job.cell.id]
         self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:
