@@ -5,8 +5,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agents.pipelines.annotated import ChatCompletions
 from agents.pipelines.code import Python
 from agents.pipelines.command import Command
+from agents.pipelines.frameworks import Haystack, LangChain, LlamaIndex
 from agents.pipelines.http import Http
 
-Pipeline = Annotated[Http | Python | Command, Field(discriminator="kind")]
+Pipeline = Annotated[Http | ChatCompletions | LangChain | Haystack | LlamaIndex | Python | Command,
+                     Field(discriminator="kind")]

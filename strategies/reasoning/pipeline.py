@@ -68,10 +68,10 @@ def pipeline(task: Task) -> Recipe:
         numbers = tuple(passage.number for passage in read)
     beyond = max(numbers, default=0)  # what is cited and nowhere stays a number that nothing has
     number_of = dict(enumerate(numbers, start=1))
-    renumbered = replace(reply, parsed={
-        "answer": _renumbered(returned.answer, number_of, beyond), "refused": returned.refused,
+    told = replace(reply, parsed={
+        "answer": renumbered(returned.answer, number_of, beyond), "refused": returned.refused,
         "citations": [number_of.get(place, beyond + max(place, 1)) for place in returned.citations]})
-    return Draft.from_reply(renumbered)
+    return Draft.from_reply(told)
 
 
 def _request(task: Task, given: Evidence) -> Iterator[str]:
@@ -97,8 +97,8 @@ def _chunk(context: Context, given: Evidence) -> Chunk:
     return next(same, own)
 
 
-def _renumbered(text: str, number_of: dict[int, int], beyond: int) -> str:
-    """The answer with the evidence's numbers in its brackets."""
+def renumbered(text: str, number_of: dict[int, int], beyond: int) -> str:
+    """Return a text with the numbers of places in its brackets; a place that has none gets one `beyond`."""
     if all(place == number for place, number in number_of.items()):
         return text
     made, at = [], 0
