@@ -177,13 +177,12 @@ class Question:
         given: the benchmark's own chunks, in its order; gold ones are named by `gold`.
         pool: chunks that this question alone may be searched over, where they are others than `given`.
         whole: what the condition `full` shows.
-        negatives: the benchmark's own further negatives, in the order in which `negatives@N` adds them; of mined ones
-            `in_turns` has the order.
+        negatives: the benchmark's own further ones, in the order in which `negatives@N` adds them, or `in_turns`.
         mined: by chunk id, in the order of their taking, how those in `given` or `negatives` were mined that were.
         table: the table that the documents were made from, which the perturbation `table` shows in their place.
         options: label and text of each; only those of a multiple-choice question.
-        sub_questions: in the order of the hops; `#1` stands for the answer to the first, which none of them holds.
-        sub_answers: one for each sub-question.
+        sub_questions, sub_answers: by hops; `#1` stands for the answer to the first, which no sub-question holds.
+        nuggets: facts that a good answer has, and whether each is vital to it, rather than okay.
         length: characters of `whole`, of a stored question, which is without its chunks.
         about: what a closed-book prompt may say of the documents, such as a novel's title and author.
         attack: of questions that try whether instructions in documents are followed.
@@ -211,6 +210,7 @@ class Question:
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Left out where there is none, so that a question of any other benchmark is stored, and hashed, as ever.
     mined: Annotated[Mapping[str, Mined], Field(exclude_if=not_)] = field(default_factory=dict)
+    nuggets: Annotated[Mapping[str, bool], Field(exclude_if=not_)] = field(default_factory=dict)
     turns: Annotated[tuple[Turn, ...], Field(exclude_if=not_)] = ()  # of its conversation, before it
     attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
     world: Annotated[World | None, Field(exclude_if=not_)] = None

@@ -93,6 +93,34 @@ class Verdict(Stored):
         return self.grade is None and self.points is None and self.steps is None
 
 
+SupportLevel = Literal["full", "partial", "none"]
+
+
+class SupportLabel(Stored):
+    """How far a sentence of an answer stands in what it cites, or a nugget in an answer.
+
+    Attributes:
+        cited: the evidence numbers that a sentence cites.
+        vital: whether a nugget is vital rather than okay; None of a sentence.
+        level: None where it could not be told; `note` says why.
+    """
+
+    text: str
+    cited: tuple[int, ...] = Field(default=(), exclude_if=operator.not_)
+    vital: bool | None = Field(default=None, exclude_if=lambda vital: vital is None)
+    level: SupportLevel | None
+    note: str = Field(default="", exclude_if=operator.not_)
+
+
+class Support(Stored):
+    """What a check of support, named by `judge`, said of one answer; `note` says why there are no nuggets."""
+
+    judge: str
+    sentences: tuple[SupportLabel, ...] = ()
+    nuggets: tuple[SupportLabel, ...] = ()
+    note: str = Field(default="", exclude_if=operator.not_)
+
+
 class StoredSub(Stored):
     """A sub-question as it was asked over the question's evidence, and what came of it.
 
@@ -119,7 +147,7 @@ class Result(Stored):
         asked: the question as the cell's wording has it, where that is not as it was asked; else empty.
         asked_usage: of who wrote it, counted as the judge's.
         usage: of the answer; `calls` counts the model calls that were asked for, failed ones too.
-        judge_usage: of the judge, counted likewise; `sub_usage` of the sub-questions.
+        judge_usage: of the judge and the check of support, counted likewise; `sub_usage` of the sub-questions.
         subs: the sub-questions in order, where they were asked.
         scores: metric name to value; None where the metric does not apply to this question.
         figures: what the strategy measured on its way, by name.
@@ -151,6 +179,7 @@ class Result(Stored):
     trace: tuple[StoredStep, ...]
     failure: Failure | None = None
     figures: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
+    support: Support | None = Field(default=None, exclude_if=operator.not_)
 
     @property
     def in_view(self) -> tuple[StoredPassage, ...]:

@@ -171,6 +171,7 @@ def sheet_of(judged, ragbed, *grades):
     assert "5 answers to grade" in err
     with path.open(encoding="utf-8-sig", newline="") as file:
         head, *rows = csv.reader(file)
+    rows.sort(key=lambda row: row[2])  # they are in random order
     assert head == ["cell", "question", "text", "gold", "answer", "grade"]
     assert rows[0][2:] == ["How many people live in town 1?", "111 people", "1", ""]
     with path.open("w", encoding="utf-8", newline="") as file:

@@ -91,7 +91,7 @@ class PipelineSettings(BaseModel):
     def identity(self) -> str:
         """What the journal knows it by: all that decides its answers and can be known here, and no host; SettingsError
         where a file of it cannot be read."""
-        said = self.model_dump_json(exclude={"name", "url", "key_variable", "concurrency"})
+        said = self.model_dump_json(exclude={"name", "url", "key_variable", "concurrency", "path"})
         return FORM + digest(said, *self.sources)
 
     @property
@@ -102,6 +102,11 @@ class PipelineSettings(BaseModel):
     def open(self, limits: CallLimits) -> Channel:
         """Make what reaches it; UserError where that cannot be made."""
         raise NotImplementedError
+
+    def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
+        """Return what a run is to note that asks these questions, texts by id, so often; None where there is nothing.
+        Raises UserError where it has not what such a run wants of it."""
+        return None
 
     def filled(self, fields: Mapping[str, Any]) -> Any:
         """Return the request for a question."""

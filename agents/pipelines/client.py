@@ -39,9 +39,9 @@ class PipelineClient(ModelClient):
             self._chat, self._at = cast("Chat", channel), at
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
-        """Return nothing: what a pipeline is set to is its own business, and part of its identity as far as it is
-        known."""
-        return {}
+        """Return the repeat, if it is not the first: what a pipeline is set to is its own business, and part of its
+        identity as far as it is known."""
+        return {"repeat": repeat} if repeat else {}
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
                        tell: Tell | None = None) -> Completion:

@@ -10,6 +10,11 @@ from agents.pipelines.code import Python
 from agents.pipelines.command import Command
 from agents.pipelines.frameworks import Haystack, LangChain, LlamaIndex
 from agents.pipelines.http import Http
+from agents.pipelines.predictions import Predictions
 
+<<<<<<< HEAD
 Pipeline = Annotated[Http | ChatCompletions | LangChain | Haystack | LlamaIndex | Python | Command,
                      Field(discriminator="kind")]
+=======
+Pipeline = Annotated[Http | Python | Command | Predictions, Field(discriminator="kind")]
+>>>>>>> main

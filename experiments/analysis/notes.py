@@ -13,7 +13,7 @@ from agents.catalogue import DEFAULT, entry_named
 from experiments.cells import Cell
 from experiments.metrics import cut_of, may_refuse
 from experiments.question import Question
-from experiments.record import Result, Verdict
+from experiments.record import Result, Support, Verdict
 from experiments.settings.retrievers import Finder, parts_of
 from experiments.words import price
 from retrieval.conditions import Perturbation
@@ -80,6 +80,14 @@ def on_judge(judge: str | None, used: Usage) -> list[str]:
         return []
     return [f"The judge {judge} made {used.calls:,} calls with {used.prompt_tokens + used.completion_tokens:,} tokens "
             f"for {price(used.price)}; they are not among the calls, tokens and price of the cells."]
+
+
+def on_support(check: str | None, supports: Iterable[Support | None]) -> list[str]:
+    """Return what stands behind the figures of sentences and nuggets, and how much of it could not be read."""
+    labels = [label for one in supports if one is not None for label in (*one.sentences, *one.nuggets)]
+    unread = sum(label.level is None for label in labels)
+    return [] if check is None else [f"Sentences and nuggets were checked by {check}: {len(labels):,} labels, of which "
+                                     f"{unread:,} could not be read and count 0."]
 
 
 def on_filled(filled: str, results: Iterable[Result]) -> list[str]:

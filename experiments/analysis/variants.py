@@ -10,12 +10,14 @@ from typing import Any
 from experiments.cells import FACTORS, REPLICATED, labels
 from experiments.metrics import Estimate, ScoredQuestion, ScoredRow, Scoring, aggregate, may_refuse
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
+from strategies.reasoning.pipeline import OWN, PIPELINE
 
 Answers = Mapping[str, Mapping[str, ScoredRow]]  # by cell's id, then by question
 CellRows = Sequence[Mapping[str, Any]]  # the cells of a summary
 Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
+_OF_PIPELINES = ("benchmark", "model", "condition", "perturbation")  # the first two of any
 _GO_WITH_CONDITION = ("rules", "perturbation")  # which mean nothing closed-book, though the cell names them
 
 
@@ -29,9 +31,14 @@ class Variant:
 
     @property
     def levels(self) -> dict[str, str | None]:
-        """The values of the factors; None of one that has no effect in it."""
-        closed = self.row["condition"] == "closed-book"
-        return {name: None if closed and name in _GO_WITH_CONDITION else _level(name, self.row) for name in VARIED}
+        """The values of the factors; None of one that has no effect in it. A pipeline stands in the place of a model
+        and a strategy, and, where it searches by itself, of all that finds evidence too: it is one factor."""
+        row, closed = self.row, self.row["condition"] == "closed-book"
+        without: tuple[str, ...] = _GO_WITH_CONDITION if closed else ()
+        if row["reasoning"] == PIPELINE:
+            kept = _OF_PIPELINES if row["retrieval"] != OWN else _OF_PIPELINES[:2]
+            without = tuple(name for name in VARIED if name not in kept)
+        return {name: None if name in without else _level(name, row) for name in VARIED}
 
     @property
     def refusing(self) -> bool:

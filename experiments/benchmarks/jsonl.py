@@ -7,7 +7,8 @@ Only `question` must be there. Two lines:
     {"question": "Who insures the warranty?", "answerable": false}
 
 With `options` a question is scored as a choice too; with `sub_questions` and a `sub_answers` for each, as a chain; and
-with `steps`, by how many of them the reasoning holds. `turns`, each a `question` and its `answer`, came before it in a
+with `steps`, by how many of them the reasoning holds. `nuggets`, each a `text` and an `importance`, vital or okay, are
+what the setting `support` looks for in the answer. `turns`, each a `question` and its `answer`, came before it in a
 conversation.
 
 The bundled demo set is such a file: twelve questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
@@ -84,6 +85,11 @@ class _Turn(_ClosedModel):
     answer: StrictStr = ""
 
 
+class _Nugget(_ClosedModel):
+    text: _Filled
+    importance: Literal["vital", "okay"]
+
+
 class _OwnQuestion(_ClosedModel):
     question: _Filled
     id: StrictStr | StrictInt | None = None
@@ -96,6 +102,7 @@ class _OwnQuestion(_ClosedModel):
     sub_questions: list[_Filled] = []
     sub_answers: list[_Text] = []
     steps: list[_Filled] = []
+    nuggets: list[_Nugget] = []
     turns: list[_Turn] = []
     tags: dict[str, StrictStr | list[StrictStr]] = {}
 
@@ -180,6 +187,7 @@ def to_question(row: Row) -> Question:
         answers=with_label(row, answers, options) if options else answers, answerable=own.answerable,
         gold=tuple(dict.fromkeys(gold)), options=options, sub_questions=chained(own.sub_questions, sub_answers)[0],
         sub_answers=sub_answers, steps=tuple(map(Step, own.steps)),
+        nuggets={one.text: one.importance == "vital" for one in own.nuggets},
         tags={name: (value,) if isinstance(value, str) else tuple(value) for name, value in own.tags.items()})
 
 
@@ -187,7 +195,8 @@ def _refuse(row: Row, error: ValidationError) -> NoReturn:
     first = error.errors(include_url=False)[0]
     names = [str(part) for part in first["loc"] if str(part).partition("[")[0] not in _TYPES]
     if first["type"] == "extra_forbidden":
-        inner = _Turn if names[0] == "turns" else _GoldDocument
+        closed: dict[str, type[_ClosedModel]] = {"turns": _Turn, "nuggets": _Nugget}
+        inner = closed.get(names[0], _GoldDocument)
         valid = inner.model_fields if len(names) > 1 else _OwnQuestion.model_fields
         row.fail(".".join(names), f"one of the fields {', '.join(valid)}", names[-1])
     if first["type"] == "missing":

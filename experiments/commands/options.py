@@ -4,7 +4,7 @@ from __future__ import annotations
 from itertools import pairwise
 from os.path import isfile
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -52,10 +52,14 @@ RetrieverText = Annotated[str, typer.Option("--retriever", help="A kind of `ragb
                                             "YAML, as in '{kind: reranked, of: bm25}'.")]
 Conditions = Annotated[list[str] | None, typer.Option("--where", help="Which chunks may be found, as in 'page >= 3' or "
                                                       "'source = reports/*'; several are all to be met.")]
+Foreign = Literal["trec_rag", "inspect", "ragas", "ragchecker", "jsonl"]
 Texts = list[str] | None
 FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.", callback=current)]
 CellName = Annotated[str | None, typer.Option("--cell", help=(
     "Only cells of this name, as tables show it, or part of it, as in --cell direct; by default every one."))]
+Labels = Annotated[list[Path] | None, typer.Option("--labels", help=(
+    "A filled-in sheet of `ragbed judge --sheet`, or JSON Lines with cell, question and grade: scores are corrected "
+    "by it. May be given again."))]
 Metric = Annotated[str | None, typer.Option("--metric", help=(
     "See `ragbed list metrics`; by default the first column of the run's table."))]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")]

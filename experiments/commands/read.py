@@ -6,17 +6,21 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import AsJson, CellName, FinishedRun, Metric, Texts, current
+from experiments.commands.options import AsJson, CellName, FinishedRun, Labels, Metric, Texts, current
 
 
-def report(run: FinishedRun, json: AsJson = False) -> None:
+def report(run: FinishedRun, labels: Labels = None, json: AsJson = False) -> None:
     """Write the report of a finished run: one HTML file."""
+    from experiments.analysis.corrected import corrected_views
     from experiments.report.page import report_run
+    from experiments.running.rejudge import material_of, raters_of
     from experiments.runs.finished import open_finished
+    from experiments.settings.file import read_settings
     from experiments.terminal.display import print_result
 
     with open_finished(run) as finished:
-        path = report_run(finished)
+        people = raters_of(labels, material_of(finished.folder, read_settings(run / "config.yaml"))) if labels else []
+        path = report_run(finished, corrected_views(finished, people) if people else ())
     print_result(json, {"run": str(run), "report": str(path)}, str(path))
 
 

@@ -1,4 +1,4 @@
-"""`ragbed run`."""
+"""`ragbed run`, and `ragbed import`, which runs what another tool has answered."""
 from __future__ import annotations
 
 import sys
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, Fresh, Texts, refuse
+from experiments.commands.options import AsJson, Foreign, Fresh, Texts, refuse
 
 if TYPE_CHECKING:
     from experiments.running.cassette import Replay
@@ -97,17 +97,61 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
     if fresh and journal == "replay":
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
-    options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
-               "rules": rules, "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name,
-               "out": out, "set": [*(set or ()), *["benchmark.skip_bad=true"] * skip_bad] or None}
+    options = _given(models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition, rules=rules,
+                     perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out,
+                     set=_settings(set, skip_bad))
     cassette = None if replay is None else Replay.open(replay)
-    runs = _runs(target, path, {key: value for key, value in options.items() if value is not None},
-                 Part(limit, sample, seed, tuple(filter or ())), cassette)
+    runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ())), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ())}) for one in runs]
     if dry:
         _plan(runs, json)
     else:
         _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette)
+
+
+def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
+                "trec_rag: a run of TREC RAG; inspect: a log, .eval or .json; ragas: an EvaluationDataset, "
+                ".jsonl or .csv; ragchecker: its input; jsonl: a line for each question, with id or question, answer, "
+                "contexts, citations."))],
+            file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of answers.")],
+            benchmark: Annotated[str, typer.Option("--benchmark", help=(
+                "What was asked: a name of `ragbed list benchmarks`."))],
+            path: Files = None,
+            run: Annotated[Texts, typer.Option("--run", help=(
+                "Only this one of the file's runs; may be given again. By default all are cells of one run."))] = None,
+            more: Annotated[Texts, typer.Option("--with", metavar="KEY=VALUE", help=(
+                "Any other setting of the pipeline that the file stands for, as in --with answer=$.output.text, "
+                "--with 'refusals=[I do not know]' or --with others=leave_out; may be given again."))] = None,
+            judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None,
+            out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None, seed: Seed = None,
+            filter: Filter = None, fresh: Fresh = False, json: AsJson = False) -> None:
+    """Score the answers of another tool as a run.
+
+    A row answers the question with its id, or else with its text. Questions without a row count as failures.
+    """
+    from agents.pipelines.formats import read_predictions
+    from experiments.settings.targets import Part, put, runs_of_target
+
+    part = Part(limit, sample, seed, tuple(filter or ()))
+    rows = list(read_predictions(format, file))
+    common = {"kind": "predictions", "format": format, "path": str(file),
+              "others": "refuse" if part == Part() else "leave_out"}
+    pipelines: list[dict[str, Any]] = [{**common, "name": one or file.stem, "run": one or None}
+                                       for one in run or dict.fromkeys(row.run for row in rows) or [""]]
+    for one in pipelines:
+        for text in more or ():
+            put(one, text, replacing=True)
+    options = _given(judge=judge, scoring=scoring, name=name or file.stem, out=out, set=_settings(set, skip_bad),
+                     pipelines=pipelines, repeats=1 + max((row.repeat for row in rows), default=0))
+    _carry_out(runs_of_target(benchmark, path, options, part), "record", False, fresh, json, None)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _settings(set: Texts, skip_bad: bool) -> Texts:
+    return [*(set or ()), *["benchmark.skip_bad=true"] * skip_bad] or None
 
 
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,
@@ -165,6 +209,6 @@ def _again(words: Sequence[str], settings: RunSettings, cassette: Replay | None)
     kept = [word for place, word in enumerate(words) if word not in (*alone, *valued)
             and not word.startswith(tuple(f"{option}=" for option in valued))
             and (place == 0 or words[place - 1] not in valued)]
-    if cassette is not None and cassette.same_settings(settings):
+    if kept[0] == "import" or (cassette is not None and cassette.same_settings(settings)):
         kept = ["run", str(settings.folder / "config.yaml")]
     return join(["ragbed", *kept, "--retry"])

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, FinishedRun, Texts
+from experiments.commands.options import AsJson, CellName, FinishedRun, Foreign, Labels, Texts, refuse
 
 
 def export(run: FinishedRun,
@@ -14,14 +14,21 @@ def export(run: FinishedRun,
                "A file, whose ending says in what form: .csv and .parquet for a row for each question in each cell, "
                ".jsonl for all that is stored of it, prompts and evidence too, .xml for JUnit, where a question passes "
                "whose answer is right by its score, whatever it cites or rests on, and fails whose answer is wrong; "
-               "or mlflow, or mlflow:URI, of a folder or a server."))], json: AsJson = False) -> None:
-    """Write a run's records for other tools."""
+               "or mlflow, or mlflow:URI, of a folder or a server."))],
+           form: Annotated[Foreign | None, typer.Option("--as", help=(
+               "Only the answers, in the form of another tool, as `ragbed import` reads it; of inspect, TO ends in "
+               ".eval or .json."))] = None,
+           cell: CellName = None, json: AsJson = False) -> None:
+    """Write a run's records, or its answers, for other tools."""
     from experiments.export import export as write
+    from experiments.export import export_predictions
     from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_result
 
+    if cell is not None and form is None:
+        refuse("--cell goes with --as")
     with open_finished(run) as finished:
-        said = write(finished, to)
+        said = write(finished, to) if form is None else export_predictions(finished, Path(to), form, cell)
     print_result(json, {"run": str(run), "to": to, "said": said}, said)
 
 
@@ -117,6 +124,9 @@ def rescore(run: FinishedRun,
                 help="By default the run's own.")] = None,
             judge: Annotated[str | None, typer.Option(help="`lexical`, or a model, asked of every answer; by default "
                                                            "the verdicts are those of the run.")] = None,
+            support: Annotated[str | None, typer.Option(
+                help="Check each sentence against what it cites, and the answer for the question's nuggets: `lexical`, "
+                     "`nli:MODEL` by a cross-encoder, or a model. By default as the run did.")] = None,
             metric: Annotated[Texts, typer.Option(
                 "--metric", help="See `ragbed list metrics`; may be given again. Any that the records have what is "
                                  "needed for, also those of other benchmarks; by default the columns of the run's "
@@ -132,7 +142,7 @@ def rescore(run: FinishedRun,
     """
     from experiments.terminal.rescoring import show_rescored
 
-    show_rescored(run, scoring, judge, metric or [], json, plugin or [])
+    show_rescored(run, scoring, judge, metric or [], json, plugin or [], support)
 
 
 def judge(run: FinishedRun,
@@ -140,15 +150,13 @@ def judge(run: FinishedRun,
               "--judge", help="lexical, or a model as for --model; may be given again.")] = None,
           repeats: Annotated[int, typer.Option(
               min=1, max=1000, help="How often each model judges; without --judge, the run's own.")] = 1,
-          labels: Annotated[list[Path] | None, typer.Option(
-              "--labels", help="A filled-in sheet, or JSON Lines with cell, question and grade; may be given again.",
-          )] = None,
+          labels: Labels = None,
           sheet: Annotated[Path | None, typer.Option(
               "--sheet", help="Write a CSV file of the answers for people to grade.")] = None,
           json: AsJson = False) -> None:
     """Judge answers again: do the judges and people agree?
 
-    The run stays as it is.
+    With labels by people, scores are shown corrected for the judge's errors. The run stays as it is.
     """
     from experiments.terminal.rescoring import show_agreement
 

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from agents.pipelines.formats import PredictionFormat
 from documents.errors import RunError, SettingsError
 from experiments.analysis.cases import causes_of
 from experiments.export.junit import write_junit
 from experiments.export.mlflow import log_to_mlflow
+from experiments.export.predictions import SEVERAL, WRITERS, answers_of
 from experiments.export.tables import ExportedRun, write_csv, write_jsonl, write_parquet
-from experiments.runs.finished import Finished
+from experiments.runs.finished import Finished, cells_named
 from retrieval.storage.files import in_place_of, why_unwritten
 
 # How every export of a form begins; what other programs write in it begins otherwise.
@@ -80,3 +82,21 @@ def export(run: Finished, destination: str) -> str:
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
     return f"{path}: {len(run.folder.done())} records"
+
+
+def export_predictions(run: Finished, path: Path, format: PredictionFormat, cell: str | None = None) -> str:
+    """Write a finished run's answers as another tool has them, those of the cells that a name fits, and say what came
+    of it, in one line. Raises SettingsError where a format has one run a file and these are several cells, MissingExtra
+    where it needs a package that is not installed, and RunError where the file is there or cannot be written."""
+    cells = cells_named(run.rows, cell)
+    if len(cells) > 1 and format not in SEVERAL:
+        raise SettingsError(f"{format} has one run a file, and these are {len(cells)} cells: "
+                            f"{', '.join(cells.values())}; give --cell")
+    if path.exists():
+        raise RunError(f"{path} is there; name another file")
+    try:
+        with in_place_of(path) as partial:
+            WRITERS[format](answers_of(run, cells), partial)
+    except OSError as error:
+        raise RunError(f"{path}: {why_unwritten(error)}") from error
+    return f"{path}: {len(cells) * len(run.questions)} answers"

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from agents.types import Outcome
 from experiments.question import Attack, Gold, Question, World
-from experiments.record import Grade, Result, StoredPassage, StoredStep, Verdict
+from experiments.record import Grade, Result, StoredPassage, StoredStep, Support, Verdict
 from strategies.choice import Options, is_only_choice
 from strategies.reading import outside_answer, read_answer
 from strategies.types import Rules
@@ -77,6 +77,7 @@ class Scored:
         attack: what an attack in the documents would have the answer be; None where none is tried.
         world: which edit the documents had; None where none is made.
         figures: what the strategy measured on its way, by name.
+        support: what a check said of its sentences and nuggets; None where none was asked, or nothing was there.
     """
 
     outcome: Outcome
@@ -107,6 +108,7 @@ class Scored:
     attack: Attack | None = None
     world: World | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
+    support: Support | None = None
 
     @property
     def read(self) -> bool:
@@ -145,7 +147,7 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
         grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.in_view if passage.repeats),
         found=_found(result.in_view, marked) if marked else (), marked=marked, attack=question.attack,
-        world=question.world, figures=result.figures)
+        world=question.world, figures=result.figures, support=result.support)
 
 
 def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:

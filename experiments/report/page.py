@@ -13,6 +13,7 @@ from typing import Any
 from agents.models import NO_MODEL
 from documents.errors import RunError
 from experiments.analysis.cases import causes_of
+from experiments.analysis.view import View
 from experiments.record import Result
 from experiments.report.cells import Table, table
 from experiments.report.charts import drawn
@@ -29,9 +30,9 @@ from experiments.words import column_words, metric_words, two, visible
 from retrieval.storage.files import why_unwritten, write_atomically
 
 
-def report_run(run: Finished) -> Path:
-    """Write `report.html` of a finished run, the same bytes for the same results, and `times.jsonl`: what each took.
-    Raises RunError where a file cannot be written."""
+def report_run(run: Finished, views: Sequence[View] = ()) -> Path:
+    """Write `report.html` of a finished run, with further views, the same bytes for the same results, and
+    `times.jsonl`: what each took. Raises RunError where a file cannot be written."""
     path = run.path / "report.html"
     times = ({"cell": one.result.cell, "question": one.result.question, **one.timing.model_dump()}
              for one in run.folder.records(traces=False))
@@ -39,10 +40,11 @@ def report_run(run: Finished) -> Path:
         write_atomically(run.path / "times.jsonl", "".join(f"{as_json(one)}\n" for one in times).encode())
         with no_collections():
             rights = tuple(run.summary["rights"])
+            shown = [*run.summary["views"], *(view.as_json() for view in views)]
             write_report(ReportInput(
-                run.name, dict(run.summary), run.questions, run.folder.records(traces=True), run.folder.database.text,
-                rights, lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring), _facts(run)),
-                path)
+                run.name, {**run.summary, "views": shown}, run.questions, run.folder.records(traces=True),
+                run.folder.database.text, rights,
+                lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring), _facts(run)), path)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
     return path

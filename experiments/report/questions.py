@@ -8,7 +8,7 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from experiments.question import Question
-from experiments.record import Record, Result
+from experiments.record import Record, Result, Support
 from experiments.report.cells import ReportCell, column
 from experiments.report.evidence import Passages, Texts, graded, linked, steps
 from experiments.report.packing import BUDGET, Blocks, Packed, as_json, pack
@@ -146,7 +146,7 @@ class _Collected:
         result = record.result
         text, left_out = bounded(result.text, ANSWER)
         return {
-            "text": linked(text), "left_out": left_out or None, **_judged(result),
+            "text": linked(text), "left_out": left_out or None, **_judged(result), "support": _checked(result.support),
             "failure": shown(f"{result.failure.kind}: {result.failure.message}", ANSWER) if result.failure else "",
             "notes": [*([f"asked as: {visible(result.asked)}"] if result.asked else []), *map(visible, result.notes)],
             "no_gold": result.gold_in_view is False,
@@ -170,6 +170,14 @@ class _Collected:
             return None
         parts = [steps(sub.trace, result.evidence, self._texts) for sub in result.subs]
         return self._traces.add(_filled({"steps": steps(result.trace, result.evidence, self._texts), "subs": parts}))
+
+
+def _checked(support: Support | None) -> list[Any]:
+    """Each sentence and nugget that a check of support labelled: its level, itself, and what else is to be said."""
+    labels = (*support.sentences, *support.nuggets) if support else ()
+    return [[label.level or "unread", shown(label.text, LONGEST), visible(", ".join(filter(None, (
+        "" if label.vital is None else "vital nugget" if label.vital else "okay nugget", label.note,
+        " ".join(f"[{number}]" for number in label.cited)))))] for label in labels]
 
 
 def _judged(result: Result) -> dict[str, Any]:

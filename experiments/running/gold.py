@@ -75,7 +75,8 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
         return "chunk"
     if gold.document not in (chunk.document, source):
         return None
-    if gold.start is not None and gold.end is not None and gold.format == chunk.format:
+    known = chunk.start < chunk.end  # of what a pipeline read, only where it or the text says so
+    if gold.start is not None and gold.end is not None and gold.format == chunk.format and known:
         return "span" if chunk.start < gold.end and gold.start < chunk.end else None
     if gold.page is not None and chunk.pages is not None:
         return "page" if chunk.pages[0] <= gold.page <= chunk.pages[1] else None

@@ -57,6 +57,8 @@ class Locator:
             return _as(context, own[0])
         if document is None:
             return None
+        if context.start < context.end:
+            return replace(context, document=document.id)
         if context.content and (at := document.text("plain").find(context.content)) >= 0:
             return replace(context, document=document.id, start=at, end=at + len(context.content))
         inside = self._by_text(context, own)

@@ -12,7 +12,7 @@ from agents.pipelines.client import open_pipeline
 from agents.search import Searcher
 from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
-from experiments.judges import ModelJudge
+from experiments.judges import ModelJudge, ModelSupport
 from experiments.running.recording import pin
 from experiments.running.resources import Among, Pooled, Resources, scope_of
 from retrieval.build import build_index
@@ -180,11 +180,10 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
                        stack: contextlib.AsyncExitStack) -> None:
     settings = plan.settings
     found = [plan.finders[cell.finder].retriever for cell in plan.cells if cell.finder is not None]
-    judging = [settings.judge.model] if isinstance(settings.judge, ModelJudge) else []
+    judging = [one.model for one in (settings.judge, settings.support) if isinstance(one, ModelJudge | ModelSupport)]
     paraphraser = [settings.paraphrasing_model] if settings.paraphrasing_model else []
     for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of(found)), *judging, *paraphraser]):
         opened = open_model(name, settings.asking, calls=calls, known=known.get(name)) \
             if name not in plan.pipelines else \
             open_pipeline(plan.pipelines[name], settings.asking, None if calls else known.get(name))
         resources.clients[name] = await stack.enter_async_context(opened)
-    resources.judge = resources.clients[judging[0]] if judging else None

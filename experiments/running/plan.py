@@ -77,6 +77,9 @@ class Plan:
                 for file in one.exemplars:
                     check_exemplars(file.examples, loaded, f"few-shot examples: {file.file}")
             check_ids(loaded)
+            asked = {question.id: question.text for question in loaded.questions}
+            told = [one.check(asked, settings.repeats) for one in settings.pipelines]
+            plan = replace(plan, notes=(*plan.notes, *filter(None, told)))
         return plan
 
     @classmethod

@@ -19,26 +19,39 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from unicodedata import normalize
 
-from agents.journal import Journal, Model
+from agents.journal import Journal, Model, Talked
 from agents.limits import in_window
 from agents.models import open_model, resolve
 from agents.types import Cost
 from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
+from documents.types import digest
 from experiments.analysis.agreement import JudgedAnswer, Rater
-from experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
-from experiments.judges.base import Judged
+from experiments.judges import (
+    Claims,
+    Graded,
+    Lexical,
+    ModelJudge,
+    ModelSupport,
+    SupportCheck,
+    ask_judge,
+    ask_support,
+    graded_of,
+)
 from experiments.judges.model import numbered, read_grade, read_points, read_steps
 from experiments.question import Rubric
-from experiments.record import Verdict
+from experiments.record import Support, Verdict
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from retrieval.storage.files import write_atomically
 from retrieval.types import Progress
 from strategies.reading import strip_citations
 
+Due = TypeVar("Due")
+End = TypeVar("End")
 _COLUMNS = ("cell", "question", "text", "gold", "answer", "grade")
 _READ = ("cell", "question", "grade")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
@@ -113,32 +126,47 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
                 model = Model(client, journal, settings.limits.max_tokens, repeat) if client else None
                 name = f"{judge.name} #{repeat + 1}" if client and repeats > 1 else judge.name
                 asks = partial(ask_judge, judge, model, deadline=lambda: time.monotonic() + settings.limits.seconds)
-                judged = await _judged(material, asks, client.limits.concurrency if client else 1,
+                judged = await _judged(material.graded, asks, client.limits.concurrency if client else 1,
                                        partial(progress, f"judged by {name}"))
                 raters.append(Rater(name, {item: one.end for item, one in judged.items() if one.end}))
                 spent = sum((one.cost for one in judged.values()), spent)
     return raters, spent
 
 
-async def _judged(material: Material, asks: Callable[..., Awaitable[Judged]], window: int,
-                  progress: Callable[[int, int], None]) -> dict[JudgedAnswer, Judged]:
-    found: dict[JudgedAnswer, Judged] = {}
+async def _judged(due: Mapping[JudgedAnswer, Due], asks: Callable[[Due], Awaitable[Talked[End]]], window: int,
+                  progress: Callable[[int, int], None]) -> dict[JudgedAnswer, Talked[End]]:
+    found: dict[JudgedAnswer, Talked[End]] = {}
 
-    async def carry_out(due: tuple[JudgedAnswer, Graded]) -> None:
-        found[due[0]] = await asks(graded=due[1])
-        progress(len(found), len(material.graded))
+    async def carry_out(one: tuple[JudgedAnswer, Due]) -> None:
+        found[one[0]] = await asks(one[1])
+        progress(len(found), len(due))
 
-    await in_window(material.graded.items(), window, carry_out)
-    return {item: found[item] for item in material.graded}
+    await in_window(due.items(), window, carry_out)
+    return {item: found[item] for item in due}
+
+
+async def check_support(folder: RunFolder, settings: RunSettings, check: SupportCheck,
+                        due: Mapping[JudgedAnswer, Claims], progress: Progress) -> dict[JudgedAnswer, Support]:
+    """Return the check's labels of every answer, a model's through the run's journal; ModelError where every call would
+    fail."""
+    async with contextlib.AsyncExitStack() as opened:
+        client = await opened.enter_async_context(
+            open_model(check.model, settings.asking)) if isinstance(check, ModelSupport) else None
+        model = Model(client, Journal(folder.database), settings.limits.max_tokens) if client else None
+        asks = partial(ask_support, check, model, deadline=lambda: time.monotonic() + settings.limits.seconds)
+        checked = await _judged(due, asks, client.limits.concurrency if client else 1,
+                                partial(progress, f"support checked by {check.name}"))
+    return {item: one.end for item, one in checked.items() if one.end}
 
 
 def write_sheet(path: Path, material: Material) -> None:
-    """Write a row for every answer that a judge is asked of, its grade left empty. It does not say who answered. Raises
-    RunError where the file is there already, or cannot be written."""
+    """Write a row for every answer that a judge is asked of, its grade left empty. It does not say who answered, and
+    its questions are in random order: whoever grades the first ones has a sample of all. Raises RunError where the file
+    is there already, or cannot be written."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_COLUMNS)
-    for (cell, question), graded in material.graded.items():
+    for (cell, question), graded in sorted(material.graded.items(), key=lambda one: digest("sheet", one[0][1])):
         shown = (numbered(graded.steps), graded.reasoning) if graded.rubric == "steps" else (
             "\nor: ".join(graded.answers), strip_citations(graded.predicted))
         writer.writerow(map(guarded, (cell, question, graded.question, *shown, "")))

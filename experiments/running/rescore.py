@@ -17,15 +17,16 @@ from agents.types import Answer, CallOutcome
 from documents.errors import RecipeMismatch, SettingsError, UserError
 from documents.types import Chunk
 from experiments.analysis.agreement import JudgedAnswer
+from experiments.analysis.notes import on_support
 from experiments.cells import Cell
-from experiments.judges import Graded, Lexical, graded_of
+from experiments.judges import Graded, Lexical, ModelSupport, SupportCheck, claims_of, graded_of
 from experiments.metrics import GROUPS, Scoring, metric_named, scored_result
 from experiments.metrics.matching import refused_as_published
 from experiments.question import Question, Scheme
 from experiments.record import Result, StoredStep, Verdict
 from experiments.running.gold import PLACING
 from experiments.running.plan import Plan
-from experiments.running.rejudge import Material, judges_named, rejudge
+from experiments.running.rejudge import Material, check_support, judges_named, rejudge
 from experiments.runs.finished import Finished
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder, hold
@@ -155,16 +156,19 @@ class Again:
     asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)  # given for it, where a judge was asked
 
 
-def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,
-               metrics: Sequence[str] = (), plugins: Collection[str] = ()) -> Again:
+def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress, metrics: Sequence[str] = (),
+               plugins: Collection[str] = (), support: SupportCheck | None = None) -> Again:
     """Read every reply as this ragbed reads it, judge where that is due, and score. Sub-questions keep the answers that
     were read. Without a judge, answers that are read as before keep their verdict; others are judged again by the
     lexical judge where it is the run's, and count as unjudged where a model is. A judge is asked of every answer,
     through the run's journal. Metrics, of any group that needs no other judge, take the place of the columns of the
-    run's table. Plugins are strategies of files that may be executed to read their replies again, as settings name
-    them. Raises UserError where the judge or a metric is unknown, or another process works on the run."""
-    plan, scheme = Plan.of_finished(run), _measuring(run.scheme, metrics)
+    run's table. A check of support labels sentences and nuggets anew. Plugins are strategies of files that may be
+    executed to read their replies again, as settings name them. Raises UserError where the judge or a metric is
+    unknown, or another process works on the run."""
+    plan = Plan.of_finished(run)
     settings = plan.settings
+    measured = run.scheme if support is None else support.scheme_of(run.scheme, run.questions.values())
+    scheme = _measuring(measured, metrics)
     work = _Work(run, plan, scoring, scheme, plugins)
     again = Again(scheme, scoring, (judge or settings.judge.name) if scheme.rubric else None, settings.seed)
     again.results = list(work.results({}))
@@ -179,7 +183,24 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
         again.asked = rater.verdicts
         again.results = list(work.results(again.asked))
     again.read, again.notes = work.read, list(_notes(work, again, settings))
+    if support is not None:
+        _check(again, work, support, progress)
     return again
+
+
+def _check(again: Again, work: _Work, check: SupportCheck, progress: Progress) -> None:
+    run, text = work.run, work.run.folder.database.text
+    claims = {(one.cell, one.question): due for one in again.results if (due := claims_of(
+        one, run.questions[one.question], work.cells[one.cell],
+        {passage.number: text(passage.text) for passage in one.evidence}, check))}
+    with ExitStack() as held:
+        if isinstance(check, ModelSupport):
+            held.callback(hold(run.path).release)
+        found = asyncio.run(check_support(run.folder, work.plan.settings, check, claims, progress))
+    again.results = [_scored(one.model_copy(update={"support": found.get((one.cell, one.question))}),
+                             work.cells[one.cell], run.questions[one.question], work.scheme, work.scoring)
+                     for one in again.results]
+    again.notes += on_support(check.name, found.values())
 
 
 def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
@@ -188,6 +209,9 @@ def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
         metric = metric_named(name)
         having = [group for group, one in GROUPS.items() if metric.name in {other.name for other in one.metrics}]
         if not set(having) & set(groups):
+            if having[0] in ("sentences", "nuggets"):
+                raise SettingsError(f"{name} rests on a check of support, which this run was made without; give "
+                                    "--support")
             if metric.judged:
                 raise SettingsError(f"{name} rests on what a judge is asked of other benchmarks; the records of this "
                                     "run hold no such verdict")
@@ -239,7 +263,8 @@ class _Work:
             verdict = None if due is None else Verdict(judge=self.run.judge,
                                                        note="read otherwise than it was when it was judged")
             self.changed |= {} if due is None else {item: due}
-        return result.model_copy(update={"verdict": verdicts.get(item, verdict)})
+        kept = result.support if result.text == stored.text and result.cited == stored.cited else None
+        return result.model_copy(update={"verdict": verdicts.get(item, verdict), "support": kept})
 
 
 def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:

@@ -75,7 +75,6 @@ class Resources:
         self.plan = plan
         self.benchmark = benchmark = plan.benchmark
         self.clients: dict[str, ModelClient] = {}
-        self.judge: ModelClient | None = None
         self.opened: dict[Path, Index] = {}  # by their folder
         self.indexes: dict[IndexKey, Index] = {}  # those, by finder's name and format
         self.searchers: dict[IndexKey, Searcher[str]] = {}

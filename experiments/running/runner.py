@@ -12,20 +12,20 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from agents.client import ModelClient
-from agents.journal import Journal, Mode, Model
+from agents.journal import Journal, Mode, Model, Talked
 from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
-from agents.types import unasked
+from agents.types import Answer, unasked
 from agents.watchdog import watchdog
 from experiments.cells import Cell
-from experiments.judges import ask_judge, graded_of
+from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from experiments.metrics import scored_result
 from experiments.question import Question
-from experiments.record import Record
+from experiments.record import Record, Result, Support
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.checks import preflight
-from experiments.running.gold import match
+from experiments.running.gold import Places, match
 from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
@@ -223,9 +223,10 @@ class _Work:
         self.resources, self.journal, self.watch = resources, journal, watch
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
-        self._judge_model = self._model(resources.judge) if resources.judge else None
-        paraphraser = settings.paraphrasing_model
-        self._paraphraser = self._model(resources.clients[paraphraser]) if paraphraser else None
+        judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
+                   for one in (settings.judge, settings.support)]
+        self._judge_model, self._support_model, self._paraphraser = (
+            self._model(resources.clients[name]) if name else None for name in (*judging, settings.paraphrasing_model))
         resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
 
     async def carry_out(self, job: Job) -> None:
@@ -254,12 +255,23 @@ class _Work:
         judged = await ask_judge(settings.judge, self._judge_model,
                                  graded_of(result, question, scheme, settings.scoring),
                                  self._deadline)
+        checked = await self._checked(result, question, cell, answer)
         result = result.model_copy(update={
-            "verdict": judged.end, "judge_usage": judged.usage, "subs": subs.stored, "sub_usage": subs.usage,
+            "verdict": judged.end, "judge_usage": judged.usage + checked.usage, "support": checked.end,
+            "subs": subs.stored, "sub_usage": subs.usage,
             "asked": asked.end.text * (asked.end.text != question.text), "asked_usage": asked.usage,
             "notes": (*result.notes, *filter(None, [asked.end.note]))})
-        return make_record(scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators,
-                                         cell.ranked), answer.cost + subs.cost + judged.cost + asked.cost)
+        scored = scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators, cell.ranked)
+        return make_record(scored, answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
+
+    async def _checked(self, result: Result, question: Question, cell: Cell, answer: Answer) -> Talked[Support | None]:
+        check = self.settings.support
+        if check is None:
+            return Talked(None)
+        gold = Places(question.own, self.resources.source_of).gold(question.gold) if check.makes_nuggets else ()
+        texts = {passage.number: passage.chunk.content for passage in answer.ranked}
+        claims = claims_of(result, question, cell, texts, check, [chunk.content for chunk in gold])
+        return await ask_support(check, self._support_model, claims, self._deadline)
 
     def _deadline(self) -> float:
         return time.monotonic() + self.settings.limits.seconds

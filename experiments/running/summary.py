@@ -60,7 +60,10 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *notes.on_miners(plan.finders, cells, questions.values()),
                       *_on_rankings(plan, by_cell, questions),
                       *notes.on_models(plan.models, known_models(folder.path)),
-                      *notes.on_judge(judge, judge_used), *notes.on_filled(settings.filled, results),
+                      *notes.on_judge(judge, judge_used),
+                      *notes.on_support(settings.support.name if settings.support else None,
+                                        (result.support for result in results)),
+                      *notes.on_filled(settings.filled, results),
                       *notes.on_unjudged(result.verdict for result in results),
                       *(notes.on_rules(cell.rules for cell in cells if not all(
                           one.answerable for one in by_cell[cell.id])) if "answers" in scheme.groups else ())],

@@ -1,6 +1,7 @@
 """Settings of a run: a YAML file, closed and typed. A scalar stands for a list of one."""
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Collection
@@ -14,7 +15,7 @@ from agents.catalogue import DEFAULT
 from agents.pipelines.kinds import Pipeline
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
-from experiments.judges import JudgeSettings, Lexical, ModelJudge
+from experiments.judges import JudgeSettings, Lexical, ModelJudge, ModelSupport, SupportSettings
 from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.settings import matrix
@@ -152,6 +153,8 @@ class RunSettings(Matrix):
         sub_answers: of a benchmark that scores sub-questions: each asked as a question of its own over the same
             evidence, all asked for in the one reply, or none.
         filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
+        support: the check of every sentence against what it cites, and of the answer for the question's nuggets:
+            `lexical`, `nli:MODEL`, a model, or settings of one; none by default.
         exemplars: a JSON Lines file of worked examples that every prompt shows after the documents; none by default.
         repeats: how often each is asked: the model's own chance, which a temperature above 0 has.
         seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
@@ -189,6 +192,7 @@ class RunSettings(Matrix):
     exemplars: Place | None = None
     repeats: matrix.Repeats = 1
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
+    support: SupportSettings | None = Field(default=None, exclude_if=operator.not_)
     scoring: Scoring = "corrected"
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
     exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
@@ -250,13 +254,15 @@ class RunSettings(Matrix):
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
         """Return how these of the benchmark's questions are scored, as this run asks them."""
         scheme = self.benchmark.scheme_of(questions)
-        return searching_scheme(questions, scheme) if self.only_searches else scheme
+        if self.only_searches:
+            return searching_scheme(questions, scheme)
+        return scheme if self.support is None else self.support.scheme_of(scheme, questions)
 
     @property
     def other_models(self) -> list[str]:
-        """The models that are asked beside those that answer: who grades answers, or passages for retrievers that
-        rerank by one, and who writes paraphrases."""
-        judge = [self.judge.model] if isinstance(self.judge, ModelJudge) else []
+        """The models that are asked beside those that answer: who grades answers, checks their support, grades
+        passages for retrievers that rerank by one, and writes paraphrases."""
+        judge = [one.model for one in (self.judge, self.support) if isinstance(one, ModelJudge | ModelSupport)]
         retrievers = [*self.retriever, *(one for more in self.include for one in more.retriever or ())]
         paraphraser = [self.paraphrasing_model] if self.paraphrasing_model else []
         return list(dict.fromkeys([*judge, *(one.model for one in judges_of(retrievers)), *paraphraser]))

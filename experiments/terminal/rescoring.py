@@ -13,8 +13,10 @@ import typer
 
 from agents.types import Cost
 from experiments.analysis.agreement import Rater, agreement_view, agreements
+from experiments.analysis.corrected import corrected_views
 from experiments.analysis.notes import LEXICAL, unjudged
 from experiments.analysis.view import View
+from experiments.judges import check_named
 from experiments.metrics import Scoring, aggregate, may_refuse
 from experiments.record import Result
 from experiments.running.rejudge import Material, judges_named, material_of, raters_of, rejudge, write_sheet
@@ -46,10 +48,11 @@ def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Seque
             if json:
                 print_json({"run": str(path), "sheet": str(sheet), "answers": len(material.graded)})
             return
+        views = corrected_views(Finished.of(folder), people) if people else []
         raters, spent = _judged(folder, settings, material, names, repeats, opened)
     raters += people
     found = agreements(raters, material.rubric, material.steps, settings.seed)
-    views = [agreement_view(found, material.rubric, len(material.graded))] if found else []
+    views = [*([agreement_view(found, material.rubric, len(material.graded))] if found else []), *views]
     if not json:
         _show(settings, raters, views, spent)
         return
@@ -96,18 +99,22 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metrics: Sequence[str], json: bool,
-                plugins: Collection[str] = ()) -> None:
+                plugins: Collection[str] = (), support: str | None = None) -> None:
     """Read, judge and score again, and show; the run stays as it is. Exit status 1 where a judge was asked, and judged
     nothing. Without a scoring it is that of the run, and without a judge the verdicts are, where answers are read as
     before. Without metrics the columns of the run's table are shown, and whatever differs. Plugins are strategies of
     files that may be executed. Raises UserError where there is no finished run, or a metric is unknown."""
     with open_finished(path) as run, Bars() as bars:
-        again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins)
+        check = None if support is None else check_named(support)
+        again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins, check)
     rows = _rows(run.rows, again, run.grouped.of)
     changed = [one for one in _changed(run, rows) if not metrics or one["metric"] in metrics]
     if json:
         print_json({"run": str(path), "scoring": again.scoring, "judge": again.judge,
                     "columns": list(again.scheme.columns), "cells": rows, "changed": changed,
+                    **({} if check is None else {"support": [
+                        {"cell": one.cell, "question": one.question, **one.support.model_dump(mode="json")}
+                        for one in again.results if one.support]}),
                     "read": asdict(again.read)})
     else:
         print_table(*run_table(rows, again.scheme.columns),

@@ -18,7 +18,7 @@ from experiments.analysis.cases import causes_of
 from experiments.analysis.causes import BY_NAME
 from experiments.cells import Cell
 from experiments.question import Question
-from experiments.record import Record, StoredPassage, StoredStep, StoredSub, Verdict
+from experiments.record import Record, StoredPassage, StoredStep, StoredSub, SupportLabel, Verdict
 from experiments.runs.finished import cells_in, cells_named, question_named
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
@@ -96,6 +96,8 @@ def _question_fields(question: Question) -> Iterator[tuple[str, str]]:
         yield f"hop {number}", f"{sub} {answer}"
     for number, step in enumerate(question.steps, 1):
         yield f"step {number}", cut(step.text)
+    for text, vital in question.nuggets.items():
+        yield "nugget", f"{'vital' if vital else 'okay'}: {cut(text)}"
     if question.tags:
         yield "tags", ", ".join(f"{name}={'+'.join(values)}" for name, values in question.tags.items())
 
@@ -121,6 +123,10 @@ def _answer_fields(record: Record, question: Question, columns: Sequence[str]) -
         yield "measured", ", ".join(f"{cut(name)} {value:g}" for name, value in result.figures.items())
     if result.verdict is not None:
         yield "verdict", _verdict(result.verdict)
+    if result.support is not None:
+        yield "support", f"by {result.support.judge}{f'; {result.support.note}' if result.support.note else ''}"
+        yield from (("" if label.vital is None else "nugget", _label(label))
+                    for label in (*result.support.sentences, *result.support.nuggets))
     for number, (sub, gold) in enumerate(_with_gold(result.subs, question), 1):
         yield f"sub {number}", (f"{sub.question} {sub.outcome}: {cut(sub.text) or 'nothing'}"
                                 f"{'' if gold is None else f' (gold: {gold})'}")
@@ -135,6 +141,12 @@ def _answer_fields(record: Record, question: Question, columns: Sequence[str]) -
 def _placed(passage: StoredPassage) -> str:
     gold = f" (gold {passage.gold})" if passage.gold else ""
     return place({"document": passage.source, "pages": passage.pages}) + gold
+
+
+def _label(label: SupportLabel) -> str:
+    numbers = "".join(f" [{number}]" for number in label.cited)
+    kind = "" if label.vital is None else "vital, " if label.vital else "okay, "
+    return f"{kind}{label.level or 'unread'}: {cut(label.text)}{numbers}{f' ({label.note})' if label.note else ''}"
 
 
 def _verdict(verdict: Verdict) -> str:

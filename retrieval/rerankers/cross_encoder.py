@@ -90,12 +90,15 @@ class CrossScorer:
 
         if not pairs:
             return []
+        found: list[float] = self._outputs(pairs, torch.nn.Identity()).tolist()
+        return found
+
+    def _outputs(self, pairs: Sequence[tuple[str, str]], activation: Any) -> Matrix:
         model = self._model
         with running(self._precision):
-            scores: Matrix = model.predict(list(pairs), batch_size=BATCH, show_progress_bar=False,
-                                           activation_fn=torch.nn.Identity())
-        found: list[float] = scores.tolist()
-        return found
+            outputs: Matrix = model.predict(list(pairs), batch_size=BATCH, show_progress_bar=False,
+                                            activation_fn=activation)
+        return outputs
 
     @cached_property
     def _room(self) -> int:
@@ -118,6 +121,37 @@ class CrossScorer:
             from sentence_transformers import CrossEncoder
 
             model: CrossEncoder = CrossEncoder(path, **LOCAL)
+        self._check(model)
+        return model
+
+    def _check(self, model: CrossEncoder) -> None:
         if model.num_labels != 1:
             raise ModelError(f"{self._folder.name} tells {model.num_labels} classes apart: a reranker gives one score")
-        return model
+
+
+@lru_cache(2)
+def entailment_scorer(folder: ModelFolder) -> EntailmentScorer:
+    """Return one for all that use the model."""
+    return EntailmentScorer(folder)
+
+
+class EntailmentScorer(CrossScorer):
+    """Gives the probability that a text, read by windows as passages are, entails a sentence, in the place of a query:
+    by a cross-encoder trained for natural language inference, one of whose classes is called `entailment`."""
+
+    def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        import torch
+
+        if not pairs:
+            return []
+        flipped = [(text, sentence) for sentence, text in pairs]  # the premise stands before the hypothesis
+        found: list[float] = self._outputs(flipped, torch.nn.Softmax(dim=-1))[:, self._entailment].tolist()
+        return found
+
+    def _check(self, model: CrossEncoder) -> None:
+        config: Any = model.config
+        names = [str(config.id2label[place]).lower() for place in range(model.num_labels)]
+        if "entailment" not in names:
+            raise ModelError(f"{self._folder.name} has no class called entailment, but {', '.join(names)}: support is "
+                             "checked by a model trained for natural language inference")
+        self._entailment = names.index("entailment")

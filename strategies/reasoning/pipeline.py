@@ -3,7 +3,7 @@ answer, what it read, and what it cites."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,7 +21,7 @@ class Context(BaseModel):
 
     Attributes:
         document: an id or a source path, where it says one.
-        start, end: characters of the document's plain rendering, in code points.
+        start, end: characters of the document's plain rendering, in code points, where it says both.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -64,14 +64,14 @@ def pipeline(task: Task) -> Recipe:
     reply = yield Generate((Message("user", tuple(_request(task, given))),), "answer", numbers, schema=_SCHEMA)
     returned = Returned.model_validate(reply.parsed or {})
     if returned.contexts:
-        read = yield Contexts(tuple(_chunk(one, given) for one in returned.contexts))
-        numbers = tuple(passage.number for passage in read)
+        shown = yield Contexts(tuple(_chunk(one, given) for one in returned.contexts))
+        numbers = tuple(passage.number for passage in shown)
     beyond = max(numbers, default=0)  # what is cited and nowhere stays a number that nothing has
     number_of = dict(enumerate(numbers, start=1))
-    told = replace(reply, parsed={
+    read = replace(reply, parsed={
         "answer": renumbered(returned.answer, number_of, beyond), "refused": returned.refused,
         "citations": [number_of.get(place, beyond + max(place, 1)) for place in returned.citations]})
-    return Draft.from_reply(told)
+    return Draft.from_reply(read)
 
 
 def _request(task: Task, given: Evidence) -> Iterator[str]:
@@ -88,17 +88,15 @@ def _request(task: Task, given: Evidence) -> Iterator[str]:
 
 def _chunk(context: Context, given: Evidence) -> Chunk:
     """The given chunk that it is, by its text; else one of its own."""
-    same = (passage.chunk for passage in given if passage.chunk.content == context.text
-            and context.document in ("", passage.chunk.document))
-    start = context.start or 0
-    end = start + len(context.text) if context.end is None else context.end
+    same = [passage.chunk for passage in given if passage.chunk.content == context.text]
+    start, end = (0, 0) if context.start is None or context.end is None else (context.start, context.end)
     own = Chunk(chunk_id(context.document, "plain", start, end, context.text), context.document, "plain", start, end,
                 context.text)
-    return next(same, own)
+    return next((chunk for chunk in same if chunk.document == context.document), same[0] if same else own)
 
 
-def renumbered(text: str, number_of: dict[int, int], beyond: int) -> str:
-    """Return a text with the numbers of places in its brackets; a place that has none gets one `beyond`."""
+def renumbered(text: str, number_of: Mapping[int, int], beyond: int) -> str:
+    """Return the text with other numbers in its brackets; what has none gets one beyond them all."""
     if all(place == number for place, number in number_of.items()):
         return text
     made, at = [], 0

@@ -18,7 +18,8 @@ from strategies.types import Asked, Draft, Evidence, Reply, Task
 
 MOST_STATEMENTS = 40  # the last one holds what is left of a longer answer, so that nothing goes unchecked
 _CITATIONS = r"(?:[ \t]{0,4}\[\d[\d\s,;–-]{0,60}\]){0,20}"
-_NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep)\.)(?<!\bCorp\.)"
+_NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)" \
+             r"(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep|Fig|[Ee]\.g|[Ii]\.e)\.)(?<!\bCorp\.)(?<!\bet al\.)"
 # A full stop before a small letter is of an abbreviation; citations after a full stop are of the sentence before.
 _END = re.compile(rf"(?:[.!?…](?:{_NOT_AN_END})['\"”’)*_]{{0,4}}{_CITATIONS}(?=\s)(?!\s+[a-z])"
                   rf"|[。！？]['\"”’」』）]{{0,4}}{_CITATIONS})")
@@ -42,7 +43,7 @@ def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
     """
     apart = task.rules == "open" and read_citations(draft.text)  # what cites nothing itself cites nothing at all
     pieces = [Statement(strip_citations(piece), read_citations(piece) or (() if apart else draft.cited))
-              for piece in _pieces(draft.text)]
+              for piece in pieces_of(draft.text)]
     if task.rules == "open":
         pieces = [piece for piece in pieces if piece.cited]
     pieces = [piece for piece in pieces if not is_refusal(piece.text)]
@@ -52,8 +53,8 @@ def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
     return tuple(Statement(options.get(one.text.strip(" .()"), one.text), one.cited) for one in found)
 
 
-def _pieces(text: str) -> list[str]:
-    """The sentences of each line; citations that stand alone are of the one before."""
+def pieces_of(text: str) -> list[str]:
+    """Return the sentences of each line; citations that stand alone are of the one before."""
     found: list[list[str]] = []
     for line in text.splitlines():
         line = line[mark.end():] if (mark := _MARK.match(line)) else line

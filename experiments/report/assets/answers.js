@@ -39,7 +39,7 @@ function contentOf(question, cell, data, answer) {
     answer.text ? el("div", { class: "text answer", dir: "auto", tabindex: answer.text.join("").length > 1500 ? "0" : null },
       answer.text.map((piece) => (typeof piece === "number" ? citation(question, cell, data, piece) : marked(piece, needles)))) : null,
     answer.text || answer.failure ? cut(answer.left_out) : el("p", { class: "none" }, "No answer text."),
-    citesOf(question, cell, data, answer), askedOf(answer, needles), heldOf(data, answer),
+    citesOf(question, cell, data, answer), askedOf(answer, needles), heldOf(data, answer), supportOf(answer),
     answer.said ? el("p", { class: "n", dir: "auto" }, wordsOf(answer.said)) : null,
     scoresOf(answer), costOf(answer),
   ];
@@ -83,6 +83,16 @@ function heldOf(data, answer) {
     return el("li", null, badge(held ? "found" : "not found", held ? "m-right" : "m-wrong"), " ", textOf(words));
   });
   return el("details", { class: "held" }, el("summary", null, `Reference steps, ${answer.held.length} of ${lines.length} found`),
+    el("ol", { class: "parts" }, lines));
+}
+
+const LEVELS = { full: "m-right", partial: "m-part", none: "m-wrong" };
+
+function supportOf(answer) {
+  if (!answer.support) return null;
+  const lines = answer.support.map(([level, words, more]) => el("li", null, badge(level, LEVELS[level] ?? "cause"), " ", textOf(words),
+    more ? el("span", { class: "n" }, ` ${more}`) : null));
+  return el("details", { class: "support" }, el("summary", null, `Support, ${plural(lines.length, "sentence or nugget", "sentences and nuggets")} checked`),
     el("ol", { class: "parts" }, lines));
 }
 

@@ -1,0 +1,172 @@
+"""How well the checks of support agree with people.
+
+    python bench/sentence_support.py DATA [--support CHECK] [--most N] [--journal FILE] [--json]
+
+SciFact: people read a scientific claim and an abstract, and said that the abstract supports the claim, contradicts it,
+or says too little: a sentence and what it cites. ClapNQ: people marked the sentences of a passage that an answer was
+then written of; each sentence of the passage is a nugget that the answer holds, or does not. The marks are of sentences
+as they stand, of which an answer may have left out a part, so that the level `partial` is right for them too.
+
+CHECK is as `ragbed rescore --support` takes it. `--most` takes as many of each of the people's labels, evenly spread;
+`--journal` keeps a model's replies, so that the same command asks for none of them again.
+"""
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import csv
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.database import Database
+from agents.journal import SCHEMA, Journal, Model
+from agents.models import open_model
+from agents.settings import ModelSettings
+from experiments.analysis.agreement import kappas
+from experiments.judges import Claims, ModelSupport, SupportCheck, ask_support, check_named
+from experiments.metrics.intervals import wilson
+from strategies.support.check import Statement
+
+RESAMPLES, LEVELS = 1000, ("full", "partial", "none", "unread")
+
+
+class Item(NamedTuple):
+    """What is checked, and what people said of it."""
+
+    claims: Claims
+    people: str
+    group: str  # the claim or the question, of which resamples are drawn
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The records of a JSON Lines file."""
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def scifact(data: Path) -> Iterator[Item]:
+    """Each claim with each abstract that it cites."""
+    folder = data / "scifact"
+    texts = {row["_id"]: f"{row['title']}\n{row['text']}" for row in rows(folder / "corpus.jsonl")}
+    cited = defaultdict(list)
+    for file in ("train", "test"):
+        with (folder / "qrels" / f"{file}.tsv").open(encoding="utf-8") as lines:
+            for row in csv.DictReader(lines, delimiter="\t"):
+                cited[row["query-id"]].append(row["corpus-id"])
+    for row in rows(folder / "queries.jsonl"):
+        said = {one["doc_id"]: one["label"] for one in row["metadata"]["evidence"]}
+        for abstract in cited[row["_id"]]:
+            yield Item(Claims("Is this so?", (Statement(row["text"], (1,)),), {1: texts[abstract]}),
+                       {"SUPPORT": "supports", "CONTRADICT": "contradicts"}.get(said.get(abstract, ""), "too little"),
+                       row["_id"])
+
+
+def clapnq(data: Path) -> Iterator[Item]:
+    """Each sentence of each passage with the answer."""
+    for row in rows(data / "clapnq" / "clapnq_dev_answerable.jsonl"):
+        output = row["output"][0]
+        for sentence in row["passages"][0]["sentences"]:
+            if sentence.strip():
+                marked = sentence in output["selected_sentences"]
+                yield Item(Claims(row["input"], answer=output["answer"], nuggets={sentence: marked}),
+                           "marked" if marked else "not marked", row["id"])
+
+
+# With the label that means support.
+SETS = {"scifact": (scifact, "supports"), "clapnq": (clapnq, "marked")}
+
+
+def spread(items: Sequence[Item], most: int | None) -> list[Item]:
+    """At most so many of each of the people's labels, evenly spread."""
+    chosen = []
+    for label in dict.fromkeys(item.people for item in items):
+        own = [item for item in items if item.people == label]
+        step = max(1.0, len(own) / (most or len(own)))
+        chosen += [own[int(place * step)] for place in range(min(len(own), most or len(own)))]
+    return chosen
+
+
+async def levels_of(items: Sequence[Item], check: SupportCheck, model: Model | None) -> list[str]:
+    """The level that the check gives each, or `unread`."""
+    found = []
+    for item in items:
+        judged = await ask_support(check, model, item.claims, lambda: time.monotonic() + 600)
+        assert judged.end is not None
+        label, = (*judged.end.sentences, *judged.end.nuggets)
+        found.append(label.level or "unread")
+    return found
+
+
+def agreement(items: Sequence[Item], supported: Sequence[bool], right: str) -> dict[str, Any]:
+    """How far two labels agree: shares with Wilson's intervals, kappa with percentiles over resamples of groups, and by
+    how much the check's share of support is off. What was not read is taken for no support."""
+    people = [item.people == right for item in items]
+    tables = defaultdict(lambda: np.zeros((2, 2)))
+    for item, one, other in zip(items, people, supported, strict=True):
+        tables[item.group][int(one), int(other)] += 1
+    every = np.stack(list(tables.values()))
+    draws = np.random.default_rng(0).integers(len(every), size=(RESAMPLES, len(every)))
+    drawn = np.stack([every[draw].sum(axis=0) for draw in draws])
+    off = (drawn[:, 0, 1] - drawn[:, 1, 0]) / drawn.sum(axis=(1, 2))
+    whole = every.sum(axis=0)
+
+    def share(part: float, total: float) -> tuple[float, float, float]:
+        return part / total, *wilson(part / total, total)
+
+    return {"agree": share(whole[0, 0] + whole[1, 1], whole.sum()),
+            "kappa": (float(kappas(whole[None], False)[0]), *np.nanpercentile(kappas(drawn, False), (2.5, 97.5))),
+            "missed": share(whole[1, 0], whole[1].sum()), "false": share(whole[0, 1], whole[0].sum()),
+            "off": ((whole[0, 1] - whole[1, 0]) / whole.sum(), *np.percentile(off, (2.5, 97.5)))}
+
+
+def report_of(items: Sequence[Item], levels: Sequence[str], right: str) -> dict[str, Any]:
+    """The confusion of people's labels with levels, and the agreement where full, or any, support counts."""
+    confusion = {label: [sum(item.people == label and level == one for item, level in zip(items, levels, strict=True))
+                         for one in LEVELS] for label in dict.fromkeys(item.people for item in items)}
+    return {"n": len(items), "groups": len({item.group for item in items}), "confusion": confusion,
+            "full": agreement(items, [level == "full" for level in levels], right),
+            "full or partial": agreement(items, [level in LEVELS[:2] for level in levels], right)}
+
+
+def show(name: str, report: dict[str, Any]) -> None:
+    """The report, to be read."""
+    print(f"{name}: {report['n']} pairs of {report['groups']} groups; full / partial / none / unread:")
+    for label, counts in report["confusion"].items():
+        print(f"  {label}: {' / '.join(map(str, counts))}")
+    for counts in ("full", "full or partial"):
+        print(f"  {counts} counts as support: " + ", ".join(
+            f"{what} {value:.2f} [{low:.2f}, {high:.2f}]" for what, (value, low, high) in report[counts].items()))
+
+
+async def main(given: argparse.Namespace) -> None:
+    check, reports = check_named(given.support), {}
+    async with contextlib.AsyncExitStack() as opened:
+        model = None
+        if isinstance(check, ModelSupport):
+            database = given.journal and opened.enter_context(contextlib.closing(Database(given.journal, SCHEMA)))
+            client = await opened.enter_async_context(open_model(check.model, ModelSettings()))
+            model = Model(client, Journal(database), check.max_tokens)
+        for name, (load, right) in SETS.items():
+            items = spread(list(load(given.data)), given.most)
+            reports[name] = report_of(items, await levels_of(items, check, model), right)
+            if not given.json:
+                show(name, reports[name])
+    if given.json:
+        print(json.dumps(reports, indent=2))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--support", default="lexical")
+    parser.add_argument("--most", type=int)
+    parser.add_argument("--journal", type=Path)
+    parser.add_argument("--json", action="store_true")
+    asyncio.run(main(parser.parse_args()))

@@ -1,0 +1,156 @@
+"""Scores corrected for the judge's errors by people's grades of some answers: prediction-powered inference.
+
+Angelopoulos and others (Science 382, 2023), tuned as in "PPI++" (arXiv 2311.01453). Of the libraries, ppi-python knows
+neither clusters nor few labels, needs numba and turns off all warnings; glide-py needs Python 3.12. So the few lines
+are here, and a test holds them to ppi-python's numbers.
+"""
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from experiments.analysis.agreement import Rater
+from experiments.analysis.view import Value, View, figure_value
+from experiments.cells import Cell
+from experiments.metrics import METRICS, estimate, family_of, may_refuse, scored_result
+from experiments.metrics.intervals import Interval, student, weight, within
+from experiments.metrics.scoring import figures_of, range_of
+from experiments.record import Result
+from experiments.runs.finished import Finished
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from experiments.metrics.metric import Floats
+
+FEWEST = 20  # labels below which there is no interval: see bench/corrected.py
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corrected:
+    """A mean that is corrected for the judge's errors."""
+
+    mean: float
+    middle: float  # of the interval, which is not quite the mean, as Wilson's is not
+    reach: Floats  # by cluster, how far it moves the mean
+    unseen: float  # variance by errors that so few labels may not show
+    labels: float  # how many clusters have labels, as they weigh
+
+    @property
+    def interval(self) -> Interval:
+        """Compute the 95 % interval, by Student's distribution."""
+        variance = float((self.reach**2).sum()) * self.labels / (self.labels - 1) + self.unseen
+        half = student(self.labels - 2) * math.sqrt(variance)
+        return Interval(self.middle - half, self.middle + half)
+
+    def less(self, other: Corrected) -> Corrected:
+        """Return the difference from another mean over the same questions."""
+        return Corrected(self.mean - other.mean, self.middle - other.middle, self.reach - other.reach,
+                         self.unseen + other.unseen, min(self.labels, other.labels))
+
+
+def corrected(judged: Floats, people: Floats, due: NDArray[np.bool_], weights: Floats, split: NDArray[np.intp],
+              clusters: NDArray[np.intp], tuning: float | None = None) -> Corrected | None:
+    """Correct the weighted sum of scores; None where people graded too few.
+
+    What people graded must be drawn at random from what the judge did. For the interval four pairs of grades, of half a
+    weight each, stand beside theirs: one for every way in which two say right or wrong. Without them, a judge whom few
+    grades do not show to err would seem to be always right (Agresti and Min, Statistics in Medicine 24, 2005).
+
+    Args:
+        judged: each question's score, by the judge where `due`; others are known.
+        people: their scores, from 0 to 1; nan where they graded nothing.
+        weights, split, clusters: each question's weight in the sum, and the numbers of its split and its cluster.
+        tuning: how far the judge is followed, from 0 to 1; by default as far as makes the variance least.
+    """
+    import numpy as np
+
+    labelled = due & np.isfinite(people)
+    left, n = due & ~labelled, int(labelled.sum())
+    counts = np.bincount(clusters[labelled]).astype(np.float64)
+    size = weight(counts[counts > 0]) if n else 0.0
+    if size < FEWEST:
+        return None
+    if tuning is None:
+        spread = float(judged[due].var(ddof=1)) * (1 + n / max(left.sum(), 1))
+        alike = float(np.cov(people[labelled], judged[labelled], ddof=0)[0, 1])
+        tuning = min(max(alike / spread, 0.0), 1.0) if spread else 0.0
+    tuning *= bool(left.any())
+    values, share = np.where(labelled, people - tuning * judged, tuning * judged), float(weights[due].sum())
+    reach, middles = np.zeros_like(weights), [0.0, 0.0]
+    for at, some in enumerate((labelled, left)):
+        if some.any():
+            middles[at] = float(np.average(values[some], weights=weights[some]))
+            reach[some] = share * weights[some] / weights[some].sum() * (values[some] - middles[at])
+    scores = np.where(due, sum(middles), judged)
+    own = np.bincount(split, weights * scores) / np.maximum(np.bincount(split, weights), 1e-9)
+    corners, mean = np.array([0.0, -tuning, 1 - tuning, 1.0]) - middles[0], float(weights @ scores)
+    return Corrected(mean, mean + share * float(corners.sum()) / (2 * size + 4),
+                     np.bincount(clusters, reach + weights * (scores - own[split])).astype(np.float64),
+                     (share / size) ** 2 * float((corners**2).sum()) / 2, size)
+
+
+def corrected_views(run: Finished, people: Sequence[Rater]) -> list[View]:
+    """Return the judged metrics of the run's table, by its judge, by people alone and corrected; and its comparisons of
+    cells that were asked once, corrected. An answer that several people graded has the mean of their scores."""
+    results = defaultdict[str, list[Result]](list)
+    for result in run.folder.results(traces=True):
+        results[result.cell].append(result)
+    graded, rows, found = Counter(cell for one in people for cell, _ in one.verdicts), [], {}
+    for row, cell in zip(run.rows, run.cells, strict=True):
+        for name, pair in _figures(run, cell, results[cell.id], people):
+            found[cell.id, name] = pair[1]
+            raw = row["metrics"][name]
+            rows.append((name, run.labels[cell.id], raw["n"], graded[cell.id], raw, *(
+                _value(one, raw["n"], range_of(name)) for one in pair)))
+    header = ("metric", "cell", "n", "graded", f"by {run.judge}", "by people alone", "corrected")
+    notes = ("Corrected: how far the judge errs on the answers that people graded is taken off its other grades too "
+             "(prediction-powered inference). It holds where these are drawn at random, as the first of a sheet are.",
+             *([f"Corrected are cells with at least {FEWEST} graded answers, by the clusters that they are worth."]
+               if None in found.values() else []))
+    tested = run.summary.get("comparisons") or {"metric": "", "pairs": []}
+    changes, several = [], {row["cell"] for row in run.summary["repeated"]}
+    for pair in tested["pairs"]:
+        sides = pair["first"], pair["second"]
+        first, second = (found.get((id, tested["metric"])) for id in sides)
+        if first and second and not pair["unpaired"] and not several & {*sides}:
+            names = [run.labels[id] for id in sides]
+            changes.append(({"text": " → ".join(names), "cells": names}, figure_value(
+                pair["difference"], pair["low"], pair["high"], pair["n"]), _value(second.less(first), pair["n"])))
+    return [View("corrected", "Scores corrected by people", header, tuple(rows), 2, 6, notes),
+            *([View("corrected:differences", f"Differences of {tested['metric']} corrected by people", (
+                "what changes", *header[4::2]), tuple(changes), signed=header[4::2])] if changes else [])]
+
+
+def _value(one: Corrected | None, n: int, ends: tuple[float, float] = (-math.inf, math.inf)) -> Value:
+    return None if one is None else estimate(one.mean, within(ends, one.interval), n)
+
+
+def _figures(run: Finished, cell: Cell, results: Sequence[Result],
+             people: Sequence[Rater]) -> Iterator[tuple[str, list[Corrected | None]]]:
+    """By metric: by people alone, and corrected."""
+    import numpy as np
+
+    said = [[scored_result(result.model_copy(update={"verdict": verdict}), run.questions[result.question], run.scheme,
+                           run.scoring, cell.rules, cell.separators, cell.searched).scores
+             for one in people if (verdict := one.verdicts.get((cell.id, result.question)))] for result in results]
+    split = np.array([not result.answerable for result in results], dtype=np.intp)
+    clusters = np.unique([run.grouped.of[result.question] for result in results], return_inverse=True)[1]
+    for name in run.scheme.metrics:
+        judged, labels = (np.array(values, dtype=np.float64) for values in (
+            [result.scores.get(name) for result in results],
+            [fmean(one.get(name) or 0.0 for one in own) if own else None for own in said]))
+        having = np.isfinite(judged)
+        if (metric := METRICS[family_of(name)]).judged and not metric.of_set and having.any():
+            sizes = np.bincount(split[having], minlength=2)
+            figure = figures_of({name: (sizes[0], sizes[1])}, run.scoring, may_refuse(cell.rules))[name]
+            ends = np.where(sizes > 0, np.eye(2), np.nan)[:, :, None]  # the mean of one split is 1, that of the other 0
+            shares = figure.value((sizes / sizes.sum())[:, None], ends)
+            due = having & np.array([result.verdict is not None for result in results])
+            yield name, [corrected(np.where(having, judged, 0.0), labels, due, having * (shares / np.maximum(sizes, 1))[
+                split], split, clusters, tuning) for tuning in (0.0, None)]

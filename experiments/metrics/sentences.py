@@ -1,0 +1,89 @@
+"""Metrics of an answer's sentences against what they cite, and of its nuggets, by the labels of a check of support.
+
+The group `sentences`: Thakur et al., "Support Evaluation for the TREC 2024 RAG Track: Comparing Human versus LLM
+Judges", 2025, arXiv:2504.15205. Full support weighs 1, partial support 0.5, none 0. Weighted precision is the mean over
+the sentences that cite, weighted recall that over all sentences, so that one without a citation counts 0. TREC looks at
+the first passage that a sentence cites; here all that it cites are looked at together, so that what joins two passages
+is supported by both.
+
+The group `nuggets`: Pradeep et al., "Initial Nugget Evaluation Results for the TREC 2024 RAG Track with the
+AutoNuggetizer Framework", 2024, arXiv:2411.09607. With s 1 for a nugget's support, 0.5 for partial support (`strict`:
+0) and 0 for none, V is the mean of s over the vital nuggets, A over all, and W that over all in which an okay nugget
+weighs half: (sum s of vital + 0.5 * sum s of okay) / (vital + 0.5 * okay). TREC's first measure is V strict.
+
+What a check said nothing readable of counts 0 in all of these, is no `none`, and has a share of its own.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from experiments.metrics.metric import ANSWERABLE, Metric, MetricGroup
+from experiments.metrics.scored import Scored, Scores, Scoring
+from experiments.record import SupportLabel
+
+_WEIGHTS = {"full": 1.0, "partial": 0.5}
+_LEVELS = ("full", "partial", "none")
+
+
+def sentences(item: Scored, scoring: Scoring = "corrected") -> Scores:
+    """Score the sentences of an answer; a failure has precision and recall 0. None of a refusal, under rules without
+    citations, and where no check was asked."""
+    scores: Scores = dict.fromkeys(metric.name for metric in SENTENCES.metrics)
+    if not item.cites or item.outcome == "refused":
+        return scores
+    labels = item.support.sentences if item.support else ()
+    if not item.read:
+        return scores | {"sentence_precision": 0.0, "sentence_recall": 0.0}
+    if not labels:
+        return scores
+    weights = _weights(labels)
+    citing = [weight for weight, label in zip(weights, labels, strict=True) if label.cited]
+    return {"sentence_precision": fmean(citing) if citing else None, "sentence_recall": fmean(weights),
+            **{f"sentences_{level}": _share(labels, level) for level in _LEVELS},
+            "sentences_uncited": fmean(not label.cited for label in labels), "sentences_unread": _share(labels, None)}
+
+
+def nuggets(item: Scored, scoring: Scoring = "corrected") -> Scores:
+    """Score the nuggets of an answerable question; a refusal and a failure have none of them."""
+    scores: Scores = dict.fromkeys(metric.name for metric in NUGGETS.metrics)
+    labels = item.support.nuggets if item.support and item.answerable else ()
+    if not labels:
+        return scores
+    vital = [label for label in labels if label.vital]
+    importance = [1.0 if label.vital else 0.5 for label in labels]
+    for suffix, partial in (("", 0.5), ("_strict", 0.0)):
+        weights = _weights(labels, partial)
+        scores |= {f"nuggets_vital{suffix}": fmean(_weights(vital, partial)) if vital else None,
+                   f"nuggets_all{suffix}": fmean(weights),
+                   f"nuggets_weighted{suffix}": fmean(weights, importance)}
+    return scores | {"nuggets_unread": _share(labels, None)}
+
+
+def _weights(labels: Sequence[SupportLabel], partial: float = 0.5) -> list[float]:
+    return [(_WEIGHTS | {"partial": partial}).get(label.level or "", 0.0) for label in labels]
+
+
+def _share(labels: Sequence[SupportLabel], level: str | None) -> float:
+    return fmean(label.level == level for label in labels)
+
+
+_CITING = "answers whose rules ask for citations"
+SENTENCES = MetricGroup((
+    Metric("sentence_precision", "how far the sentences that cite stand in what they cite: full 1, partial 0.5",
+           f"{_CITING}, with any"),
+    Metric("sentence_recall", "the same over all sentences; one that cites nothing counts 0", _CITING),
+    Metric("sentences_full", "share of the sentences with full support", _CITING),
+    Metric("sentences_partial", "share of the sentences with partial support", _CITING),
+    Metric("sentences_none", "share of the sentences with no support, those that cite nothing among them", _CITING),
+    Metric("sentences_uncited", "share of the sentences that cite nothing", _CITING),
+    Metric("sentences_unread", "share of the sentences that the check said nothing readable of", _CITING)), sentences)
+_NUGGETS = f"{ANSWERABLE} with nuggets"
+NUGGETS = MetricGroup((
+    Metric("nuggets_vital_strict", "share of the vital nuggets that the answer fully holds", f"{_NUGGETS}, any vital"),
+    Metric("nuggets_vital", "the same, partly held ones counting half", f"{_NUGGETS}, any vital"),
+    Metric("nuggets_all_strict", "share of all nuggets that the answer fully holds", _NUGGETS),
+    Metric("nuggets_all", "the same, partly held ones counting half", _NUGGETS),
+    Metric("nuggets_weighted_strict", "share of all nuggets fully held, okay ones weighing half", _NUGGETS),
+    Metric("nuggets_weighted", "the same, partly held ones counting half", _NUGGETS),
+    Metric("nuggets_unread", "share of the nuggets that the check said nothing readable of", _NUGGETS)), nuggets)
