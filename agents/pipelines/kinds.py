@@ -12,9 +12,5 @@ from agents.pipelines.frameworks import Haystack, LangChain, LlamaIndex
 from agents.pipelines.http import Http
 from agents.pipelines.predictions import Predictions
 
-<<<<<<< HEAD
-Pipeline = Annotated[Http | ChatCompletions | LangChain | Haystack | LlamaIndex | Python | Command,
+Pipeline = Annotated[Http | ChatCompletions | LangChain | Haystack | LlamaIndex | Python | Command | Predictions,
                      Field(discriminator="kind")]
-=======
-Pipeline = Annotated[Http | Python | Command | Predictions, Field(discriminator="kind")]
->>>>>>> main
