@@ -73,7 +73,8 @@ def _annotated(text: str, came: dict[str, Any]) -> dict[str, Any]:
     """The answer, contexts and citations of annotations. Where these stand at brackets such as `[2]`, the numbers are
     the service's own, and become places in the contexts."""
     evidence = {one["n"]: one for one in _objects("$.ragbed.evidence[*]", came) if type(one.get("n")) is int}
-    contexts = [{name: one.get(name) for name in ("document", "start", "end")} for one in evidence.values()]
+    contexts = [{"document": one.get("name"), "start": one.get("start"), "end": one.get("end")}
+                for one in evidence.values()]
     place_of = {number: place for place, number in enumerate(evidence, start=1)}
     marks = {(start, end): [number for number in numbers if not evidence or number in evidence]
              for start, end, numbers in citation_marks(text)}
