@@ -81,6 +81,11 @@ class ModelClient:
         return self._places.refusals
 
     @property
+    def estimated(self) -> bool:
+        """Say whether tokens that its server does not count can be estimated from what is sent and comes back."""
+        return True
+
+    @property
     def priced(self) -> bool:
         """Say whether it is known what its calls cost."""
         return self.price_of(1000, 1000) is not None

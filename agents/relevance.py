@@ -38,7 +38,7 @@ class JudgeTally:
     def said(self, model: str) -> str:
         """Describe it in one line."""
         graded = f"{self.graded:,} passages graded" if not self.unreadable else \
-            f"{self.unreadable:,} of {self.graded:,} passages could not be graded and count as {LOWEST}"
+            f"{self.unreadable:,} of {self.graded:,} passages could not be graded (a reranker counts them as {LOWEST})"
         price = f", ${self.usage.price:.4f}" if self.usage.price else ""
         return (f"relevance judge {model}: {graded}; {self.usage.calls:,} calls, "
                 f"{self.usage.prompt_tokens + self.usage.completion_tokens:,} tokens{price}")
@@ -46,9 +46,9 @@ class JudgeTally:
 
 class RelevanceJudge:
     """Grades each passage by one call, and asks once more where the reply cannot be read. A passage whose second reply
-    cannot be read either has the lowest grade, and is counted. A call that fails is no grade: no further passage is
-    asked about, and the failure is raised. The model's journal keeps the calls; the loop runs them, since the judge is
-    used from other threads, with so many seconds for a passage and both calls."""
+    cannot be read either has none, to a reranker the lowest, and is counted. A call that fails is no grade: no further
+    passage is asked about, and the failure is raised. The model's journal keeps the calls; the loop runs them, since
+    the judge is used from other threads, with so many seconds for a passage and both calls."""
 
     def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop,
                  seconds: float = 900.0) -> None:
@@ -59,8 +59,8 @@ class RelevanceJudge:
         """Return the grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread. Raises
         CallError, ModelError: a call failed for good, or every one would."""
         pairs = [[(query, text) for text in own] for query, own in zip(queries, texts, strict=True)]
-        grades = self._wait(self._graded(list(dict.fromkeys(pair for own in pairs for pair in own))))
-        return [[float(grades[pair]) for pair in own] for own in pairs]
+        grades = self._wait(self.grades(list(dict.fromkeys(pair for own in pairs for pair in own))))
+        return [[float(grades[pair] or LOWEST) for pair in own] for own in pairs]
 
     def _wait(self, work: Coroutine[Any, Any, Value]) -> Value:
         future: Future[Value] = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -71,8 +71,9 @@ class RelevanceJudge:
                 if not future.done() and not self._loop.is_running():
                     raise CallError("the event loop that asks the judge has ended", "cancelled", 0) from None
 
-    async def _graded(self, pairs: Sequence[Pair]) -> dict[Pair, Grade]:
-        grades: dict[Pair, Grade] = {}
+    async def grades(self, pairs: Sequence[Pair]) -> dict[Pair, Grade | None]:
+        """Return the grade of each pair of query and text, None where neither reply can be read; raises as `scores`."""
+        grades: dict[Pair, Grade | None] = {}
         failed: dict[Pair, CallError] = {}
 
         def until_one_fails() -> Iterator[Pair]:
@@ -92,7 +93,7 @@ class RelevanceJudge:
             raise failed[min(failed, key=pairs.index)]
         return grades
 
-    async def _grade(self, query: str, passage: str) -> Grade:
+    async def _grade(self, query: str, passage: str) -> Grade | None:
         # All prompts share the instructions, so they are a part of their own.
         text = template("relevance")
         first = text.index("<query>")
@@ -108,7 +109,7 @@ class RelevanceJudge:
             messages += (Message("assistant", (reply.text or "(empty)",)),
                          Message("user", (template("relevance_repair"),)))
         self.tally.unreadable += 1
-        return LOWEST
+        return None
 
     async def _ask(self, action: Generate, deadline: float) -> Reply:
         asked = await self.model.ask(action, deadline)

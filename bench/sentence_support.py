@@ -20,6 +20,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,9 +29,10 @@ import numpy as np
 from agents.database import Database
 from agents.journal import SCHEMA, Journal, Model
 from agents.models import open_model
-from agents.settings import ModelSettings
+from agents.settings import CallLimits, ModelSettings
 from experiments.analysis.agreement import kappas
-from experiments.judges import Claims, ModelSupport, SupportCheck, ask_support, check_named
+from experiments.judges import ModelSupport, SupportCheck, ask_support
+from experiments.judges.sentence_support import Claims, check_named
 from experiments.metrics.intervals import wilson
 from strategies.support.check import Statement
 
@@ -84,29 +86,42 @@ SETS = {"scifact": (scifact, "supports"), "clapnq": (clapnq, "marked")}
 
 
 def spread(items: Sequence[Item], most: int | None) -> list[Item]:
-    """At most so many of each of the people's labels, evenly spread."""
+    """At most so many of each of the people's labels, evenly spread, the labels in turn."""
     chosen = []
     for label in dict.fromkeys(item.people for item in items):
         own = [item for item in items if item.people == label]
         step = max(1.0, len(own) / (most or len(own)))
-        chosen += [own[int(place * step)] for place in range(min(len(own), most or len(own)))]
-    return chosen
+        chosen.append([own[int(place * step)] for place in range(min(len(own), most or len(own)))])
+    return [item for turn in zip_longest(*chosen) for item in turn if item is not None]
 
 
 async def levels_of(items: Sequence[Item], check: SupportCheck, model: Model | None) -> list[str]:
     """The level that the check gives each, or `unread`."""
     found = []
     for item in items:
-        judged = await ask_support(check, model, item.claims, lambda: time.monotonic() + 600)
+        judged = await ask_support(check, model, item.claims, lambda: time.monotonic() + 900)
         assert judged.end is not None
         label, = (*judged.end.sentences, *judged.end.nuggets)
         found.append(label.level or "unread")
     return found
 
 
+def shift(items: Sequence[Item], weights: Sequence[float], right: str) -> tuple[float, float, float]:
+    """By how much the mean weight of the check lies above the share that people support; percentiles over resamples of
+    groups."""
+    sums = defaultdict(lambda: np.zeros(2))
+    for item, weight in zip(items, weights, strict=True):
+        sums[item.group] += weight - (item.people == right), 1
+    every = np.stack(list(sums.values()))
+    draws = np.random.default_rng(0).integers(len(every), size=(RESAMPLES, len(every)))
+    drawn = every[draws].sum(axis=1)
+    total, count = every.sum(axis=0)
+    return float(total / count), *map(float, np.percentile(drawn[:, 0] / drawn[:, 1], (2.5, 97.5)))
+
+
 def agreement(items: Sequence[Item], supported: Sequence[bool], right: str) -> dict[str, Any]:
-    """How far two labels agree: shares with Wilson's intervals, kappa with percentiles over resamples of groups, and by
-    how much the check's share of support is off. What was not read is taken for no support."""
+    """How far two labels agree: shares with Wilson's intervals, kappa with percentiles over resamples of groups. What
+    was not read is taken for no support."""
     people = [item.people == right for item in items]
     tables = defaultdict(lambda: np.zeros((2, 2)))
     for item, one, other in zip(items, people, supported, strict=True):
@@ -114,7 +129,6 @@ def agreement(items: Sequence[Item], supported: Sequence[bool], right: str) -> d
     every = np.stack(list(tables.values()))
     draws = np.random.default_rng(0).integers(len(every), size=(RESAMPLES, len(every)))
     drawn = np.stack([every[draw].sum(axis=0) for draw in draws])
-    off = (drawn[:, 0, 1] - drawn[:, 1, 0]) / drawn.sum(axis=(1, 2))
     whole = every.sum(axis=0)
 
     def share(part: float, total: float) -> tuple[float, float, float]:
@@ -122,15 +136,16 @@ def agreement(items: Sequence[Item], supported: Sequence[bool], right: str) -> d
 
     return {"agree": share(whole[0, 0] + whole[1, 1], whole.sum()),
             "kappa": (float(kappas(whole[None], False)[0]), *np.nanpercentile(kappas(drawn, False), (2.5, 97.5))),
-            "missed": share(whole[1, 0], whole[1].sum()), "false": share(whole[0, 1], whole[0].sum()),
-            "off": ((whole[0, 1] - whole[1, 0]) / whole.sum(), *np.percentile(off, (2.5, 97.5)))}
+            "missed": share(whole[1, 0], whole[1].sum()), "false": share(whole[0, 1], whole[0].sum())}
 
 
 def report_of(items: Sequence[Item], levels: Sequence[str], right: str) -> dict[str, Any]:
     """The confusion of people's labels with levels, and the agreement where full, or any, support counts."""
     confusion = {label: [sum(item.people == label and level == one for item, level in zip(items, levels, strict=True))
                          for one in LEVELS] for label in dict.fromkeys(item.people for item in items)}
+    weights = [{"full": 1.0, "partial": 0.5}.get(level, 0.0) for level in levels]
     return {"n": len(items), "groups": len({item.group for item in items}), "confusion": confusion,
+            "mean weight": float(np.mean(weights)), "off": shift(items, weights, right),
             "full": agreement(items, [level == "full" for level in levels], right),
             "full or partial": agreement(items, [level in LEVELS[:2] for level in levels], right)}
 
@@ -140,6 +155,8 @@ def show(name: str, report: dict[str, Any]) -> None:
     print(f"{name}: {report['n']} pairs of {report['groups']} groups; full / partial / none / unread:")
     for label, counts in report["confusion"].items():
         print(f"  {label}: {' / '.join(map(str, counts))}")
+    print("  mean weight {:.2f}, above the share that people support by {:+.2f} [{:+.2f}, {:+.2f}]".format(
+        report["mean weight"], *report["off"]))
     for counts in ("full", "full or partial"):
         print(f"  {counts} counts as support: " + ", ".join(
             f"{what} {value:.2f} [{low:.2f}, {high:.2f}]" for what, (value, low, high) in report[counts].items()))
@@ -151,7 +168,8 @@ async def main(given: argparse.Namespace) -> None:
         model = None
         if isinstance(check, ModelSupport):
             database = given.journal and opened.enter_context(contextlib.closing(Database(given.journal, SCHEMA)))
-            client = await opened.enter_async_context(open_model(check.model, ModelSettings()))
+            settings = ModelSettings(calls=CallLimits(seconds=900))
+            client = await opened.enter_async_context(open_model(check.model, settings))
             model = Model(client, Journal(database), check.max_tokens)
         for name, (load, right) in SETS.items():
             items = spread(list(load(given.data)), given.most)

@@ -214,6 +214,7 @@ class Question:
     turns: Annotated[tuple[Turn, ...], Field(exclude_if=not_)] = ()  # of its conversation, before it
     attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
     world: Annotated[World | None, Field(exclude_if=not_)] = None
+    irrelevant: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()  # documents that people judged to be of no use
 
     @property
     def in_context(self) -> str:

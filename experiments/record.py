@@ -53,6 +53,7 @@ class StoredPassage(Stored):
         gold: the level at which it counts as gold evidence; None where it is none.
         holds: places of the gold items that it holds, among the question's distinct ones.
         repeats: whether it is a further chunk of a document that was found before, where gold is whole documents.
+        grade: of a passage that people did not judge, that which a model gave it, 0 to 3; None where it gave none.
         aside: whether it was found and no prompt showed it, as where the strategy dropped it.
     """
 
@@ -68,6 +69,7 @@ class StoredPassage(Stored):
     gold: Literal["chunk", "span", "page", "document", "words"] | None = None
     holds: tuple[int, ...] = ()
     repeats: bool = Field(default=False, exclude_if=operator.not_)
+    grade: int | None = Field(default=None, exclude_if=lambda grade: grade is None)
     aside: bool = Field(default=False, exclude_if=operator.not_)
 
 

@@ -167,7 +167,8 @@ def test_what_a_judge_could_not_grade_and_what_it_used_are_said(serve, ragbed, t
                               f"{{kind: reranked, of: dense, by: {{kind: judge, model: '{server.url}#m'}}}}")
     assert status == 0, err
     found = json.loads(out)
-    said = f"relevance judge {server.url}#m: 1 of 2 passages could not be graded and count as 0; 3 calls, "
+    said = (f"relevance judge {server.url}#m: 1 of 2 passages could not be graded (a reranker counts them as 0); "
+            "3 calls, ")
     assert [hit["score"] for hit in found["hits"]] == [2, 0]
     assert found["usage"]["calls"] == 3
     assert found["notes"][0].startswith(said)

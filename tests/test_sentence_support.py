@@ -12,7 +12,8 @@ from stored import result
 
 from documents import ModelError, SettingsError
 from experiments import Question, RunSettings, metric_named, score
-from experiments.judges import Claims, LexicalSupport, ModelSupport, NliSupport, check_named, claims_of
+from experiments.judges import ModelSupport, claims_of
+from experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, check_named
 from experiments.metrics import Scored
 from experiments.record import Support, SupportLabel
 from strategies import Failure, Reply
@@ -55,13 +56,14 @@ def test_sentences_and_nuggets_are_checked_where_they_are_due():
 
 
 def test_without_a_model_words_numbers_and_dates_decide():
+    unknown = Claims("Who?", (Statement("He lives.", (1,)),), {1: ""})
+    assert [(one.level, one.note) for one in play(LexicalSupport().judge(unknown))[1].sentences] == [
+        (None, "the text that it cites is not known")]
     text = ("Steven Spielberg was born in Cincinnati, Ohio [1]. Steven Spielberg was born in Cincinnati in a blue "
             "wooden house [1]. Steven Spielberg was born in 1947 [1]. Jaws is of 1975 [9]. Jaws is of 1975.")
     said = play(LexicalSupport().judge(claims(text)))[1].sentences
     assert [one.level for one in said] == ["full", "partial", "none", "none", "none"]
     assert [one.note for one in said[3:]] == ["cites what was not shown", "cites nothing"]
-    with pytest.raises(ValueError, match="partial support takes a higher value"):
-        LexicalSupport(full=0.4)
 
 
 TWO = Claims("Who?", (Statement("He directed Jaws.", (1, 2)), Statement("He lives.", ())), SHOWN, "He directed Jaws.",
@@ -261,6 +263,7 @@ def test_nuggets_come_with_own_questions(serve, town, ragbed):
     own = town.own(*({"question": f"How many live in town {n}?", "answer": "111", "nuggets": nuggets} for n in (1, 2)))
     model = serve(lambda body: "<Answer>111</Answer>" if "town 1" in body["messages"][-1]["content"] else "")
     config = town.config(model.url, benchmark=own, conditions="closed-book", support=f"{serve(judge).url}#c")
+    assert "once for every sentence that cites" in " ".join(ragbed.json("run", config, "--dry-run")["notes"])
     metrics = ragbed.json("run", config)["cells"][0]["metrics"]
     assert {name: metrics[name]["mean"] for name in metrics if name.startswith("nuggets_")} == pytest.approx({
         "nuggets_vital_strict": 0.5, "nuggets_vital": 0.5, "nuggets_all_strict": 0.25, "nuggets_all": 0.375,

@@ -5,7 +5,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import jsonpath
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -35,9 +36,12 @@ def _one_line(name: str) -> str:
     return name
 
 
+_compiled = lru_cache(maxsize=256)(jsonpath.compile)
+
+
 def _compiles(path: str) -> str:
     try:
-        jsonpath.compile(path)
+        _compiled(path)
     except jsonpath.JSONPathError as error:
         raise ValueError(f"{path!r} is no JSONPath, such as $.answer or $.documents[*].text: {error}") from None
     return path
@@ -64,6 +68,8 @@ class PipelineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    recorded: ClassVar[bool] = False  # whether its answers are there already, to questions as they were asked
+
     name: Annotated[str, AfterValidator(_one_line)]
     request: Any = Field(default={"question": "{question}"})
     answer: JSONPath = "$.answer"
@@ -89,9 +95,9 @@ class PipelineSettings(BaseModel):
 
     @property
     def identity(self) -> str:
-        """What the journal knows it by: all that decides its answers and can be known here, and no host; SettingsError
-        where a file of it cannot be read."""
-        said = self.model_dump_json(exclude={"name", "url", "key_variable", "concurrency", "path"})
+        """What the journal knows it by: its name and all that decides its answers and can be known here, and no host;
+        SettingsError where a file of it cannot be read."""
+        said = self.model_dump_json(exclude={"url", "key_variable", "concurrency", "path"})
         return FORM + digest(said, *self.sources)
 
     @property
@@ -139,11 +145,11 @@ class PipelineSettings(BaseModel):
             raise BadReply(f"it returned {'.'.join(map(str, at))} that cannot be taken: {said}") from None
 
     def _found(self, path: str, came: Any) -> list[Any]:
-        found = jsonpath.findall(path, came)
+        found = _compiled(path).findall(came)
         return found[0] if len(found) == 1 and isinstance(found[0], list) else found
 
     def _one(self, path: str, came: Any, kind: Any) -> Any:
-        found = next(iter(jsonpath.findall(path, came)), None)
+        found = next(iter(_compiled(path).findall(came)), None)
         return found if isinstance(found, kind) and (kind is bool or not isinstance(found, bool)) else None
 
 

@@ -38,6 +38,16 @@ class PipelineClient(ModelClient):
         if isinstance(at, Address):
             self._chat, self._at = cast("Chat", channel), at
 
+    @property
+    def estimated(self) -> bool:
+        """Say no: what it asks its models is not known here."""
+        return False
+
+    @property
+    def priced(self) -> bool:
+        """Say yes: a reply that has no price makes what was paid unknown."""
+        return True
+
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
         """Return the repeat, if it is not the first: what a pipeline is set to is its own business, and part of its
         identity as far as it is known."""

@@ -20,38 +20,29 @@ _LONGEST_LIST = 1 << 22  # characters of a list in a CSV file
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """An answer of another tool.
+    """An answer of another tool; `came` is what it returned, in the fields that pipelines have by default."""
 
-    Attributes:
-        place: file and line, as errors say it.
-        id: the question's; None where the format has none.
-        question: its text; empty where the row does not say it.
-        came: what the tool returned, in the fields that `PipelineSettings` reads by default.
-        run: which of the file's runs it is of; empty where the format has one a file.
-        repeat: from 0.
-        failure: why there is no answer, where the tool says it.
-    """
-
-    place: str
-    id: str | None
-    question: str
+    place: str  # file and line, as errors say it
+    id: str | None  # the question's; None where the format has none
+    question: str  # its text; empty where the row does not say it
     came: Mapping[str, Any]
-    run: str = ""
-    repeat: int = 0
-    failure: str = ""
+    run: str = ""  # which of the file's runs it is of
+    repeat: int = 0  # from 0
+    failure: str = ""  # why there is no answer, where the tool says it
 
 
 def read_predictions(format: PredictionFormat, path: Path) -> Iterator[Prediction]:
     """Yield the answers of a file. Raises BenchmarkError, in one line with file and line, where it cannot be read or a
     row does not fit; and MissingExtra where the package that reads the format is not installed."""
     file = local(path)
-    if file.is_file() and file.stat().st_size > _MOST_BYTES:
-        raise _too_large(file)
+    if file.is_file():
+        _check_size(file, file.stat().st_size)
     return _inspect(file) if format == "inspect" else map(_READERS[format], _ROWS.get(format, read_rows)(file))
 
 
-def _too_large(file: Path) -> BenchmarkError:
-    return BenchmarkError(f"{file}: larger than {_MOST_BYTES >> 20} MB; give a part of it")
+def _check_size(file: Path, size: int) -> None:
+    if size > _MOST_BYTES:
+        raise BenchmarkError(f"{file}: larger than {_MOST_BYTES >> 20} MB; give a part of it")
 
 
 def _made(row: Row, id: str | None, question: str, came: Mapping[str, Any], run: str = "",
@@ -161,8 +152,8 @@ def _inspect(file: Path) -> Iterator[Prediction]:
         raise MissingExtra("inspect-ai", "inspect") from error
     packed = file.suffix == ".eval"
     try:
-        if packed and sum(one.file_size for one in zipfile.ZipFile(file).infolist()) > _MOST_BYTES:
-            raise _too_large(file)
+        if packed:
+            _check_size(file, sum(one.file_size for one in zipfile.ZipFile(file).infolist()))
         log = read_eval_log(file.resolve(), resolve_attachments="core", format="eval" if packed else "json",
                             exclude_fields={"events", "messages", "store"})
     except (OSError, ValueError, LookupError, RuntimeError, EOFError, zipfile.BadZipFile) as error:

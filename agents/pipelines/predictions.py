@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents.catalogue import sha256_of
 from agents.pipelines.base import Filled, PipelineSettings, fields_of
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 
 class Predictions(PipelineSettings):
-    """The rows of a file. A row answers the question that has its id, or else its text, space aside. A question without
-    a row is a failure, `missing`.
+    """The rows of a file. A row answers the question that has its id, or else its text, space aside.
 
     Attributes:
         run: which of the file's runs it is, where it has several.
         others: what becomes of rows that answer no question of the run: the run is refused, or they are left out and
             counted in its notes.
     """
+
+    recorded: ClassVar[bool] = True
 
     kind: Literal["predictions"] = "predictions"
     format: PredictionFormat = "jsonl"

@@ -13,6 +13,7 @@ from experiments.analysis.crossed import crossed_views
 from experiments.analysis.dose_views import dose_views
 from experiments.analysis.effects import effect_views
 from experiments.analysis.error_analysis import cause_views
+from experiments.analysis.grades import grade_views
 from experiments.analysis.inputs import Analysis, AnalysisInput
 from experiments.analysis.pairs import comparison_views
 from experiments.analysis.published import paper_views
@@ -28,6 +29,7 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "dose": lambda run: dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge),
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
     "history": history,
+    "grades": grade_views,
     "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
     "papers": paper_views,
 })

@@ -112,7 +112,7 @@ def scores_of(rankings: Rankings, questions: Iterable[Question],
     than documents, which alone a TREC run ranks."""
     names = list(wanted)
     return {one.id: ScoredQuestion(one.answerable, "searched", score(
-        _scored(rankings.get(one.id, ()), one), groups=("ranking",), wanted=names)) for one in questions}
+        _scored(rankings.get(one.id, ()), one), groups=("ranking", "judgements"), wanted=names)) for one in questions}
 
 
 def _scored(ranked: Iterable[str], question: Question) -> Scored:
@@ -122,9 +122,11 @@ def _scored(ranked: Iterable[str], question: Question) -> Scored:
                                       for item in gold):
         raise SettingsError(f"the gold of question {question.id} is finer than documents, and a TREC run ranks "
                             "documents; leave --run out")
+    ranked = list(ranked)
     held = {number: frozenset([places[name]] if name in places else ()) for number, name in enumerate(ranked, start=1)}
     grades = tuple(item.relevance for item in gold)
-    return Scored("searched", question.answerable, hits=held, gold_total=len(gold), searched=True, grades=grades)
+    return Scored("searched", question.answerable, hits=held, gold_total=len(gold), searched=True, grades=grades,
+                  names=dict(enumerate(ranked, start=1)), judged=dict.fromkeys(question.irrelevant, 0))
 
 
 @dataclass(frozen=True, slots=True)

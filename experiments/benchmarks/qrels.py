@@ -73,14 +73,16 @@ def read_qrels(file: Path) -> Qrels:
 
 
 def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tuple[Question, ...]:
-    """Return every query that was judged, with its documents of relevance above 0 as gold, by their grades. Raises
-    BenchmarkError where a query has no text."""
+    """Return every query that was judged, with its documents of relevance above 0 as gold, by their grades, and those
+    of relevance 0; a relevance below, as in trec_eval's code, is no judgement. Raises BenchmarkError where a query has
+    no text."""
     def made(judged: tuple[str, dict[str, int]]) -> Question:
         query, grades = judged
         if query not in topics:
             raise BenchmarkError(f"{where}: the query {query} is judged, and no topic or query has that id")
         return Question(id=query, text=topics[query], answers=(), answerable=True, gold=tuple(
-            Gold(document, relevance=grade) for document, grade in grades.items() if grade > 0))
+            Gold(document, relevance=grade) for document, grade in grades.items() if grade > 0), irrelevant=tuple(
+                document for document, grade in grades.items() if grade == 0))
 
     return tuple(fitting(made, qrels.items()))
 

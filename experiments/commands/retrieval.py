@@ -128,7 +128,8 @@ Keep = Annotated[bool, typer.Option("--keep", help=(
     "All chunks that a question was given stay, and are filled up; else only its gold stays, and its other chunks are "
     "candidates."))]
 Reranking = Annotated[str, typer.Option("--reranker", help=(
-    "Candidates that it scores above the gold are left out: late_interaction, cross_encoder, or none."))]
+    "Candidates that it scores above the gold are left out: late_interaction, cross_encoder, or none. With '{kind: "
+    "judge, model: M}' a model grades them, and those with 2 or 3 of 3 are left out."))]
 
 
 def negatives(
@@ -158,7 +159,7 @@ def negatives(
 
     given: dict[str, Any] = {
         "per_question": per_question, "fill": fill, "index": index, "keep": keep, "depth": depth, "seed": seed,
-        "reranker": None if reranker == "none" else reranker}
+        "reranker": None if reranker == "none" else _value(reranker, "reranker")}
     given |= {name: value for name, value in (("miners", miner), ("embedder", embedder)) if value}
     try:
         settings = MiningSettings.model_validate(given)

@@ -97,9 +97,8 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
     if fresh and journal == "replay":
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
-    options = _given(models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition, rules=rules,
-                     perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out,
-                     set=_settings(set, skip_bad))
+    options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
+                     rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ())), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ())}) for one in runs]
@@ -110,18 +109,15 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
 
 
 def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
-                "trec_rag: a run of TREC RAG; inspect: a log, .eval or .json; ragas: an EvaluationDataset, "
-                ".jsonl or .csv; ragchecker: its input; jsonl: a line for each question, with id or question, answer, "
-                "contexts, citations."))],
-            file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of answers.")],
-            benchmark: Annotated[str, typer.Option("--benchmark", help=(
-                "What was asked: a name of `ragbed list benchmarks`."))],
+                "jsonl: a line for each question, with id or question, answer, contexts, citations."))],
+            file: Annotated[Path, typer.Argument(metavar="FILE", help="The answers.")],
+            benchmark: Annotated[str, typer.Option("--benchmark", help="A name of `ragbed list benchmarks`.")],
             path: Files = None,
             run: Annotated[Texts, typer.Option("--run", help=(
                 "Only this one of the file's runs; may be given again. By default all are cells of one run."))] = None,
             more: Annotated[Texts, typer.Option("--with", metavar="KEY=VALUE", help=(
-                "Any other setting of the pipeline that the file stands for, as in --with answer=$.output.text, "
-                "--with 'refusals=[I do not know]' or --with others=leave_out; may be given again."))] = None,
+                "Another setting of the pipeline that the file stands for, as in --with answer=$.output.text, --with "
+                "'refusals=[I do not know]' or --with others=leave_out; may be given again."))] = None,
             judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None,
             out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None, seed: Seed = None,
             filter: Filter = None, fresh: Fresh = False, json: AsJson = False) -> None:
@@ -134,6 +130,7 @@ def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
 
     part = Part(limit, sample, seed, tuple(filter or ()))
     rows = list(read_predictions(format, file))
+    last = max((row.repeat for row in rows), default=0)
     common = {"kind": "predictions", "format": format, "path": str(file),
               "others": "refuse" if part == Part() else "leave_out"}
     pipelines: list[dict[str, Any]] = [{**common, "name": one or file.stem, "run": one or None}
@@ -141,17 +138,14 @@ def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
     for one in pipelines:
         for text in more or ():
             put(one, text, replacing=True)
-    options = _given(judge=judge, scoring=scoring, name=name or file.stem, out=out, set=_settings(set, skip_bad),
-                     pipelines=pipelines, repeats=1 + max((row.repeat for row in rows), default=0))
+    options = _given(set, skip_bad, judge=judge, scoring=scoring, name=name or file.stem, out=out, pipelines=pipelines,
+                     repeats=last + 1 if last else None)
     _carry_out(runs_of_target(benchmark, path, options, part), "record", False, fresh, json, None)
 
 
-def _given(**options: Any) -> dict[str, Any]:
+def _given(set: Texts, skip_bad: bool, **options: Any) -> dict[str, Any]:
+    options["set"] = [*(set or ()), *["benchmark.skip_bad=true"] * skip_bad] or None
     return {key: value for key, value in options.items() if value is not None}
-
-
-def _settings(set: Texts, skip_bad: bool) -> Texts:
-    return [*(set or ()), *["benchmark.skip_bad=true"] * skip_bad] or None
 
 
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,

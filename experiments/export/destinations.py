@@ -85,13 +85,12 @@ def export(run: Finished, destination: str) -> str:
 
 
 def export_predictions(run: Finished, path: Path, format: PredictionFormat, cell: str | None = None) -> str:
-    """Write a finished run's answers as another tool has them, those of the cells that a name fits, and say what came
-    of it, in one line. Raises SettingsError where a format has one run a file and these are several cells, MissingExtra
-    where it needs a package that is not installed, and RunError where the file is there or cannot be written."""
+    """Write the answers of the cells that a name fits, as another tool has them, and say what came of it. Raises
+    SettingsError where a file of the format has one run, and RunError where the file is there or cannot be written."""
     cells = cells_named(run.rows, cell)
     if len(cells) > 1 and format not in SEVERAL:
-        raise SettingsError(f"{format} has one run a file, and these are {len(cells)} cells: "
-                            f"{', '.join(cells.values())}; give --cell")
+        raise SettingsError(f"a file of {format} has one run, and there are the cells {', '.join(cells.values())}; "
+                            "name one by --cell")
     if path.exists():
         raise RunError(f"{path} is there; name another file")
     try:

@@ -54,12 +54,6 @@ def _ragas(one: Answer) -> Answer:
             "response": one["answer"], "reference": next(iter(one["gold"]), None)}
 
 
-def _ragchecker(one: Answer) -> Answer:
-    return {"query_id": one["id"], "query": one["question"], "gt_answer": next(iter(one["gold"]), ""),
-            "response": one["answer"] or "", "retrieved_context": [
-                {"doc_id": context["document"], "text": context["text"]} for context in one["contexts"]]}
-
-
 def _text(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
 
@@ -73,7 +67,11 @@ def _in_lines(row: Callable[[Answer], Answer]) -> Writer:
 
 
 def _write_ragchecker(answers: Iterator[Answer], path: Path) -> None:
-    path.write_text(_text({"results": list(map(_ragchecker, answers))}), encoding="utf-8")
+    path.write_text(_text({"results": [{
+        "query_id": one["id"], "query": one["question"], "gt_answer": next(iter(one["gold"]), ""),
+        "response": one["answer"] or "", "retrieved_context": [
+            {"doc_id": context["document"], "text": context["text"]} for context in one["contexts"]]}
+        for one in answers]}), encoding="utf-8")
 
 
 def _write_inspect(answers: Iterator[Answer], path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agents.journal import Model, Talk, Talked, talk_with
 from documents.errors import SettingsError
@@ -58,8 +58,7 @@ def claims_of(result: Result, question: Question, cell: Cell, passages: Mapping[
     """Return what a check is asked of a record; None where there is nothing. Where no sentence names a number, as in a
     reply by fields, each rests on all that the answer cites; else a sentence without a number cites nothing. Nuggets
     are due of every answerable question: its own, or those that the record has, or else what is made of its gold."""
-    answered = result.outcome == "answered"
-    sentences: tuple[Statement, ...] = ()
+    answered, sentences = result.outcome == "answered", tuple[Statement, ...]()
     if answered and cell.separators and cell.rules in ("grounded", "open"):
         cited = () if read_citations(result.text) else result.cited
         task = Task(question.id, question.text, none, options=question.options, rules=cell.rules)
@@ -99,21 +98,19 @@ class SupportCheck(BaseModel):
         """Tell how far the sources taken together hold each statement, which is `of` sentences or nuggets."""
         raise NotImplementedError
 
-    def made(self, claims: Claims) -> Talk[tuple[dict[str, bool], str]]:
-        """Make nuggets from the gold; none, and why, where the reply cannot be read."""
-        raise NotImplementedError
-
     def judge(self, claims: Claims) -> Talk[Support]:
         """Label each sentence by what it cites, and each nugget by the answer; what has nothing to stand in is `none`
         unasked."""
         labels: list[SupportLabel] = []
         for one in claims.sentences:
-            sources = [claims.passages[number] for number in one.cited if number in claims.passages]
-            unasked: list[Told] = [("none", "cites what was not shown" if one.cited else "cites nothing")]
-            told = (yield from self.levels(claims, [one.text], sources, "sentences")) if sources else unasked
+            shown = [claims.passages[number] for number in one.cited if number in claims.passages]
+            told: list[Told] = [(None, "the text that it cites is not known") if shown else
+                                ("none", "cites what was not shown" if one.cited else "cites nothing")]
+            if sources := [text for text in shown if text.strip()]:
+                told = yield from self.levels(claims, [one.text], sources, "sentences")
             labels.append(SupportLabel(text=one.text, cited=one.cited, level=told[0][0], note=told[0][1]))
         nuggets, note = dict(claims.nuggets), ""
-        if claims.gold:
+        if claims.gold and isinstance(self, ModelSupport):
             nuggets, note = yield from self.made(claims)
         found: list[Told] = [] if claims.answer else [("none", "no answer")] * len(nuggets)
         for at in range(len(found), len(nuggets), _TOGETHER):
@@ -126,14 +123,8 @@ class SupportCheck(BaseModel):
 class _ByValue(SupportCheck):
     """Labels by a value from 0 to 1: `full` and `partial` are the least that these levels take."""
 
-    full: float = Field(ge=0, le=1)
-    partial: float = Field(ge=0, le=1)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> _ByValue:
-        if self.partial > self.full:
-            raise ValueError("partial support takes a higher value than full support; give it a lower one")
-        return self
+    full: float
+    partial: float
 
     def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Talk[list[Told]]:
         values = self.values(statements, sources, claims.question if of == "sentences" else "")
@@ -150,8 +141,8 @@ class LexicalSupport(_ByValue):
     """By words, numbers and dates, without a model; the value is the score of `strategies/support/lexical.py`."""
 
     kind: Literal["lexical"] = "lexical"
-    full: float = Field(default=0.8, ge=0, le=1)
-    partial: float = Field(default=0.5, ge=0, le=1)
+    full: float = 0.8
+    partial: float = 0.5
 
     def values(self, statements: Sequence[str], sources: Sequence[str], question: str) -> list[float]:
         evidence = tuple(Passage(number, Chunk(str(number), "", "plain", 0, len(text), text))
@@ -169,8 +160,8 @@ class NliSupport(_ByValue):
 
     kind: Literal["nli"] = "nli"
     model: str = Field(min_length=1)
-    full: float = Field(default=0.5, ge=0, le=1)
-    partial: float = Field(default=0.2, ge=0, le=1)
+    full: float = 0.5
+    partial: float = 0.2
 
     def values(self, statements: Sequence[str], sources: Sequence[str], question: str) -> list[float]:
         from retrieval.models.finding import find_model
@@ -210,6 +201,7 @@ class ModelSupport(SupportCheck):
         return [(level, "" if level else flaw) for level in said or [None] * len(listed)]
 
     def made(self, claims: Claims) -> Talk[tuple[dict[str, bool], str]]:
+        """Make nuggets from the gold, vital or not; none, and why, where the reply cannot be read."""
         fields = {"question": claims.question, "source": "\n\n".join(claims.gold), "most": str(MOST_NUGGETS)}
         said, flaw = yield from self._asked("nuggets_made", fields, lambda text: [
             (fact.strip(), vital.lower() == "vital") for vital, fact in _MADE.findall(read_answer(text)[0])] or [None])
@@ -234,9 +226,9 @@ class ModelSupport(SupportCheck):
 def _by_name(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    kind, _, model = value.partition(":")
-    return {"kind": "nli", "model": model} if kind == "nli" else {"kind": "lexical"} if value == "lexical" else {
-        "kind": "model", "model": value}
+    if value.startswith("nli:"):
+        return {"kind": "nli", "model": value.removeprefix("nli:")}
+    return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
 
 
 SupportSettings = Annotated[Annotated[LexicalSupport | NliSupport | ModelSupport, Field(discriminator="kind")],

@@ -13,6 +13,11 @@ Relevance may be graded. The gain of an item in `ndcg` is its grade and the disc
 `ndcg_cut` has it (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20, 2002); no
 power of two is taken. All other metrics take every item of the gold as relevant.
 
+The group `judgements`: what is known of a ranking's passages. `judged@k` is the share of the first k found that anybody
+judged, and `bpref` goes by the judged ones alone (Buckley and Voorhees, "Retrieval evaluation with incomplete
+information", SIGIR 2004): with R of the gold and N judged to be of no use, the mean over the gold, 0 where it is not
+found, of 1 - min(n, R) / min(N, R), n of the N standing before it.
+
 The group `spans`: how many of the characters that were found are gold, and how many of the gold were found.
 
 Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma technical report, 2024), section "Metrics",
@@ -188,6 +193,50 @@ def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
     names = _names(tuple(grade for grades in new for grade in grades))
     ranked = [name for place, grades in enumerate(new) for name in ([next(names) for _ in grades] or [f"miss {place}"])]
     return [ir_measures.ScoredDoc(query, name, -float(rank)) for rank, name in enumerate(ranked)]
+
+
+def judgements(item: Scored, scoring: Scoring = "corrected") -> Scores:
+    """Score what is known of a ranking: 0 where nothing was found; None where `ranking` is."""
+    return {name: judgements_at(item, name) for name in ("judged@10", "bpref")}
+
+
+def judgements_at(item: Scored, name: str) -> float | None:
+    """Score as `judgements`, by a name with any cut; or `ndcg@k` by all that is judged, not the gold alone."""
+    if not _applies(item):
+        return None
+    ranks = [number for number in item.hits if number not in item.repeats]
+    if family_of(name) == "judged":
+        known = [bool(item.hits[one]) or item.names.get(one) in item.judged for one in ranks[:cut_of(name)]]
+        return sum(known) / len(known) if known else 0.0
+    import ir_measures
+
+    ranked, grades = named_ranking(item)
+    qrels = [ir_measures.Qrel("", name, grade) for name, grade in grades.items()]
+    run = [ir_measures.ScoredDoc("", one, -float(rank)) for rank, one in enumerate(ranked)]
+    measure = ir_measures.Bpref if name == "bpref" else ir_measures.nDCG @ cut_of(name)
+    return float(ir_measures.calc_aggregate([measure], qrels, run)[measure])
+
+
+GOLD = "gold "  # what the names of gold items begin with
+
+
+def named_ranking(item: Scored) -> tuple[list[str], dict[str, int]]:
+    """Return the names of what was found, a gold item in the place of a passage that is the first to hold it; and the
+    grades of all that is judged, by name."""
+    seen: set[int] = set()
+    ranked: list[str] = []
+    for number in (one for one in item.hits if one not in item.repeats):
+        new = sorted(set(item.hits[number]) - seen)
+        ranked += [f"{GOLD}{one}" for one in new] or [item.names.get(number, "")]
+        seen.update(new)
+    gold = {f"{GOLD}{one}": item.grades[one] if item.grades else 1 for one in range(item.gold_total)}
+    return list(dict.fromkeys(ranked)), {**item.judged, **gold}
+
+
+JUDGEMENTS = MetricGroup((
+    Metric("judged", "share of the first N found that were judged, relevant or not", _RANKED, cut=0),
+    Metric("bpref", "how seldom what was judged to be of no use stands before the gold", _RANKED)), judgements,
+    at=judgements_at)
 
 
 RANKING = MetricGroup((

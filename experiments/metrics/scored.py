@@ -72,6 +72,8 @@ class Scored:
         searched: whether the evidence was searched for, rather than placed.
         grades: of the gold items, in their order; empty where all have the relevance 1.
         repeats: evidence numbers of further chunks of a document, where gold is whole documents; see `GoldView`.
+        names: per evidence number, what judgements call it (`name_of`).
+        judged: the relevance of what is judged beside the gold, by these names; 0 where it is of no use.
         found: where the evidence stands, in the order in which it was found.
         marked: where the gold stands, where all of it is spans of characters; else empty.
         attack: what an attack in the documents would have the answer be; None where none is tried.
@@ -103,6 +105,8 @@ class Scored:
     searched: bool = False
     grades: tuple[int, ...] = ()
     repeats: frozenset[int] = frozenset()
+    names: Mapping[int, str] = field(default_factory=dict)
+    judged: Mapping[str, int] = field(default_factory=dict)
     found: tuple[Extent, ...] = ()
     marked: tuple[Extent, ...] = ()
     attack: Attack | None = None
@@ -146,8 +150,19 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         hits={passage.number: passage.holds for passage in result.in_view}, gold_total=result.gold_total,
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
         grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.in_view if passage.repeats),
+        names={one.number: name_of(one, question) for one in result.in_view},
+        judged=dict.fromkeys(question.irrelevant, 0),
         found=_found(result.in_view, marked) if marked else (), marked=marked, attack=question.attack,
         world=question.world, figures=result.figures, support=result.support)
+
+
+def name_of(passage: StoredPassage, question: Question) -> str:
+    """Return what judgements of the question call a passage: its document, by id or source; where gold is finer, its
+    chunk."""
+    if any((item.chunk, item.start, item.page) != (None, None, None) for item in question.gold):
+        return passage.chunk
+    known = {*question.irrelevant, *(item.document for item in question.gold)}
+    return passage.source if passage.source in known else passage.document
 
 
 def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:

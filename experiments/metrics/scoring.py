@@ -11,7 +11,7 @@ from documents.errors import SettingsError
 from experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT, WORLD_GROUP
 from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
 from experiments.metrics.metric import Metric, MetricGroup, SetFigure, Sizes, cut_of, family_of, joint, pooled_mean
-from experiments.metrics.ranking import RANKING, SPANS
+from experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
 from experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
 from experiments.metrics.sentences import NUGGETS, SENTENCES
 from experiments.question import ANSWERS as ANSWERS_SCHEME
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 GROUPS: MappingProxyType[str, MetricGroup] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
-    "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "attack": ATTACK,
-    "worlds": WORLD_GROUP, "form": FORM, "sentences": SENTENCES, "nuggets": NUGGETS})
+    "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "judgements": JUDGEMENTS, "spans": SPANS,
+    "attack": ATTACK, "worlds": WORLD_GROUP, "form": FORM, "sentences": SENTENCES, "nuggets": NUGGETS})
 _SCORED = {metric.name: metric for group in GROUPS.values() for metric in group.metrics}
 METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED})
 _PLACES = {name: place for place, name in enumerate(METRICS)}

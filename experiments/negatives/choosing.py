@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from documents.types import Chunk
+from experiments.judges.relevance import HELPS
 from experiments.negatives.guard import Guard, Rarity, Reason, Rejected
 from experiments.negatives.types import Chosen, MiningSettings, Wanted
 from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
 from experiments.running.gold import Places, ShownTexts, SourceOf, by_source, match
 from retrieval.hits import DECIMALS
 from retrieval.mining import Miner, MiningQuery
+from retrieval.rerankers import JudgeReranker
 from retrieval.types import Hit, Progress, Scorer
 from strategies.types import Passage
 
@@ -38,25 +40,28 @@ def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
 
 class Scores:
     """A reranker's scores of candidates; without a scorer nothing is above the gold. Those of many questions are scored
-    together, once they are known."""
+    together, once they are known. Where the scores are `grades`, none may be one that helps, whatever the gold's is."""
 
-    def __init__(self, scorer: Scorer | None) -> None:
-        self._scorer = scorer
+    def __init__(self, scorer: Scorer | None, grades: bool = False) -> None:
+        self._scorer, self._grades = scorer, grades
         self._known: dict[tuple[str, str], float] = {}
         self._asked: dict[str, tuple[Wanted, dict[str, Chunk]]] = {}
 
     def above_gold(self, wanted: Wanted, chunk: Chunk) -> Rejected | None:
         """Return why the chunk is not taken; None also where it is yet to be scored."""
-        if self._scorer is None or not wanted.gold:
+        gold = () if self._grades else wanted.gold
+        if self._scorer is None or not (gold or self._grades):
             return None
         id = wanted.question.id
-        scores = [self._known.get((id, one.id)) for one in (chunk, *wanted.gold)]
+        scores = [self._known.get((id, one.id)) for one in (chunk, *gold)]
         if None in scores:
             self._asked.setdefault(id, (wanted, {}))[1][chunk.id] = chunk
             return None
         ours, *others = (score for score in scores if score is not None)
-        gold = max(others)
-        return Rejected(chunk, "reranker", {"score": round(ours, 4), "gold": round(gold, 4)}) if ours > gold else None
+        if self._grades:
+            return Rejected(chunk, "relevance", {"grade": ours}) if ours >= HELPS else None
+        best = max(others)
+        return Rejected(chunk, "reranker", {"score": round(ours, 4), "gold": round(best, 4)}) if ours > best else None
 
     def score(self) -> set[str]:
         """Score what was asked for, and return the ids of the questions that have to be chosen for once more. Raises
@@ -64,7 +69,7 @@ class Scores:
         asked, self._asked = self._asked, {}
         if self._scorer is None or not asked:
             return set()
-        chunks = [list((chunks | {gold.id: gold for gold in wanted.gold}).values())
+        chunks = [list((chunks | {gold.id: gold for gold in wanted.gold if not self._grades}).values())
                   for wanted, chunks in asked.values()]
         found = self._scorer.scores([wanted.question.text for wanted, _ in asked.values()],
                                     [[chunk.content for chunk in each] for each in chunks])
@@ -176,7 +181,7 @@ def in_rounds(wanted: Sequence[Wanted], settings: MiningSettings, miners: Mappin
     for first in range(0, len(wanted), _GROUP):
         group = wanted[first:first + _GROUP]
         guards = {one.question.id: Guard(one.question, one.gold, settings.thresholds, rarity) for one in group}
-        scores, left = Scores(scorer), list(group)
+        scores, left = Scores(scorer, isinstance(settings.reranker, JudgeReranker)), list(group)
         depth = min(settings.depth, max(_FIRST, 2 * max(one.total for one in group)))
         while left:
             queries = [one.asked for one in left]

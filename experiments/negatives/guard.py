@@ -39,14 +39,15 @@ class Thresholds(BaseModel):
     part: float = Field(default=0.8, gt=0, le=1)
 
 
-Reason = Literal["answer", "answer_words", "answer_name", "near_duplicate", "reranker", "repeated", "gold_page",
-                 "gold_document"]
+Reason = Literal["answer", "answer_words", "answer_name", "near_duplicate", "reranker", "relevance", "repeated",
+                 "gold_page", "gold_document"]
 REASONS: Mapping[Reason, str] = {
     "answer": "an accepted answer, or the text of the right option, stands in it",
     "answer_words": "it holds most words of a long answer",
     "answer_name": "it holds a rare word of a name that is the answer",
     "near_duplicate": "it is almost a gold chunk, or a part of one, or holds one, with no other figures",
     "reranker": "the reranker scores it above every gold chunk",
+    "relevance": "a model grades it 2 or 3 of 3 for the question",
     "repeated": "its text, or a part of it, is among the question's chunks already",
     "gold_page": "it is of a gold page, where gold is known by page",
     "gold_document": "it is of a gold document, where gold is known by document"}

@@ -1,9 +1,11 @@
 """Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other."""
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -12,6 +14,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from agents.models import open_aids
+from agents.settings import ModelSettings
 from documents.errors import BenchmarkError, SettingsError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Selection
@@ -25,7 +29,7 @@ from retrieval.hits import DECIMALS
 from retrieval.index import Index
 from retrieval.mining import Nearness, Rows, check_miners, open_miner
 from retrieval.pool import Pool
-from retrieval.rerankers.reranker import Aids
+from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import alone, replaced
 from retrieval.types import Collection, Progress
@@ -132,17 +136,25 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
             raise SettingsError(f"{out}: {error.strerror}") from error
         if taken:
             raise SettingsError(f"{out}: something is there already; give a new folder")
-        return _mined(selection, settings, out, progress)
+        if not judges_of(settings):
+            return _mined(selection, settings, out, progress, Aids())
+        return asyncio.run(_judged(partial(_mined, selection, settings, out, progress), settings))
 
 
-def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
+async def _judged(mined: Callable[[Aids], MinedManifest], settings: MiningSettings) -> MinedManifest:
+    async with open_aids(settings, ModelSettings()) as aids:  # the judge's calls are made on this loop
+        return await asyncio.to_thread(mined, aids)
+
+
+def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: Progress,
+           aids: Aids) -> MinedManifest:
     check_miners(settings.miners)
     benchmark = selection.load()
     source = open_source(benchmark, settings, progress)
     rows, nearness = Rows(source.collection), Nearness(source.collection)
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
     wanted = list(wanted_of(benchmark, _candidates(source, rows, nearness), settings))
-    scorer = None if settings.reranker is None else settings.reranker.open(Aids())
+    scorer = None if settings.reranker is None else settings.reranker.open(aids)
     chosen = in_rounds(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
                        Rarity(chunk.content for chunk in source.collection.chunks), progress)
     cosines = nearness.of([one.question.text for one in wanted],

@@ -28,7 +28,8 @@ class MiningSettings(BaseModel):
             candidates like any. Where the gold of an answerable question is not known, they stay in any case.
         index: where candidates come from; None for the benchmark's own chunks.
         embedder: of the benchmark's own chunks; an index has its own.
-        reranker: what must not score a candidate above the question's gold; None for no such check.
+        reranker: what must not score a candidate above the question's gold, or where it is a judge, which grades, not
+            grade it 2 or 3; None for no such check.
         depth: how many candidates of each miner are looked at for a question at the most.
         seed: of what is drawn: the order of a question that was filled up, and the miner `random`.
     """

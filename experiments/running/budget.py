@@ -180,7 +180,7 @@ class Metered:
             spending.retried += attempts > 1
             spending.unpriced = spending.unpriced or (attempts > 0 and not self._client.priced)
         usage = done.reply.usage
-        if usage.prompt_tokens:
+        if usage.prompt_tokens or not self._client.estimated:
             spending.note(id, 0, None)
         else:
             spending.estimated += 1

@@ -10,7 +10,7 @@ from agents.settings import Context
 from experiments.analysis.notes import on_skipped
 from experiments.analysis.pairs import planned_pairs
 from experiments.cells import Cell, labels
-from experiments.judges import ModelJudge
+from experiments.judges import ModelJudge, ModelSupport
 from experiments.question import Question
 from experiments.running.bounds import Bounds, Use, bounds_of
 from experiments.running.budget import check_prices
@@ -136,6 +136,9 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     unpriced = dict.fromkeys(plan.cell.model for plan in plans if plan.most is None)
     if unpriced:
         yield f"No price is known of {', '.join(unpriced)}."
+    if isinstance(settings.support, ModelSupport):
+        yield (f"The check of support asks {settings.support.model} once for every sentence that cites, and once more "
+               "where it cannot read the reply; these calls are not counted here.")
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."

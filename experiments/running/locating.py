@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from documents.types import Chunk, Document
 from experiments.question import Question
@@ -29,8 +30,11 @@ class Locator:
     def __init__(self, question: Question, documents: Mapping[str, Document], gold: Iterable[Chunk]) -> None:
         self._documents = documents
         self._chunks = list({chunk.id: chunk for chunk in (*question.chunks, *gold)}.values())
-        self._texts = [" ".join(normalize_answer(chunk.content).split()) for chunk in self._chunks]
         self._known = {chunk.id for chunk in self._chunks}
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [" ".join(normalize_answer(chunk.content).split()) for chunk in self._chunks]
 
     def located(self, evidence: Evidence) -> Located:
         """Return the evidence with each context in its place; what has none stays as the pipeline named it."""

@@ -182,7 +182,8 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
     found = [plan.finders[cell.finder].retriever for cell in plan.cells if cell.finder is not None]
     judging = [one.model for one in (settings.judge, settings.support) if isinstance(one, ModelJudge | ModelSupport)]
     paraphraser = [settings.paraphrasing_model] if settings.paraphrasing_model else []
-    for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of(found)), *judging, *paraphraser]):
+    for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of([*found, settings.grader])), *judging,
+                               *paraphraser]):
         opened = open_model(name, settings.asking, calls=calls, known=known.get(name)) \
             if name not in plan.pipelines else \
             open_pipeline(plan.pipelines[name], settings.asking, None if calls else known.get(name))

@@ -31,7 +31,6 @@ from documents.rows import Row, read_rows, read_text
 from documents.types import digest
 from experiments.analysis.agreement import JudgedAnswer, Rater
 from experiments.judges import (
-    Claims,
     Graded,
     Lexical,
     ModelJudge,
@@ -42,6 +41,7 @@ from experiments.judges import (
     graded_of,
 )
 from experiments.judges.model import numbered, read_grade, read_points, read_steps
+from experiments.judges.sentence_support import Claims
 from experiments.question import Rubric
 from experiments.record import Support, Verdict
 from experiments.runs.store import RunFolder

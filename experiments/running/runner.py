@@ -19,6 +19,7 @@ from agents.types import Answer, unasked
 from agents.watchdog import watchdog
 from experiments.cells import Cell
 from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
+from experiments.judges.relevance import with_grades
 from experiments.metrics import scored_result
 from experiments.question import Question
 from experiments.record import Record, Result, Support
@@ -224,10 +225,11 @@ class _Work:
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
         judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
-                   for one in (settings.judge, settings.support)]
+                    for one in (settings.judge, settings.support)]
         self._judge_model, self._support_model, self._paraphraser = (
             self._model(resources.clients[name]) if name else None for name in (*judging, settings.paraphrasing_model))
-        resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
+        judges = RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits)
+        resources.aids, self._grader = Aids(judges), judges(settings.grader) if settings.grader else None
 
     async def carry_out(self, job: Job) -> None:
         async with self.cell_budgets.turn(job.cell.id):
@@ -252,9 +254,11 @@ class _Work:
                      question.id if scheme.itself_ignored else None, by_words)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
+        if settings.grader and self._grader and cell.ranked:
+            texts = {passage.number: passage.chunk.content for passage in answer.ranked}
+            result = await with_grades(result, question, self._grader, texts, settings.grader.depth)
         judged = await ask_judge(settings.judge, self._judge_model,
-                                 graded_of(result, question, scheme, settings.scoring),
-                                 self._deadline)
+                                 graded_of(result, question, scheme, settings.scoring), self._deadline)
         checked = await self._checked(result, question, cell, answer)
         result = result.model_copy(update={
             "verdict": judged.end, "judge_usage": judged.usage + checked.usage, "support": checked.end,

@@ -32,4 +32,6 @@ def lists_of(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[s
     if not one.takes_documents:
         own |= {"condition": ["retrieved"], "perturbation": ["none"], "retrieval": [OWN]}
         alone += ["retriever", "format", "chunker", "embedder", "seed"]
+    if one.recorded:
+        own["wording"] = ["as_asked"]
     return {**base, **{name: base[name][:1] for name in alone}, **own}

@@ -100,10 +100,12 @@ def check_searching(reasoning: Collection[str], gathering: Collection[str], mode
 
 def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
     """Return what is measured of searches for these questions, whose benchmark's scheme is the usual one: characters
-    too, where some gold is spans of them."""
+    too, where some gold is spans of them; and what is judged, where some documents were judged to be of no use."""
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
-    return replace(SPANS if spans else RANKED, published=usual.published, itself_ignored=usual.itself_ignored)
+    judged = replace(RANKED, groups=("ranking", "judgements"), columns=(*RANKED.columns, "judged@10", "bpref"))
+    ranked = judged if any(question.irrelevant for question in questions) else RANKED
+    return replace(SPANS if spans else ranked, published=usual.published, itself_ignored=usual.itself_ignored)
 
 
 def _without_nul(path: Path) -> Path:

@@ -16,6 +16,7 @@ from agents.pipelines.kinds import Pipeline
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge, ModelSupport, SupportSettings
+from experiments.judges.relevance import Grader
 from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.settings import matrix
@@ -141,6 +142,7 @@ class RunSettings(Matrix):
         questions: how they are put: `as_asked`, `typos@N` in N of a hundred words, `keywords`, `paraphrase`,
             `lower_case`. Gold, options, sub-questions, judges and scores stay those of the question as it is asked.
         paraphraser: the model that writes paraphrases, one of a question for all cells; by default the judge's.
+        grader: a model that grades passages that a search found and people did not judge: `{model: M, depth: 10}`.
         show: what of the question a prompt shows: the question alone, or its sub-questions too.
         reasoning, retrieval: strategies by name, or settings of one such as `{kind: self_consistency, of: direct,
             samples: 5}`; a list in the place of one value of these stands for a strategy with each. `FILE.py:FUNCTION`
@@ -193,6 +195,7 @@ class RunSettings(Matrix):
     repeats: matrix.Repeats = 1
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     support: SupportSettings | None = Field(default=None, exclude_if=operator.not_)
+    grader: Grader | None = Field(default=None, exclude_if=operator.not_)
     scoring: Scoring = "corrected"
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
     exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
@@ -261,11 +264,12 @@ class RunSettings(Matrix):
     @property
     def other_models(self) -> list[str]:
         """The models that are asked beside those that answer: who grades answers, checks their support, grades
-        passages for retrievers that rerank by one, and writes paraphrases."""
+        passages, and writes paraphrases."""
         judge = [one.model for one in (self.judge, self.support) if isinstance(one, ModelJudge | ModelSupport)]
         retrievers = [*self.retriever, *(one for more in self.include for one in more.retriever or ())]
         paraphraser = [self.paraphrasing_model] if self.paraphrasing_model else []
-        return list(dict.fromkeys([*judge, *(one.model for one in judges_of(retrievers)), *paraphraser]))
+        grading = (one.model for one in judges_of([*retrievers, self.grader]))
+        return list(dict.fromkeys([*judge, *grading, *paraphraser]))
 
     @property
     def paraphrasing_model(self) -> str | None:

@@ -17,10 +17,10 @@ from documents.errors import SettingsError
 from documents.types import Chunk
 from experiments.analysis import trec
 from experiments.analysis.pairs import difference_view
-from experiments.benchmarks.qrels import read_qrels
+from experiments.benchmarks.qrels import judged_questions, read_qrels
 from experiments.cells import Cell
 from experiments.metrics import Extent, precision_omega
-from experiments.question import RANKED, Gold, Question
+from experiments.question import RANKED, Question
 from experiments.record import Result
 from experiments.report.page import report_run
 from experiments.running.recording import IndexKey
@@ -28,6 +28,7 @@ from experiments.running.resources import Resources
 from experiments.running.runner import RunWatch, run
 from experiments.runs.finished import Finished
 from experiments.settings import RunSettings
+from experiments.settings.retrievers import searching_scheme
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
 from experiments.terminal.tables import all_failed, on_failures, print_views
@@ -133,10 +134,9 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
 
 def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:
     """Score TREC runs against judgements, with each other; UserError where a file cannot be read, or does not fit."""
-    questions = [Question(query, query, (), True, gold=tuple(
-        Gold(document, relevance=grade) for document, grade in judged.items() if grade > 0))
-        for query, judged in read_qrels(qrels).items()]
-    evaluation = trec.evaluated_alone(rankings_in(foreign), questions, RANKED.columns)
+    judged = read_qrels(qrels)
+    questions = judged_questions(judged, {query: query for query in judged}, qrels)
+    evaluation = trec.evaluated_alone(rankings_in(foreign), questions, searching_scheme(questions, RANKED).columns)
     if json:
         print_json(_plain(evaluation, {}))
     else:

@@ -16,7 +16,7 @@ from experiments.analysis.agreement import Rater, agreement_view, agreements
 from experiments.analysis.corrected import corrected_views
 from experiments.analysis.notes import LEXICAL, unjudged
 from experiments.analysis.view import View
-from experiments.judges import check_named
+from experiments.judges.sentence_support import check_named
 from experiments.metrics import Scoring, aggregate, may_refuse
 from experiments.record import Result
 from experiments.running.rejudge import Material, judges_named, material_of, raters_of, rejudge, write_sheet

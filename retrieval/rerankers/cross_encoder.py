@@ -90,15 +90,12 @@ class CrossScorer:
 
         if not pairs:
             return []
-        found: list[float] = self._outputs(pairs, torch.nn.Identity()).tolist()
-        return found
-
-    def _outputs(self, pairs: Sequence[tuple[str, str]], activation: Any) -> Matrix:
         model = self._model
         with running(self._precision):
-            outputs: Matrix = model.predict(list(pairs), batch_size=BATCH, show_progress_bar=False,
-                                            activation_fn=activation)
-        return outputs
+            scores: Matrix = model.predict(list(pairs), batch_size=BATCH, show_progress_bar=False,
+                                           activation_fn=torch.nn.Identity())
+        found: list[float] = scores.tolist()
+        return found
 
     @cached_property
     def _room(self) -> int:
@@ -142,10 +139,8 @@ class EntailmentScorer(CrossScorer):
     def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         import torch
 
-        if not pairs:
-            return []
-        flipped = [(text, sentence) for sentence, text in pairs]  # the premise stands before the hypothesis
-        found: list[float] = self._outputs(flipped, torch.nn.Softmax(dim=-1))[:, self._entailment].tolist()
+        outputs = super()._predicted([(text, sentence) for sentence, text in pairs])  # the premise stands first
+        found: list[float] = torch.tensor(outputs).softmax(-1)[:, self._entailment].tolist() if outputs else []
         return found
 
     def _check(self, model: CrossEncoder) -> None:

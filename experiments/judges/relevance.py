@@ -1,0 +1,38 @@
+"""A model's grades of passages that a search found and that people did not judge. People's judgements are never asked
+again, and the metrics of a record know nothing of the grades: `analysis.grades` says what they would change."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from agents.relevance import RelevanceJudge
+from documents.errors import CallError
+from experiments.metrics import name_of
+from experiments.question import Question
+from experiments.record import Result
+from retrieval.rerankers import JudgeReranker
+
+HELPS = 2  # the lowest grade of a passage that answers, if in part: what is relevant where people say yes or no
+
+
+class Grader(JudgeReranker):
+    """Settings of the model; `depth` says of how many of the first that were found for a question."""
+
+    depth: int = Field(default=10, ge=1)
+
+
+async def with_grades(result: Result, question: Question, judge: RelevanceJudge, texts: Mapping[int, str],
+                      depth: int) -> Result:
+    """Return the result with grades of its unjudged passages, by their number the `texts`. A grade that cannot be read
+    is none; where a call fails there is none at all, and the note `not_graded` says why."""
+    ranked = [one for one in result.in_view if not one.repeats][:depth]
+    asked = {one.number: (question.in_context, texts[one.number]) for one in ranked
+             if question.gold and not one.holds and name_of(one, question) not in question.irrelevant}
+    try:
+        grades = await judge.grades(list(dict.fromkeys(asked.values())))
+    except CallError as error:
+        return result.model_copy(update={"notes": (*result.notes, f"not_graded:{error.kind}")})
+    return result.model_copy(update={"evidence": tuple(
+        one.model_copy(update={"grade": grades[asked[one.number]]}) if one.number in asked else one
+        for one in result.evidence)})
