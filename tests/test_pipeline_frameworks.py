@@ -197,9 +197,9 @@ def test_a_replay_needs_no_framework_and_no_file(run, ragbed, tmp_path, monkeypa
 
 @pytest.mark.parametrize(("kind", "factory", "said"), [
     ("langchain", "chains.py:numbered", "TypeError: numbered() missing 1 required positional argument: 'documents'"),
-    ("langchain", "chains.py:store", "chains.py:store gives a InMemoryVectorStore, which has no ainvoke"),
-    ("haystack", "chains.py:retriever", "gives a VectorStoreRetriever, which has no run"),
-    ("llamaindex", "llama_engines.py:index", "gives a VectorStoreIndex, which has no query and no chat"),
+    ("langchain", "chains.py:store", "AttributeError: 'InMemoryVectorStore' object has no attribute 'ainvoke'"),
+    ("haystack", "chains.py:retriever", "AttributeError: 'VectorStoreRetriever' object has no attribute 'inputs'"),
+    ("llamaindex", "llama_engines.py:index", "AttributeError: 'VectorStoreIndex' object has no attribute 'chat'"),
     ("llamaindex", "llama_engines.py:one_chat", "let llama_engines.py:one_chat be a function that returns one")])
 def test_what_is_no_pipeline_of_its_kind_is_told_in_a_line(run, kind, factory, said):
     with pytest.raises(AssertionError) as error:

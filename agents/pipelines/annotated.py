@@ -55,36 +55,32 @@ class ChatCompletions(OfUrl):
 
 
 def _common(came: dict[str, Any]) -> dict[str, Any]:
-    said = jsonpath.findall(f"{_MESSAGE}.content", came)
-    parts = said if said and isinstance(said[0], str) else jsonpath.findall(f"{_MESSAGE}.content[*].text", came)
-    refusals = [one for one in jsonpath.findall(f"{_MESSAGE}.refusal", came) if isinstance(one, str) and one]
-    outcome = jsonpath.findall("$.ragbed.outcome", came)
-    found: dict[str, Any] = {"refused": bool(refusals) or outcome[0] == "refused" if refusals or outcome else None}
-    if not parts:
-        return {**found, "answer": refusals[0]} if refusals else found
-    text = "".join(map(str, parts))
+    said = jsonpath.findall(f"{_MESSAGE}.content | {_MESSAGE}.content[*].text", came)
+    text = "".join(one for one in said if isinstance(one, str))  # in one piece, or in parts
+    refusal = next((one for one in jsonpath.findall(f"{_MESSAGE}.refusal", came) if isinstance(one, str)), "")
+    refused = bool(refusal) or "refused" in jsonpath.findall("$.ragbed.outcome", came) or None
+    found = {"answer": text or refusal or None, "refused": refused}
     if listed := next(filter(None, (jsonpath.findall(path, came) for path in _LISTED)), None):
         return {**found, "answer": _MARK_OF_AZURE.sub(r"[\1]", text), "contexts": list(map(_context, listed)),
                 "citations": []}  # of all that are listed, the brackets tell the cited ones
-    return {**found, **_annotated(text, came)}
+    return {**found, **_annotated(text, came)} if text else found
 
 
 def _annotated(text: str, came: dict[str, Any]) -> dict[str, Any]:
     """The answer, contexts and citations of annotations. Where these stand at brackets such as `[2]`, the numbers are
     the service's own, and become places in the contexts."""
     evidence = {one["n"]: one for one in _objects("$.ragbed.evidence[*]", came) if type(one.get("n")) is int}
-    contexts = [{"document": one.get("name"), "start": one.get("start"), "end": one.get("end")}
-                for one in evidence.values()]
+    contexts = [{**one, "document": one.get("name")} for one in evidence.values()]
     place_of = {number: place for place, number in enumerate(evidence, start=1)}
-    marks = {(start, end): [number for number in numbers if not evidence or number in evidence]
-             for start, end, numbers in citation_marks(text)}
+    marks: Any = {(start, end): [number for number in numbers if not evidence or number in evidence]
+                  for start, end, numbers in citation_marks(text)}
     cited = []
     for one in _objects(f"{_MESSAGE}.annotations[*]", came):
         about = one.get(str(one.get("type")))
         fields = {**one, **(about if isinstance(about, dict) else {})}
-        at = marks.get((fields.get("start_index"), fields.get("end_index")))
-        number, context = at.pop(0) if at else None, _context(fields)
-        if number in place_of and evidence:
+        waiting = marks.get((fields.get("start_index"), fields.get("end_index")))
+        number, context = waiting.pop(0) if waiting else None, _context(fields)
+        if number in evidence:
             contexts[place_of[number] - 1]["text"] = context["text"]
             continue
         if context not in contexts:
@@ -92,8 +88,8 @@ def _annotated(text: str, came: dict[str, Any]) -> dict[str, Any]:
         cited.append(contexts.index(context) + 1)
         if number is not None:
             place_of[number] = cited[-1]
-    answer = renumbered(text, place_of, len(contexts)) if place_of else text
-    return {"answer": answer, "contexts": contexts, "citations": cited}
+    return {"answer": renumbered(text, place_of, len(contexts)) if place_of else text, "contexts": contexts,
+            "citations": cited}
 
 
 def _objects(path: str, came: dict[str, Any]) -> list[dict[str, Any]]:
@@ -103,7 +99,7 @@ def _objects(path: str, came: dict[str, Any]) -> list[dict[str, Any]]:
 def _context(source: Any) -> dict[str, Any]:
     """A source under the names of a context; one that is a text is a URL."""
     if not isinstance(source, dict):
-        return {"text": "", "document": source}
+        return {"document": source}
     text, document = (next((source[name] for name in names if isinstance(source.get(name), str)), "") for names in (
         ("cited_text", "content", "quote", "snippet"), ("filepath", "filename", "url", "file_id", "title")))
     return {"text": text, "document": document}

@@ -1,5 +1,5 @@
 """Pipelines made with a framework: LangChain, LangGraph, Haystack, LlamaIndex. A file of the user's makes the object;
-what it returns is read by its shape, so that ragbed itself imports none of them."""
+what it returns is read by its shape."""
 from __future__ import annotations
 
 import inspect
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from agents.pipelines.code import CodeChannel, OfFile
@@ -16,9 +16,6 @@ from retrieval.foreign import Foreign
 
 if TYPE_CHECKING:
     from agents.settings import CallLimits
-
-Call = Callable[[Any], Any]
-Make = Callable[[], Any] | None
 
 _QUESTION = ("question", "query", "input", "text")  # what inputs for a question are called, the usual one first
 _TAG = "ragbed"
@@ -30,25 +27,20 @@ class Framework(OfFile):
     JSON, beside them `answer`, `contexts`, `prompt_tokens` and `completion_tokens`.
 
     Attributes:
-        request: a text alone, as here, goes where the object takes its question.
+        request: a text, as here, goes where the object takes its question.
     """
 
     request: Any = "{question}"
-    methods: ClassVar[tuple[str, ...]] = ()  # one of which the object has
 
     def open(self, limits: CallLimits) -> CodeChannel:
         """Load the object; SettingsError where it is none of the kind."""
         named = self.made
         with Foreign(lambda said: SettingsError(f"pipeline {self.name}: {said}")):
             make = named if inspect.isroutine(named) else None
-            made = named if make is None else make()
-            if not any(hasattr(made, name) for name in self.methods):
-                raise SettingsError(f"pipeline {self.name}: {self.factory} gives a {type(made).__name__}, which has no "
-                                    f"{' and no '.join(self.methods)}")
-            call = self._caller(made, make)
+            call = self._caller(make() if make else named, make)
         return CodeChannel(self, call=call, workers=self.concurrency or limits.concurrency, plain=_plain)
 
-    def _caller(self, made: Any, make: Make) -> Call:
+    def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         """What asks the object once, given a request; `make` makes another."""
         raise NotImplementedError
 
@@ -58,22 +50,20 @@ class LangChain(Framework):
     each question. Contexts are the documents in what it returns; else those that its retrievers and tools found."""
 
     kind: Literal["langchain", "langgraph"]
-    methods: ClassVar[tuple[str, ...]] = ("ainvoke",)
 
-    def _caller(self, made: Any, make: Make) -> Call:
+    def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         from agents.pipelines.runnables import Listener, in_common
 
-        channels = getattr(made, "channels", None)  # of a graph
-        takes: Any = ()
-        if isinstance(self.request, str):
-            takes = channels or made.get_input_jsonschema().get("properties", ())
+        ask, takes = made.ainvoke, ()
+        if isinstance(self.request, str):  # a graph has channels
+            takes = getattr(made, "channels", None) or made.get_input_jsonschema().get("properties", ())
         key = next((name for name in ("messages", *_QUESTION) if name in takes), None)
 
         async def call(body: Any) -> Any:
-            if isinstance(body, str) and key is not None:
+            if key is not None:
                 body = {key: [("user", body)] if key == "messages" else body}
             listener = Listener()
-            came = await made.ainvoke(body, {"callbacks": [listener], "configurable": {"thread_id": uuid4().hex}})
+            came = await ask(body, {"callbacks": [listener], "configurable": {"thread_id": uuid4().hex}})
             return in_common(came, listener)
 
         return call
@@ -83,9 +73,8 @@ class Haystack(Framework):
     """A Pipeline. Contexts are the documents that the last component with any put out."""
 
     kind: Literal["haystack"] = "haystack"
-    methods: ClassVar[tuple[str, ...]] = ("run",)
 
-    def _caller(self, made: Any, make: Make) -> Call:
+    def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         takes = set(chain.from_iterable(made.inputs().values()))
         shown = {name for name, sockets in made.outputs(include_components_with_connected_outputs=True).items()
                  if sockets.keys() & {"answers", "replies", "documents", "last_message"}}
@@ -96,10 +85,12 @@ class Haystack(Framework):
             last = {name: value for sockets in came.values() for name, value in sockets.items()}  # in order of the run
             answer = next(iter(last.get("answers") or last.get("replies") or ()), last.get("last_message"))
             own = getattr(answer, "documents", [])
+            # An agent has messages; of several replies, each says what they all used.
+            said = chain.from_iterable(one.get("messages") or one.get("replies", ())[:1] for one in came.values())
             return {**came, "answer": getattr(answer, "data", getattr(answer, "text", answer)),
                     "contexts": last.get("documents", own),
                     "citations": [one.meta["source_index"] for one in own if one.meta.get("referenced")],
-                    **tokens(*chain.from_iterable(map(_haystack_usages, came.values())))}
+                    **tokens(*(_field(_field(one, "meta"), "usage") for one in said))}
 
         return call
 
@@ -109,68 +100,50 @@ class LlamaIndex(Framework):
 
     kind: Literal["llamaindex"] = "llamaindex"
     refusals: tuple[str, ...] = ("Empty Response",)  # what an engine says that found nothing
-    methods: ClassVar[tuple[str, ...]] = ("query", "chat")
 
-    def _caller(self, made: Any, make: Make) -> Call:
-        from llama_index.core.instrumentation import get_dispatcher
-        from llama_index.core.instrumentation.dispatcher import instrument_tags
+    def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
+        from llama_index_instrumentation import get_dispatcher
+        from llama_index_instrumentation.dispatcher import instrument_tags
 
-        if not hasattr(made, "query") and make is None:
+        of_queries = hasattr(made, "query")
+        if not of_queries and made.chat and make is None:
             raise SettingsError(f"pipeline {self.name}: a chat engine remembers what it was asked; let {self.factory} "
                                 "be a function that returns one, which is called for each question")
-        calls = _LlamaCalls()
-        get_dispatcher().add_event_handler(calls)
+        replies: Any = _LlamaReplies()
+        get_dispatcher().add_event_handler(replies)
 
         def call(body: Any) -> Any:
-            tag, used = uuid4().hex, list[Any]()
-            calls.of[tag] = used
-            try:
-                with instrument_tags({_TAG: tag}):
-                    came = made.query(body) if hasattr(made, "query") else make().chat(body)
-                    came = came.get_response() if hasattr(came, "get_response") else came  # of a stream
-            finally:
-                del calls.of[tag]
+            used: list[Any] = []
+            with instrument_tags({_TAG: used}):
+                came = made.query(body) if of_queries else make().chat(body)
+                came = came.get_response() if hasattr(came, "get_response") else came  # of a stream
             said = came.response
             return {**vars(came), **(said.model_dump() if hasattr(said, "model_dump") else {"answer": said}),
-                    "contexts": [_llama_context(one.node) for one in came.source_nodes],
+                    "contexts": [{"text": _SOURCE_OF_LLAMA.sub("", node.get_content()).strip(),
+                                  "metadata": node.metadata, "id": node.ref_doc_id or node.node_id}
+                                 for node in (one.node for one in came.source_nodes)],
                     **tokens(*(_field(one, "usage") for one in used))}
 
         return call
 
 
-class _LlamaCalls:
-    """Keeps the replies of models by the question that they were made for; an event handler of LlamaIndex's."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, list[Any]] = {}
+class _LlamaReplies:
+    """Keeps the replies of models with the question that they were made for; an event handler of LlamaIndex's."""
 
     def handle(self, event: Any, **about: Any) -> None:
         """Keep a reply once: a chat that is made of a completion ends twice."""
-        used = self.of.get(event.tags.get(_TAG))
+        used = event.tags.get(_TAG)
         if used is not None and event.class_name() in ("LLMChatEndEvent", "LLMCompletionEndEvent"):
             raw = getattr(event.response, "raw", None)
             if all(raw is not one for one in used):
                 used.append(raw)
 
 
-def _llama_context(node: Any) -> dict[str, Any]:
-    return {"text": _SOURCE_OF_LLAMA.sub("", node.get_content()).strip(), "metadata": node.metadata,
-            "id": node.ref_doc_id or node.node_id}
-
-
-def _haystack_usages(sockets: Mapping[str, Any]) -> list[Any]:
-    """What the replies of a component used, or of each message of an agent."""
-    replies = [*(sockets.get("messages") or (sockets.get("replies") or ())[:1])]  # each reply has the usage of them all
-    metas = sockets.get("meta")
-    of_texts = metas[:1] if isinstance(metas, list) else []
-    return [(meta or {}).get("usage") for meta in (*(getattr(one, "meta", None) for one in replies), *of_texts)]
-
-
 def tokens(*usages: Any) -> dict[str, int]:
     """Return the sums of what calls of a model used, whatever a framework calls the two."""
-    return {name: sum(next((count for one in names if type(count := _field(usage, one)) is int), 0) for usage in usages)
-            for name, names in (("prompt_tokens", ("prompt_tokens", "input_tokens")),
-                                ("completion_tokens", ("completion_tokens", "output_tokens")))}
+    return {name: sum(next((count for count in (_field(used, name), _field(used, other)) if type(count) is int), 0)
+                      for used in usages)
+            for name, other in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))}
 
 
 def _field(of: Any, name: str) -> Any:

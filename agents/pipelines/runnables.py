@@ -28,9 +28,8 @@ class Listener(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, **about: Any) -> None:
         """Keep what a call used."""
-        messages = [getattr(one, "message", None) for several in response.generations for one in several]
-        used = [one.usage_metadata for one in messages if isinstance(one, AIMessage) and one.usage_metadata]
-        self.usages += used or [(response.llm_output or {}).get("token_usage")]
+        messages = (getattr(one, "message", None) for several in response.generations for one in several)
+        self.usages += [one.usage_metadata for one in messages if isinstance(one, AIMessage)]
 
     def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **about: Any) -> None:
         """Keep which run it is, to tell those that it has inside."""
