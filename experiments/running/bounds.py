@@ -18,7 +18,6 @@ from documents.types import Chunk
 from experiments.question import Question
 from experiments.running.budget import prompt_tokens
 from experiments.running.plan import Tasks
-from experiments.wordings import Wording
 from strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
 
 
@@ -71,8 +70,7 @@ Find = Callable[[int | None, int], Sequence[Chunk]]
 def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
     """Return the bounds of one question, its sub-questions included; `search` returns what a search for so many chunks
     finds, for the question's first query, its second and so on, from 0."""
-    text = Wording.parse(tasks.cell.wording or "as_asked").of(question.text)
-    played = _Plays(tasks, tasks.whole(replace(question, text=text)), search, context).all()
+    played = _Plays(tasks, tasks.whole(question), search, context).all()
     bounds = _bounds([play.use for play in played])
     ended = dict.fromkeys(play.answer.failure.message for play in played
                           if play.answer.outcome == "budget" and play.answer.failure)

@@ -22,6 +22,7 @@ from experiments.runs.store import config_of
 from experiments.settings import RunSettings
 from experiments.settings.spending import shown
 from experiments.statistics import clusters
+from experiments.wordings import Wording
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn
@@ -84,13 +85,13 @@ class _Planner:
 
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
-        tasks = self.run.tasks(cell)
+        tasks, wording = self.run.tasks(cell), Wording.parse(cell.wording or "as_asked")
         bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
         for question in some:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
                 return self.foreseen.chunks(cell, asked, k, turn)
 
-            bounds += bounds_of(tasks, question, search, context)
+            bounds += bounds_of(tasks, replace(question, text=wording.of(question.text)), search, context)
             judge += judged(self.settings, benchmark.scheme.rubric, question, resources.answerable(cell, question))
         factor = len(benchmark.questions) / len(some)
         return bounds.times(factor), judge.times(factor)

@@ -1,15 +1,11 @@
-"""The runner: every question in every cell, in a sliding window, each with exactly one record. Jobs stand in an order
-in which a server computes what prompts share once."""
+"""The runner: every question in every cell, in a sliding window, each with exactly one record."""
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
-from operator import attrgetter
-from typing import NamedTuple
 
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model, Talked
@@ -17,16 +13,18 @@ from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
 from agents.watchdog import watchdog
+from experiments.analysis.raced import answers_of
 from experiments.cells import Cell
 from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from experiments.judges.relevance import with_grades
-from experiments.metrics import scored_result
+from experiments.metrics import ScoredRow, scored_result
 from experiments.question import Question
 from experiments.record import Record, Result, Support
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.checks import preflight
 from experiments.running.gold import Places, match
+from experiments.running.jobs import Job, jobs_left, prefix_of, side_by_side, turns_of
 from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
@@ -39,67 +37,7 @@ from experiments.settings import RunSettings
 from experiments.wordings import Wording, asked_in
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
-from strategies.types import Failure, Layout
-
-_TOGETHER = 16  # questions whose jobs may change places: progress stays by question
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One question in one cell. `place` is the cell's in the run's order."""
-
-    cell: Cell
-    place: int
-    question: Question
-
-
-class Prefix(NamedTuple):
-    """What a prompt begins with."""
-
-    first: tuple[object, ...]  # names the least that is worth keeping: the first passage
-    rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
-
-
-def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
-    """By question, then by cell."""
-    return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
-
-
-def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
-    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell. Cell by cell,
-    one retriever at a time has the machine to itself, so that what each takes can be compared."""
-    if not by_cell:
-        return [list(jobs)]
-    return [list(turn) for _, turn in groupby(sorted(jobs, key=attrgetter("place")), attrgetter("place"))]
-
-
-def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
-    """Yield the jobs, which stand by question, with those together whose prompts begin alike.
-
-    Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
-    each other, within groups of a few questions. The order is else as it was.
-    """
-    questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
-    while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
-        begun = [(prefix(job), job) for job in group]
-        turns: dict[tuple[object, ...], int] = {}
-        for begins, _ in begun:
-            turns.setdefault(begins.first, len(turns))
-        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest))
-        yield from (job for _, job in begun)
-
-
-def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
-    """Return what the job's prompts begin with, as far as it is known before anything was searched. As published,
-    rules, instruction and question stand before the documents, so only repeats and seeds share them."""
-    cell, question = job.cell, job.question.id
-    if layout == "as_published":
-        return Prefix((question, cell.rules, cell.reasoning, cell.show))
-    if cell.searched:
-        return Prefix((question, cell.finder, cell.format, cell.retrieval, cell.perturbation, cell.seed))
-    placed = resources.placed_if_known(cell, job.question)
-    passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
-    return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)
+from strategies.types import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +91,8 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             session.check_whole()
         there = session.done()
         done = set() if again else there
-        jobs = [job for job in jobs_of(plan.cells, plan.benchmark.questions)
-                if (job.cell.id, job.question.id) not in done]
+        answers = answers_of(session.folder.results() if plan.race and done and session.folder else ())
+        jobs = jobs_left(plan, done, answers)
         stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
         resources = Resources(plan)
         async with open_resources(plan, resources, session, mode if jobs else None, stage):
@@ -162,10 +100,11 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
                 await _session(jobs, done, _Work(plan, folder, resources, Journal(folder.database, mode), watch,
-                                                 spending))
+                                                 spending, answers))
             watch.searched(resources)
         with start_up_kept():
-            folder.keep_cells({cell.id for cell in plan.cells})
+            folder.keep_records(plan.race.due(answers) if plan.race else {
+                (cell.id, question.id) for cell in plan.cells for question in plan.benchmark.questions})
             folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
@@ -196,6 +135,8 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
         watch.note(text)
     with start_up_kept(), watchdog():
         await _play(jobs, work)
+        while plan.race and not spending.stopped and (jobs := jobs_left(plan, done, work.answers)):
+            await _play(jobs, work)
     for text in on_judges(work.resources.aids):
         watch.note(text)
     if spending.stopped:
@@ -218,10 +159,10 @@ async def _play(jobs: Sequence[Job], work: _Work) -> None:
 
 class _Work:
     def __init__(self, plan: Plan, folder: RunFolder, resources: Resources, journal: Journal,
-                 watch: RunWatch, spending: Spending) -> None:
+                 watch: RunWatch, spending: Spending, answers: dict[str, dict[str, ScoredRow]]) -> None:
         settings = plan.settings
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
-        self.resources, self.journal, self.watch = resources, journal, watch
+        self.resources, self.journal, self.watch, self.answers = resources, journal, watch, answers
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
         judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
@@ -237,6 +178,8 @@ class _Work:
             kept = self._timed(record)
             self.cell_budgets.count(kept)
         await self.folder.add(kept, job.place)
+        if self.plan.race:
+            self.answers[job.cell.id] |= answers_of([record.result])[job.cell.id]
         self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:

@@ -134,9 +134,8 @@ class RunSettings(Matrix):
             paper has for what is left out. Figures of different benchmarks are never averaged.
         models: none, where only pipelines are asked, as it is where these are given and neither models nor reasoning.
         pipelines: of others, each with the questions of the run beside its strategies; see `docs/pipelines.md`.
-        chunkers: how what is searched is cut; each in the place of the retrievers' own `build.chunker`, and of the
-            chunks that questions bring, whose documents are then cut anew. An index folder that a retriever names
-            stays as it is.
+        chunkers: how what is searched is cut, in the place of the retrievers' own `build.chunker` and of chunks that
+            questions bring. An index folder that a retriever names stays as it is.
         embedders: what it is embedded with, likewise.
         rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
         questions: how they are put: `as_asked`, `typos@N` in N of a hundred words, `keywords`, `paraphrase`,
@@ -152,8 +151,7 @@ class RunSettings(Matrix):
         framings: how documents are set apart from instructions: `marked`, `quoted`, or `none`, which the layout
             `as_published` implies where none is given.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
-        sub_answers: of a benchmark that scores sub-questions: each asked as a question of its own over the same
-            evidence, all asked for in the one reply, or none.
+        sub_answers: sub-questions that are scored: each asked over the same evidence, all in the one reply, or none.
         filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
         support: the check of every sentence against what it cites, and of the answer for the question's nuggets:
             `lexical`, `nli:MODEL`, a model, or settings of one; none by default.
@@ -162,6 +160,7 @@ class RunSettings(Matrix):
         seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
         exclude: parts of the product that are left out.
         include: matrices that are added to what is left.
+        race: whether a cell is asked only until it is worse than another or no difference is to be expected.
         concurrency: questions under way at once with one model, and so its calls, at most: short for
             `calls.calls.concurrency`, whose place it takes where it is given. A local model is asked one by one.
     """
@@ -200,6 +199,7 @@ class RunSettings(Matrix):
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
     exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    race: bool = False
     limits: Limits = Limits()
     cell_limits: CellLimits = CellLimits()
     calls: ModelSettings = ModelSettings()
