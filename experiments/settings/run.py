@@ -232,7 +232,7 @@ class RunSettings(Matrix):
             raise ValueError("questions: paraphrase asks a model for them, and the judge is none; name one, as in "
                              "paraphraser: MODEL, best one that does not answer itself")
         check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
-        models = [*self.models, *(one.model for one in self.pipelines),
+        models = [*self.models, *(one.cell_model for one in self.pipelines),
                   *(name for more in self.include for name in more.models or ())]
         asked = dict.fromkeys([*models, *self.other_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
