@@ -60,6 +60,7 @@ def test_settings_that_are_shown_are_valid(path, first, content, monkeypatch, tm
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_strategy.py").write_text(
         "from strategies.reasoning.direct import direct\ndef recipe(task):\n    return (yield from direct(task))\n")
+    (tmp_path / "ours.py").write_text("def answer(question):\n    return question\n")
     (tmp_path / "look_twice.py").write_text((tmp_path / "my_strategy.py").read_text())
     assert check_settings({"name": "shown", **content}, path.name).reasoning
 

@@ -137,6 +137,7 @@ def misses(folder: RunFolder) -> int:
     for result in folder.results_with(_KIND):
         steps = [*result.trace, *(step for sub in result.subs for step in sub.trace)]
         found += sum(step.failure is not None and step.failure.kind == _KIND for step in steps)
+        found += sum(probe.failure is not None and probe.failure.kind == _KIND for probe in result.probes)
         found += result.verdict is not None and result.verdict.note.endswith(_KIND)
         found += sum(one.note.endswith(_KIND) for one in result.support.labels) if result.support else 0
     return found

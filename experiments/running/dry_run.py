@@ -17,11 +17,13 @@ from experiments.running.budget import check_prices
 from experiments.running.foreseen import Foreseen, detectable, judged
 from experiments.running.identity import identities, what_differs
 from experiments.running.plan import Plan
+from experiments.running.probe import BESIDES
 from experiments.running.resources import Resources
 from experiments.runs.store import config_of
 from experiments.settings import RunSettings
 from experiments.settings.spending import shown
 from experiments.statistics import clusters
+from experiments.wordings import Wording
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn
@@ -84,13 +86,13 @@ class _Planner:
 
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
-        tasks = self.run.tasks(cell)
+        tasks, wording = self.run.tasks(cell), Wording.parse(cell.wording or "as_asked")
         bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
         for question in some:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
                 return self.foreseen.chunks(cell, asked, k, turn)
 
-            bounds += bounds_of(tasks, question, search, context)
+            bounds += bounds_of(tasks, replace(question, text=wording.of(question.text)), search, context)
             judge += judged(self.settings, benchmark.scheme.rubric, question, resources.answerable(cell, question))
         factor = len(benchmark.questions) / len(some)
         return bounds.times(factor), judge.times(factor)
@@ -157,9 +159,13 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     if voting and not settings.brief and not all(question.options for question in benchmark.questions):
         yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
                "`brief: true` asks for short ones.")
+    if ended.probes:
+        yield (f"Up to {round(ended.probes):,} of the calls are probes: an answer is asked again without each passage "
+               f"that it was shown, and {BESIDES} times more. Refusals are not probed.")
     folder, known = settings.folder, config_of(settings.folder)
     apart = known and what_differs(folder, known, settings.resolved(), plan.questions_hash)
-    if (folder / "summary.json").exists() and not apart:
+    probed = settings.probe is None or f"probe: {settings.probe}" in str(known)
+    if (folder / "summary.json").exists() and not apart and probed:
         yield f"{folder} holds this run, finished: all that is counted here was asked, and is not asked again."
         return  # whatever its budget
     yield from _on_budget(settings, planner, plans)
