@@ -84,7 +84,7 @@ def on_judge(judge: str | None, used: Usage) -> list[str]:
 
 def on_support(check: str | None, supports: Iterable[Support | None]) -> list[str]:
     """Return what stands behind the figures of sentences and nuggets, and how much of it could not be read."""
-    labels = [label for one in supports if one is not None for label in (*one.sentences, *one.nuggets)]
+    labels = [label for one in supports if one is not None for label in one.labels]
     unread = sum(label.level is None for label in labels)
     return [] if check is None else [f"Sentences and nuggets were checked by {check}: {len(labels):,} labels, of which "
                                      f"{unread:,} could not be read and count 0."]

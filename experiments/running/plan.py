@@ -122,7 +122,7 @@ class Plan:
     @cached_property
     def pipelines(self) -> Mapping[str, PipelineSettings]:
         """The pipelines, by what stands in the place of a model."""
-        return {one.model: one for one in self.settings.pipelines}
+        return {one.cell_model: one for one in self.settings.pipelines}
 
     @property
     def models(self) -> tuple[str, ...]:

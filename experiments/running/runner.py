@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model, Talked
@@ -19,7 +20,7 @@ from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support,
 from experiments.judges.relevance import with_grades
 from experiments.metrics import ScoredRow, scored_result
 from experiments.question import Question
-from experiments.record import Record, Result, Support
+from experiments.record import Record, Result, Support, Verdict
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.checks import preflight
@@ -29,6 +30,7 @@ from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
 from experiments.running.prepare import prepare_run
+from experiments.running.probe import is_due, probed, probes_of, unprobed
 from experiments.running.resources import Resources
 from experiments.running.summary import summarise
 from experiments.runs.finished import start_up_kept
@@ -90,8 +92,9 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
         if mode == "replay" and replay is None:
             session.check_whole()
         there = session.done()
-        done = set() if again else there
-        answers = answers_of(session.folder.results() if plan.race and done and session.folder else ())
+        done = set() if again else there - unprobed(plan, session.folder)
+        answers = answers_of(one for one in (session.folder.results() if plan.race and done and session.folder else ())
+                             if (one.cell, one.question) in done)
         jobs = jobs_left(plan, done, answers)
         stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
         resources = Resources(plan)
@@ -164,7 +167,7 @@ class _Work:
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
         self.resources, self.journal, self.watch, self.answers = resources, journal, watch, answers
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
-        self._players: dict[str, CellPlayer] = {}
+        self._players: dict[tuple[str, int], CellPlayer] = {}
         judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
                     for one in (settings.judge, settings.support)]
         self._judge_model, self._support_model, self._paraphraser = (
@@ -177,6 +180,11 @@ class _Work:
             record = await self._record(job)
             kept = self._timed(record)
             self.cell_budgets.count(kept)
+        if self.settings.probe and is_due(record.result, job.question, self.plan):
+            probes, cost = await probes_of(record.result, job.question, partial(self._player, job.cell),
+                                           job.cell.repeat, partial(self._judged, job.question))
+            result = self._scored(job, record.result.model_copy(update={"probes": probes}))
+            record, kept = (probed(one, result, cost) for one in (record, kept))
         await self.folder.add(kept, job.place)
         if self.plan.race:
             self.answers[job.cell.id] |= answers_of([record.result])[job.cell.id]
@@ -185,7 +193,7 @@ class _Work:
     async def _record(self, job: Job) -> Record:
         cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
                                                        self.plan.scheme)
-        player, spent = self._player(cell), self.cell_budgets.spent(cell.id)
+        player, spent = self._player(cell, cell.repeat), self.cell_budgets.spent(cell.id)
         wording, seed = Wording.parse(cell.wording or "as_asked"), settings.seed if cell.seed is None else cell.seed
         asked = await asked_in(wording, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
         failure = Failure("budget", spent) if spent is not None else asked.end.failure
@@ -200,16 +208,23 @@ class _Work:
         if settings.grader and self._grader and cell.ranked:
             texts = {passage.number: passage.chunk.content for passage in answer.ranked}
             result = await with_grades(result, question, self._grader, texts, settings.grader.depth)
-        judged = await ask_judge(settings.judge, self._judge_model,
-                                 graded_of(result, question, scheme, settings.scoring), self._deadline)
+        judged = await self._judged(question, result)
         checked = await self._checked(result, question, cell, answer)
         result = result.model_copy(update={
             "verdict": judged.end, "judge_usage": judged.usage + checked.usage, "support": checked.end,
             "subs": subs.stored, "sub_usage": subs.usage,
             "asked": asked.end.text * (asked.end.text != question.text), "asked_usage": asked.usage,
             "notes": (*result.notes, *filter(None, [asked.end.note]))})
-        scored = scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators, cell.ranked)
-        return make_record(scored, answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
+        return make_record(self._scored(job, result), answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
+
+    async def _judged(self, question: Question, result: Result) -> Talked[Verdict | None]:
+        due = graded_of(result, question, self.plan.scheme, self.settings.scoring)
+        return await ask_judge(self.settings.judge, self._judge_model, due, self._deadline)
+
+    def _scored(self, job: Job, result: Result) -> Result:
+        cell, settings = job.cell, self.settings
+        return scored_result(result, job.question, self.plan.scheme, settings.scoring, cell.rules, cell.separators,
+                             cell.ranked)
 
     async def _checked(self, result: Result, question: Question, cell: Cell, answer: Answer) -> Talked[Support | None]:
         check = self.settings.support
@@ -232,11 +247,11 @@ class _Work:
             return record
         return record.model_copy(update={"timing": before.model_copy(update={"replayed": now.replayed})})
 
-    def _player(self, cell: Cell) -> CellPlayer:
-        if cell.id not in self._players:
-            model = self._model(self.resources.clients[cell.model], cell.repeat)
-            self._players[cell.id] = CellPlayer(self.plan.tasks(cell), model, self.resources.shown)
-        return self._players[cell.id]
+    def _player(self, cell: Cell, repeat: int) -> CellPlayer:
+        if (cell.id, repeat) not in self._players:
+            model = self._model(self.resources.clients[cell.model], repeat)
+            self._players[cell.id, repeat] = CellPlayer(self.plan.tasks(cell), model, self.resources.shown)
+        return self._players[cell.id, repeat]
 
     def _model(self, client: ModelClient, repeat: int = 0) -> Model:
         return Model(Metered(client, self.spending), self.journal, self.settings.limits.max_tokens, repeat)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
 from agents.catalogue import DEFAULT
 from agents.pipelines.kinds import Pipeline
@@ -35,12 +35,6 @@ from retrieval.rerankers.reranker import judges_of
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
 from strategies.types import Layout
-
-
-def _judge_by_name(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
 
 
 def _folder_name(name: str) -> str:
@@ -158,6 +152,7 @@ class RunSettings(Matrix):
         exemplars: a JSON Lines file of worked examples that every prompt shows after the documents; none by default.
         repeats: how often each is asked: the model's own chance, which a temperature above 0 has.
         seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
+        probe: `citations` asks each answer again without each passage, which tells the citations that carry weight.
         exclude: parts of the product that are left out.
         include: matrices that are added to what is left.
         race: whether a cell is asked only until it is worse than another or no difference is to be expected.
@@ -192,11 +187,12 @@ class RunSettings(Matrix):
     filled: Literal["own", "gold"] = "own"
     exemplars: Place | None = None
     repeats: matrix.Repeats = 1
-    judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
+    judge: JudgeSettings = Lexical()
     support: SupportSettings | None = Field(default=None, exclude_if=operator.not_)
     grader: Grader | None = Field(default=None, exclude_if=operator.not_)
     scoring: Scoring = "corrected"
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
+    probe: Literal["citations"] | None = Field(default=None, exclude_if=operator.not_)
     exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     race: bool = False
@@ -236,7 +232,7 @@ class RunSettings(Matrix):
             raise ValueError("questions: paraphrase asks a model for them, and the judge is none; name one, as in "
                              "paraphraser: MODEL, best one that does not answer itself")
         check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
-        models = [*self.models, *(one.model for one in self.pipelines),
+        models = [*self.models, *(one.cell_model for one in self.pipelines),
                   *(name for more in self.include for name in more.models or ())]
         asked = dict.fromkeys([*models, *self.other_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:
