@@ -46,8 +46,9 @@ def _check_size(file: Path, size: int) -> None:
         raise BenchmarkError(f"{file}: larger than {_MOST_BYTES >> 20} MB; give a part of it")
 
 
-def _made(row: Row, id: str | None, question: str, came: Mapping[str, Any], **more: str) -> Prediction:
-    return Prediction(f"{row.file}, line {row.line}", id, question, came, **more)
+def _made(row: Row, id: str | None, question: str, came: Mapping[str, Any], run: str = "",
+          failure: str = "") -> Prediction:
+    return Prediction(f"{row.file}, line {row.line}", id, question, came, run, 0, failure)
 
 
 def _line(row: Row) -> Prediction:
