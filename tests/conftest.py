@@ -18,6 +18,9 @@ from aiohttp import web
 
 from strategies import REFUSAL
 
+# Children of the tests, and the next run, need not compile everything again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 sys.path.append(str(Path(__file__).parent))  # for what several files' tests are made of, such as report_runs
 
 Line = str | dict[str, Any]
@@ -265,6 +268,17 @@ class Town:
             return f"1. What is town {number}?\n2. How many people live in town {number}?\n3. How many are counted?"
         return [f"<Answer>{number * 111} people [1]</Answer>", f"<Answer>{REFUSAL}</Answer>", "",
                 "<Answer>7 [9]</Answer>", f"It is {number * 111}."][number % 5]
+
+
+@pytest.fixture(scope="session")
+def town_of():
+    """For runs that the tests of a file share: `Town`, and what serves a script."""
+    return Town
+
+
+@pytest.fixture(scope="session")
+def server_of():
+    return ScriptedServer
 
 
 @pytest.fixture
