@@ -270,17 +270,6 @@ class Town:
                 "<Answer>7 [9]</Answer>", f"It is {number * 111}."][number % 5]
 
 
-@pytest.fixture(scope="session")
-def town_of():
-    """For runs that the tests of a file share: `Town`, and what serves a script."""
-    return Town
-
-
-@pytest.fixture(scope="session")
-def server_of():
-    return ScriptedServer
-
-
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is embedded is kept for this test alone."""

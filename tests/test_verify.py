@@ -6,15 +6,16 @@ import shutil
 import sqlite3
 
 import pytest
+from conftest import ScriptedServer, Town
 
 from experiments import run
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, town_of, server_of):
+def made(tmp_path_factory):
     """A finished run, in a folder that the tests take turns to alter, and a copy of that."""
-    town = town_of(tmp_path_factory.mktemp("town"))
-    with contextlib.closing(server_of(town.reply)) as server:
+    town = Town(tmp_path_factory.mktemp("town"))
+    with contextlib.closing(ScriptedServer(town.reply)) as server:
         with run(str(town.config(server.url, reasoning=["direct", "least_to_most"]))):
             pass
     return town, shutil.copytree(town.folder, tmp_path_factory.mktemp("copy") / "town")
