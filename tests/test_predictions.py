@@ -180,3 +180,16 @@ def test_a_file_answers_questions_as_they_were_asked(imported):
     assert "wording" not in one or one["wording"] is None
     again = imported("trec_rag", FILES / "trec_rag.jsonl", "--set", "repeats=2", name="twice")
     assert [figures(cell) for cell in again] == [figures(one)] * 2
+
+
+def test_an_import_is_made_again_from_a_cassette_without_its_file(imported, ragbed, tmp_path, monkeypatch):
+    file = rows(tmp_path, {"id": ID, "answer": "1941 [1]", "contexts": [{"document": "special-air-service.html"}]})
+    imported("jsonl", file)
+    summary = (tmp_path / "runs" / "theirs" / "summary.json").read_bytes()
+    ragbed("cassette", "export", tmp_path / "runs" / "theirs", "--out", tmp_path / "c.jsonl.gz")
+    file.unlink()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").rename(tmp_path / "before")
+    assert ragbed("run", "--replay", tmp_path / "c.jsonl.gz")[0] == 0
+    again, = (path for path in tmp_path.rglob("summary.json") if "before" not in path.parts)
+    assert again.read_bytes() == summary

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -147,7 +148,9 @@ def _inspect(file: Path) -> Iterator[Prediction]:
     """Inspect (inspect.aisi.org.uk): the completion of each sample and epoch. What it read is what the dataset or a
     solver put under `contexts` of the sample's metadata; `citations` and `refused` likewise."""
     try:
+        from ijson import JSONError
         from inspect_ai.log import read_eval_log
+        from zstandard import ZstdError
     except ImportError as error:
         raise MissingExtra("inspect-ai", "inspect") from error
     packed = file.suffix == ".eval"
@@ -156,7 +159,8 @@ def _inspect(file: Path) -> Iterator[Prediction]:
             _check_size(file, sum(one.file_size for one in zipfile.ZipFile(file).infolist()))
         log = read_eval_log(file.resolve(), resolve_attachments="core", format="eval" if packed else "json",
                             exclude_fields={"events", "messages", "store"})
-    except (OSError, ValueError, LookupError, RuntimeError, EOFError, zipfile.BadZipFile) as error:
+    except (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError, struct.error,
+            zipfile.BadZipFile, JSONError, ZstdError) as error:  # which damaged logs were seen to raise
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise BenchmarkError(f"{file}: cannot be read as an Inspect log: {said}") from error
     for sample in log.samples or ():
