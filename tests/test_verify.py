@@ -15,9 +15,9 @@ from experiments import run
 def made(tmp_path_factory):
     """A finished run, in a folder that the tests take turns to alter, and a copy of that."""
     town = Town(tmp_path_factory.mktemp("town"))
-    with contextlib.closing(ScriptedServer(town.reply)) as server:
-        with run(str(town.config(server.url, reasoning=["direct", "least_to_most"]))):
-            pass
+    with contextlib.closing(ScriptedServer(town.reply)) as server, \
+            run(str(town.config(server.url, reasoning=["direct", "least_to_most"]))):
+        pass
     return town, shutil.copytree(town.folder, tmp_path_factory.mktemp("copy") / "town")
 
 
