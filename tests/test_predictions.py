@@ -198,11 +198,11 @@ def test_an_import_is_made_again_from_a_cassette_without_its_file(imported, ragb
 
 
 def test_numbers_that_name_nothing_stay_invalid_and_are_not_exported(imported, ragbed, tmp_path):
-    twice = {"document": "special-air-service.html"}
-    file = rows(tmp_path, {"id": ID, "answer": "In [0] 1941 [3, 7].", "contexts": [twice, twice, {"document": "x.html"}]})
+    names = ["special-air-service.html", "special-air-service.html", "x.html"]
+    file = rows(tmp_path, {"id": ID, "answer": "In [0] 1941 [3, 7].", "contexts": [{"document": one} for one in names]})
     cell, = imported("jsonl", file)
     assert cell["metrics"]["citation_precision"]["mean"] == 0
     assert cell["metrics"]["invalid_citations"]["mean"] * 12 == pytest.approx(2)
     ragbed("export", tmp_path / "runs" / "theirs", tmp_path / "run.jsonl", "--as", "trec_rag")
     told, = (row for row in map(json.loads, (tmp_path / "run.jsonl").read_text().splitlines()) if row["answer"])
-    assert (told["references"], told["answer"][0]["citations"]) == (["special-air-service.html", "x.html"], [1])
+    assert (told["references"], told["answer"][0]["citations"]) == (names[1:], [1])
