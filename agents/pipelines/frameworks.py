@@ -57,8 +57,8 @@ class LangChain(Framework):
         ask, takes = made.ainvoke, ()
         if isinstance(self.request, str):  # a graph has channels
             with Foreign(lambda said: SettingsError(
-                    f"pipeline {self.name}: {self.factory} does not say what it takes ({said}); name it in `request`, as "
-                    "in request: {input: '{question}'}")):
+                    f"pipeline {self.name}: {self.factory} does not say what it takes ({said}); say it, as in "
+                    "request: {input: '{question}'}")):
                 takes = getattr(made, "channels", None) or made.get_input_jsonschema().get("properties", ())
         key = next((name for name in ("messages", *_QUESTION) if name in takes), None)
 
