@@ -117,6 +117,7 @@ def test_what_an_agent_looked_up_is_its_evidence_and_all_its_calls_count(run):
     assert right(found, "agent", tokens=1400) == FOUND
 
 
+@pytest.mark.slow
 def test_a_haystack_pipeline_answers_with_its_documents(run):
     found = run("haystack", "haystack_pipelines.py:retrieving", "haystack_pipelines.py:answering",
                 "haystack_pipelines.py:agent")
@@ -133,6 +134,7 @@ def test_the_request_names_the_inputs_of_a_haystack_pipeline(run):
     assert right(found, "retrieving") == {SUMMER_WARS: [], GUEST: [1], PAPERS: [1], CREATURES: [1]}
 
 
+@pytest.mark.slow
 def test_an_engine_of_llamaindex_answers_with_its_sources(run):
     found = run("llamaindex", *(f"llama_engines.py:{name}" for name in ("engine", "streaming", "citing", "chat")))
     for name in ("engine", "streaming", "citing", "chat"):
@@ -163,6 +165,7 @@ def test_what_is_raised_inside_is_told_in_a_line_and_what_is_no_answer_too(run, 
         "bad_response", "pipeline:failing: it returned nothing at $.answer that is an answer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "factory"), [
     ("langchain", "chains.py:to_text"), ("haystack", "haystack_pipelines.py:retrieving"),
     ("llamaindex", "llama_engines.py:engine")])
@@ -182,6 +185,7 @@ def test_questions_are_asked_at_once_tried_again_where_the_model_is_busy_and_giv
     assert run.server.busiest > 1
 
 
+@pytest.mark.slow
 def test_a_replay_needs_no_framework_and_no_file(run, ragbed, tmp_path, monkeypatch):
     run("llamaindex", "llama_engines.py:engine")
     before = Path("runs/frameworks/summary.json").read_bytes()

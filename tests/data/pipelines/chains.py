@@ -38,7 +38,7 @@ store.add_documents([Document(page["text"], metadata={"title": page["title"]}) f
     json.loads, Path(os.environ["PAGES"]).read_text().splitlines())])
 retriever = store.as_retriever(search_kwargs={"k": 4})
 model = ChatOpenAI(model="m", base_url=os.environ["MODEL_URL"], api_key="none", max_retries=0)
-prompt = ChatPromptTemplate.from_template("Passages:\n{context}\n\nQuestion: {question}")
+prompt = ChatPromptTemplate.from_template("{context}\n\nAnswer in a few words. Cite as in [1].\n\nQuestion: {question}")
 
 
 def numbered(documents):
