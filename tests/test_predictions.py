@@ -168,7 +168,7 @@ def test_a_changed_file_is_another_run_and_a_retry_is_of_the_run(ragbed, importe
     assert ragbed(*again[1].split())[0] == 0
     rows(tmp_path, {"id": ID, "answer": "1942"})
     ragbed.refuses("import", "jsonl", file, "--benchmark", "demo", "--out", tmp_path / "runs", "--name", "theirs",
-                   says=["theirs", "--fresh"])
+                   says=["other files have changed", "--fresh"])
 
 
 def test_a_format_without_its_package_names_the_extra(ragbed, monkeypatch):
