@@ -56,7 +56,7 @@ def _line(row: Row) -> Prediction:
     id, question = row.stated_id(), row.optional("question")
     if id is None and not question.strip():
         row.fail("id", "the id of a question, or its text in `question`", None)
-    return _made(row, id, question, row.fields, row.optional("run"), row.optional("failure"))
+    return _made(row, id, question, row.fields, run=row.optional("run"), failure=row.optional("failure"))
 
 
 def _trec_rag(row: Row) -> Prediction:
@@ -74,7 +74,7 @@ def _trec_rag(row: Row) -> Prediction:
     return _made(row, row.id("topic_id", "narrative_id", "request_id"),
                  row.optional("topic") or row.optional("narrative"),
                  {"answer": "\n".join(texts) or None, "contexts": [{"document": name} for name in documents]},
-                 row.optional("run_id"))
+                 run=row.optional("run_id"))
 
 
 def _cited(sentence: Row, documents: list[str], grows: bool) -> str:
@@ -133,8 +133,8 @@ def _ragas_rows(file: Path) -> Iterator[Row]:
 def _ragchecker(row: Row) -> Prediction:
     """RAGChecker (github.com/amazon-science/RAGChecker)."""
     contexts = row.parts("retrieved_context") if row.fields.get("retrieved_context") else []
-    return _made(row, row.id("query_id"), row.optional("query"), {"answer": row.text("response") or None, "contexts": [
-        {"text": one.optional("text"), "document": one.stated_id("doc_id") or ""} for one in contexts]})
+    return _made(row, row.id("query_id"), row.optional("query"),
+                 {"answer": row.text("response") or None, "contexts": [one.fields for one in contexts]})
 
 
 def _ragchecker_rows(file: Path) -> Iterator[Row]:
