@@ -5,6 +5,7 @@ import json
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,7 @@ def _of_pipeline(pipeline: PipelineSettings, known: str | None) -> str:
         return known
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)
