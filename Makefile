@@ -33,10 +33,10 @@ demo: setup
 	$(BIN)/ragbed demo
 
 test: setup
-	$(BIN)/python -m pytest -n auto -m 'not slow'
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 
 test-all: setup
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
 
 check: setup
 	$(BIN)/ruff check .

@@ -59,12 +59,14 @@ class Playback:
     """Plays a recipe: holds what it asks for, takes the results, and ends with an Answer.
 
     Attributes:
+        numbers: evidence numbers, from 1 and without a gap, that chunks have beforehand, by their id.
         started: in `time.monotonic` seconds; for one that was resumed as if it had never been interrupted.
     """
 
     task: Task
     reasoning: Reasoning
     runtime: Runtime
+    numbers: Mapping[str, int] = field(default_factory=dict)
     draft: Draft | None = None
     failure: Failure | None = None
     pending: list[Action] = field(default_factory=list)
@@ -247,7 +249,8 @@ class Playback:
 
     def _numbered(self, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
         known = self._passages
-        return tuple(known.setdefault(chunk.id, Passage(len(known) + 1, chunk)) for chunk in chunks)
+        return tuple(known.setdefault(chunk.id, Passage(
+            self.numbers.get(chunk.id) or len(self.numbers.keys() | known) + 1, chunk)) for chunk in chunks)
 
     def _read(self, contexts: Contexts) -> tuple[Passage, ...]:
         """Number what the last call says that it read: that is what it was shown."""

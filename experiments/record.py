@@ -122,6 +122,11 @@ class Support(Stored):
     nuggets: tuple[SupportLabel, ...] = ()
     note: str = Field(default="", exclude_if=operator.not_)
 
+    @property
+    def labels(self) -> tuple[SupportLabel, ...]:
+        """Return those of the sentences, then those of the nuggets."""
+        return *self.sentences, *self.nuggets
+
 
 class StoredSub(Stored):
     """A sub-question as it was asked over the question's evidence, and what came of it.
@@ -135,6 +140,25 @@ class StoredSub(Stored):
     outcome: Outcome
     text: str = ""
     trace: tuple[StoredStep, ...] = ()
+
+
+class StoredProbe(Stored):
+    """An answered question that was asked again over less evidence.
+
+    Attributes:
+        left_out: numbers of the passages that no search found this time; none where it was asked again as it had been,
+            as a further repeat.
+        text: the answer with its citations; empty where there is none.
+        verdict: of an answer that is another one, where a judge is due.
+        usage: of its calls, the judge's among them.
+    """
+
+    left_out: tuple[int, ...]
+    outcome: Outcome
+    text: str = ""
+    verdict: Verdict | None = None
+    failure: Failure | None = None
+    usage: Usage = Usage()
 
 
 class Result(Stored):
@@ -153,6 +177,7 @@ class Result(Stored):
         subs: the sub-questions in order, where they were asked.
         scores: metric name to value; None where the metric does not apply to this question.
         figures: what the strategy measured on its way, by name.
+        probes: in the order in which they were asked; none where the run was not probed, or there was no answer.
     """
 
     cell: str
@@ -182,6 +207,12 @@ class Result(Stored):
     failure: Failure | None = None
     figures: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
     support: Support | None = Field(default=None, exclude_if=operator.not_)
+    probes: tuple[StoredProbe, ...] = Field(default=(), exclude_if=operator.not_)
+
+    @property
+    def probe_usage(self) -> Usage:
+        """Return what the probes used together."""
+        return sum((probe.usage for probe in self.probes), Usage())
 
     @property
     def in_view(self) -> tuple[StoredPassage, ...]:

@@ -30,6 +30,8 @@ ON_INTERVALS = ("The test decides, also where its p is below 0.05 and the interv
 
 def verdict(comparison: Comparison) -> str:
     """Return whether there is a difference, and what could have been found where there is none."""
+    if comparison.said:
+        return comparison.said
     if comparison.n == 0:
         return "nothing to compare: no question of both cells has it"
     if comparison.difference is None:

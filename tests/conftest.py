@@ -18,6 +18,9 @@ from aiohttp import web
 
 from strategies import REFUSAL
 
+# Children of the tests, and the next run, need not compile everything again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 sys.path.append(str(Path(__file__).parent))  # for what several files' tests are made of, such as report_runs
 
 Line = str | dict[str, Any]

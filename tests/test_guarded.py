@@ -148,7 +148,7 @@ def test_a_strategy_that_blocks_ends_its_question_and_no_more(name, serve, town,
     monkeypatch.chdir(town.folder)
     (town.folder / "blocks.py").write_text(BLOCKING)
     town.write([town.row(0)])
-    path = town.config(serve(town.reply).url, reasoning=[f"blocks.py:{name}", "direct"], limits={"seconds": 5},
+    path = town.config(serve(town.reply).url, reasoning=[f"blocks.py:{name}", "direct"], limits={"seconds": 2},
                        concurrency=1)
     status, _, err = ragbed("run", path)
     assert status == 0, err

@@ -1,6 +1,7 @@
 """An index folder is whole or not at all: kills, damage, other versions and other embedders."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,11 +23,18 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 FILES = ["chunks.parquet", "documents.parquet", "manifest.json", "vectors.faiss"]
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "pages").mkdir()
+    (folder / "pages" / "one.txt").write_text("text of one")
+    build_index([folder / "pages"], folder / "index", embedder=Lengths())
+    return folder
+
+
 @pytest.fixture
-def index(tmp_path: Path) -> Path:
-    (tmp_path / "pages").mkdir()
-    (tmp_path / "pages" / "one.txt").write_text("text of one")
-    build_index([tmp_path / "pages"], tmp_path / "index", embedder=Lengths())
+def index(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
     return tmp_path / "index"
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from experiments import Plan, check_settings
 from experiments.benchmarks import DetectiveQa
+from experiments.running.jobs import Prefix, jobs_of, prefix_of, side_by_side, turns_of
 from experiments.running.resources import Resources
-from experiments.running.runner import Prefix, jobs_of, prefix_of, side_by_side, turns_of
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
 FACTORS = {"conditions": ["full", "gold", "closed-book"], "reasoning": ["direct", "chain_of_thought"],

@@ -4,6 +4,7 @@ import pytest
 from chromium import CONTRASTS, opened, settle
 from report_runs import Run, shop
 
+from experiments import Support, SupportLabel
 from experiments.metrics import share_of
 
 ATTACK = "document.title='PWNED'"
@@ -27,7 +28,8 @@ def attack():
         for name in "ab":
             passages = [run.passage(1, f"{text} {name}", source=HOSTILE, format="html"),
                         run.passage(2, f"{name} {text}")]
-            run.answer(name, id, f"{text[:200_000]} [1]", 0.0, passages, HOSTILE, cited=(1, 2), notes=(HOSTILE,))
+            run.answer(name, id, f"{text[:200_000]} [1]", 0.0, passages, HOSTILE, cited=(1, 2), notes=(HOSTILE,),
+                       support=Support(judge=HOSTILE, sentences=(SupportLabel(text=text, level=None, note=HOSTILE),)))
     return run
 
 

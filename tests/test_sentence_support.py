@@ -10,12 +10,11 @@ from report_runs import Page
 from stored import cell as stored_cell
 from stored import result
 
-from documents import ModelError, SettingsError
-from experiments import Question, RunSettings, metric_named, score
+from documents import ModelError
+from experiments import Question, RunSettings, Support, SupportLabel, metric_named, score
 from experiments.judges import ModelSupport, claims_of
 from experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, check_named
 from experiments.metrics import Scored
-from experiments.record import Support, SupportLabel
 from strategies import Failure, Reply
 from strategies.support.check import Statement
 
@@ -70,32 +69,28 @@ TWO = Claims("Who?", (Statement("He directed Jaws.", (1, 2)), Statement("He live
              {"Jaws is his": True, "It is of 1975": False})
 
 
-def test_a_model_is_asked_of_each_sentence_that_cites_and_of_ten_nuggets_at_once():
-    asked, found = play(ModelSupport(model="m").judge(TWO), Reply("Partly."), Reply("1: yes\n2: no"))
-    first, second = ("".join(call.messages[0].parts) for call in asked)
+def test_a_model_is_asked_of_each_sentence_that_cites_and_of_each_nugget():
+    asked, found = play(ModelSupport(model="m").judge(TWO), *map(Reply, ("Partly.", "yes", "**No**, not so")))
+    first, second, _ = ("".join(call.messages[0].parts) for call in asked)
     assert f"<text>\n{BORN}\n\n{JAWS}\n</text>" in first
-    assert "<sentence>\nHe directed Jaws.\n</sentence>" in first
-    assert "<facts>\n1. Jaws is his\n2. It is of 1975\n</facts>" in second
+    assert "<statement>\nHe directed Jaws.\n</statement>" in first
+    assert "<text>\nHe directed Jaws.\n</text>" in second
+    assert "<statement>\nJaws is his\n</statement>" in second
     assert [(one.level, one.note) for one in found.sentences] == [("partial", ""), ("none", "cites nothing")]
     assert [(one.text, one.vital, one.level) for one in found.nuggets] == [
         ("Jaws is his", True, "full"), ("It is of 1975", False, "none")]
-    many = Claims("Who?", answer="He directed Jaws.", nuggets={f"fact {number}": True for number in range(11)})
-    asked, found = play(ModelSupport(model="m").judge(many), Reply("\n".join(f"{n}: no" for n in range(1, 11))),
-                        Reply("yes"))
-    assert [one.level for one in found.nuggets] == ["none"] * 10 + ["full"]
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_is_then_no_level():
-    asked, found = play(ModelSupport(model="m").judge(TWO), Reply("Hard to say."), Reply("yes"), Reply("1: yes"),
-                        Reply("2: yes"))
-    assert [call.purpose for call in asked] == ["support", "support_repair"] * 2
+    asked, found = play(ModelSupport(model="m").judge(TWO), *map(Reply, ("Hard to say.", "yes", "7", "", "no")))
+    assert [call.purpose for call in asked] == ["support", "support_repair"] * 2 + ["support"]
     assert "Reply with one word" in "".join(asked[1].messages[-1].parts)
-    assert found.sentences[0].level == "full"
-    assert [(one.level, one.note) for one in found.nuggets] == [(None, "unreadable twice"), ("full", "")]
-    late = Failure("timeout", "late")
-    _, found = play(ModelSupport(model="m").judge(TWO), late, Reply("1: no", finish_reason="length"), late)
+    assert [(one.level, one.note) for one in found.labels] == [
+        ("full", ""), ("none", "cites nothing"), (None, "unreadable twice"), ("none", "")]
+    late, cut = Failure("timeout", "late"), Reply("no", finish_reason="length")
+    _, found = play(ModelSupport(model="m").judge(TWO), late, cut, late, cut, cut)
     assert [(one.level, one.note) for one in (found.sentences[0], *found.nuggets)] == [
-        (None, "call failed: timeout")] * 3
+        (None, "call failed: timeout"), (None, "call failed: timeout"), (None, "unreadable twice")]
 
 
 def test_a_model_makes_nuggets_of_the_gold_where_the_question_brings_none():
@@ -104,7 +99,7 @@ def test_a_model_makes_nuggets_of_the_gold_where_the_question_brings_none():
     assert claims("He lives.", check=check).gold == ("a director",)
     assert claims("He lives.").gold == ()
     made = "1. **vital**: He was born in 1946.\n- okay: In Ohio.\nAnd so on."
-    asked, found = play(check.judge(Claims("Who?", answer="x", gold=(BORN,))), Reply(made), Reply("1: no\n2: yes"))
+    asked, found = play(check.judge(Claims("Who?", answer="x", gold=(BORN,))), *map(Reply, (made, "no", "yes")))
     assert f"<text>\n{BORN}\n</text>" in "".join(asked[0].messages[0].parts)
     assert [(one.text, one.vital, one.level) for one in found.nuggets] == [
         ("He was born in 1946.", True, "none"), ("In Ohio.", False, "full")]
@@ -137,7 +132,7 @@ def entailed(folder, *pairs):
 
 def test_a_cross_encoder_gives_the_highest_probability_that_a_passage_or_all_together_entail_the_sentence(nli):
     sources, sentences = ["ada founded it", "in 1999"], ["wind", "zebra eats grass"]
-    found = NliSupport(model=str(nli)).values(sentences, sources, "")
+    found = [NliSupport(model=str(nli)).value(one, sources, "") for one in sentences]
     each = [entailed(nli, *((source, one) for source in (*sources, "ada founded it\nin 1999"))) for one in sentences]
     assert found == pytest.approx([max(one) for one in each], abs=1e-5)
     assert all(0.4 < value < 0.5 for value in found)
@@ -150,7 +145,7 @@ def test_a_cross_encoder_gives_the_highest_probability_that_a_passage_or_all_tog
 def test_a_model_that_tells_no_entailment_is_refused(tmp_path):
     folder = tiny_rerankers.cross_encoder(tmp_path / "cross", labels=3)
     with pytest.raises(ModelError, match="has no class called entailment, but label_0, label_1, label_2"):
-        NliSupport(model=str(folder)).values(["x"], ["y"], "")
+        NliSupport(model=str(folder)).value("x", ["y"], "")
 
 
 def label(level, cited=(1,), vital=None):
@@ -187,16 +182,13 @@ def test_nuggets_are_scored_as_trec_scores_them():
     assert str(metric_named("nuggets_vital_strict")) == "nuggets_vital_strict"
 
 
-ASKED = re.compile("<sentence>\n(.*?)\n</sentence>", re.DOTALL)
+ASKED = re.compile("<statement>\n(.*?)\n</statement>", re.DOTALL)
 
 
 def judge(body):
-    """Says yes to what holds `111`, no to what holds `222`, and nothing readable of the rest."""
-    asked = "\n".join(message["content"] for message in body["messages"][:1])
-    if "<facts>" in asked:
-        return "1: yes\n2: partly"
-    sentence = ASKED.search(asked)[1]
-    return "Yes." if "111" in sentence else "no" if "222" in sentence else "Who knows?"
+    """Says yes of 111, no of 222, partly of Ada, and nothing readable of the rest."""
+    asked = ASKED.search(body["messages"][0]["content"])[1]
+    return next((said for word, said in (("111", "Yes."), ("222", "no"), ("Ada", "partly")) if word in asked), "Well.")
 
 
 REPLIES = [f"<Answer>{said}</Answer>" if said else "" for said in (
@@ -276,8 +268,6 @@ def test_nuggets_come_with_own_questions(serve, town, ragbed):
 def test_what_rests_on_a_check_is_not_had_without_one(serve, town, ragbed):
     assert ragbed("run", town.config(serve(town.reply).url))[0] == 0
     ragbed.refuses("rescore", town.run, "--metric", "sentence_recall", says=["a check of support", "--support"])
-    ragbed.refuses("rescore", town.run, "--support", "nli:", says=["--support nli:", "expected lexical, nli:MODEL"])
-    with pytest.raises(SettingsError, match="expected lexical"):
-        check_named("")
+    ragbed.refuses("rescore", town.run, "--support", "nli:nowhere/none", says=["NLI model", "nowhere/none"])
     settings = RunSettings.model_validate({"name": "x", "benchmark": {"kind": "demo"}, "support": "lexical"})
     assert settings.support == check_named("lexical") == LexicalSupport()

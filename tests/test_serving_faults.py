@@ -65,7 +65,7 @@ def until(true, seconds=30):
 def test_a_model_that_fails_is_an_error_and_a_record_and_the_next_question_is_answered(serve, index, tmp_path, line,
                                                                                        status, kind):
     with client_of(index, serve([line, line, streamed("Norway [1].")]).url, tmp_path / "t",
-                   limits=Limits(seconds=3)) as client:
+                   limits=Limits(seconds=1.5 if kind == "timeout" else 30)) as client:
         whole = client.post("/v1/chat/completions", json=QUESTION)
         assert whole.status_code == status
         assert "No answer:" in whole.json()["error"]["message"]

@@ -2,17 +2,36 @@
 import contextlib
 import json
 import random
+import shutil
 import sqlite3
 
 import pytest
+from conftest import ScriptedServer, Town
+
+from experiments import run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A finished run, in a folder that the tests take turns to alter, and a copy of that."""
+    town = Town(tmp_path_factory.mktemp("town"))
+    with contextlib.closing(ScriptedServer(town.reply)) as server, \
+            run(str(town.config(server.url, reasoning=["direct", "least_to_most"]))):
+        pass
+    return town, shutil.copytree(town.folder, tmp_path_factory.mktemp("copy") / "town")
 
 
 @pytest.fixture
-def finished(serve, town, ragbed):
-    """Checks the finished run: exit status, and the checks by name."""
-    status, _, err = ragbed("run", town.config(serve(town.reply).url, reasoning=["direct", "least_to_most"]))
-    assert status == 0, err
+def town(made):
+    town, copy = made
+    shutil.rmtree(town.folder)
+    shutil.copytree(copy, town.folder)
+    return town
 
+
+@pytest.fixture
+def finished(town, ragbed):
+    """Checks the finished run: exit status, and the checks by name."""
     def verified():
         status, out, err = ragbed("verify", town.run, "--json")
         assert err == ""

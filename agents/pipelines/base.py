@@ -84,7 +84,7 @@ class PipelineSettings(BaseModel):
     concurrency: int | None = Field(default=None, ge=1, le=1024)
 
     @property
-    def model(self) -> str:
+    def cell_model(self) -> str:
         """What stands where a model's name does."""
         return FORM + self.name
 

@@ -26,13 +26,13 @@ class PipelineClient(ModelClient):
 
     def __init__(self, pipeline: PipelineSettings, identity: str, channel: Channel | None,
                  calls: ModelSettings) -> None:
-        given = calls.prices.get(pipeline.model)
+        given = calls.prices.get(pipeline.cell_model)
         limits = calls.calls
         if pipeline.concurrency is not None:
             limits = limits.model_copy(update={"concurrency": pipeline.concurrency})
         at = NoCalls("this pipeline was opened for a replay, which makes no calls") if channel is None else \
             Address(channel.url, channel.key)
-        super().__init__(pipeline.model, identity, pipeline.name, at,
+        super().__init__(pipeline.cell_model, identity, pipeline.name, at,
                          (lambda *tokens: None) if given is None else priced(given), limits)
         self._pipeline = pipeline
         if isinstance(at, Address):

@@ -89,6 +89,15 @@ class Python(OfFile):
                            workers=self.concurrency or limits.concurrency)
 
 
+def _plain(value: Any) -> Any:
+    """An object of pydantic or a dataclass as JSON has it."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    raise TypeError(f"a {type(value).__name__}")
+
+
 @dataclass(frozen=True)
 class CodeChannel(Filled):
     """Calls Python code of others: async code on the event loop, else in a thread of its own. One that takes no notice
@@ -96,6 +105,7 @@ class CodeChannel(Filled):
 
     call: Callable[[Any], Any] = lambda body: None
     workers: int = 1
+    plain: Callable[[Any], Any] = _plain
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
@@ -109,12 +119,13 @@ class CodeChannel(Filled):
                 came = await asyncio.get_running_loop().run_in_executor(self._threads, self.call, body)
                 came = await came if inspect.isawaitable(came) else came
         except CallError as error:
-            status = getattr(error.__cause__, "status_code", None)
-            if type(status) is int and (status == 429 or 500 <= status < 600):
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError from None  # in time or not is the caller's to say
+            if (status := _status(error)) == 429 or 500 <= status < 600:
                 return Response(status, {}, json.dumps({"error": {"message": str(error)}}).encode())
             raise
         try:
-            return Response(200, {}, json.dumps(came, default=_plain).encode())
+            return Response(200, {}, json.dumps(came, default=self.plain).encode())
         except (TypeError, ValueError, RecursionError) as error:
             raise CallError(f"{self.settings.name}: {_UNLIKE_JSON.format(error)}", "pipeline") from None
 
@@ -123,10 +134,10 @@ class CodeChannel(Filled):
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _plain(value: Any) -> Any:
-    """An object of pydantic or a dataclass as JSON has it."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: getattr(value, name) for name in value.__dataclass_fields__}
-    raise TypeError(f"a {type(value).__name__}")
+def _status(error: BaseException | None) -> int:
+    """The status of a server among what led to an error; 0 where there is none."""
+    while error is not None:
+        if type(status := getattr(error, "status_code", None)) is int:
+            return status
+        error = error.__cause__
+    return 0

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def _line(row: Row) -> Prediction:
     id, question = row.stated_id(), row.optional("question")
     if id is None and not question.strip():
         row.fail("id", "the id of a question, or its text in `question`", None)
-    return _made(row, id, question, row.fields, row.optional("run"), row.optional("failure"))
+    return _made(row, id, question, row.fields, run=row.optional("run"), failure=row.optional("failure"))
 
 
 def _trec_rag(row: Row) -> Prediction:
@@ -73,7 +74,7 @@ def _trec_rag(row: Row) -> Prediction:
     return _made(row, row.id("topic_id", "narrative_id", "request_id"),
                  row.optional("topic") or row.optional("narrative"),
                  {"answer": "\n".join(texts) or None, "contexts": [{"document": name} for name in documents]},
-                 row.optional("run_id"))
+                 run=row.optional("run_id"))
 
 
 def _cited(sentence: Row, documents: list[str], grows: bool) -> str:
@@ -132,8 +133,8 @@ def _ragas_rows(file: Path) -> Iterator[Row]:
 def _ragchecker(row: Row) -> Prediction:
     """RAGChecker (github.com/amazon-science/RAGChecker)."""
     contexts = row.parts("retrieved_context") if row.fields.get("retrieved_context") else []
-    return _made(row, row.id("query_id"), row.optional("query"), {"answer": row.text("response") or None, "contexts": [
-        {"text": one.optional("text"), "document": one.stated_id("doc_id") or ""} for one in contexts]})
+    return _made(row, row.id("query_id"), row.optional("query"),
+                 {"answer": row.text("response") or None, "contexts": [one.fields for one in contexts]})
 
 
 def _ragchecker_rows(file: Path) -> Iterator[Row]:
@@ -147,7 +148,9 @@ def _inspect(file: Path) -> Iterator[Prediction]:
     """Inspect (inspect.aisi.org.uk): the completion of each sample and epoch. What it read is what the dataset or a
     solver put under `contexts` of the sample's metadata; `citations` and `refused` likewise."""
     try:
+        from ijson import JSONError
         from inspect_ai.log import read_eval_log
+        from zstandard import ZstdError
     except ImportError as error:
         raise MissingExtra("inspect-ai", "inspect") from error
     packed = file.suffix == ".eval"
@@ -156,7 +159,8 @@ def _inspect(file: Path) -> Iterator[Prediction]:
             _check_size(file, sum(one.file_size for one in zipfile.ZipFile(file).infolist()))
         log = read_eval_log(file.resolve(), resolve_attachments="core", format="eval" if packed else "json",
                             exclude_fields={"events", "messages", "store"})
-    except (OSError, ValueError, LookupError, RuntimeError, EOFError, zipfile.BadZipFile) as error:
+    except (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError, struct.error,
+            zipfile.BadZipFile, JSONError, ZstdError) as error:  # which damaged logs were seen to raise
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise BenchmarkError(f"{file}: cannot be read as an Inspect log: {said}") from error
     for sample in log.samples or ():

@@ -35,21 +35,30 @@ def key_in(variable: str | None) -> str:
     return key
 
 
-class Http(PipelineSettings):
-    """An endpoint that takes JSON and returns JSON.
+class OfUrl(PipelineSettings):
+    """A pipeline behind a URL.
 
     Attributes:
         url: without user, password and query.
         key_variable: the environment variable with the key that is sent as a bearer token.
     """
 
-    kind: Literal["http"] = "http"
     url: Annotated[str, AfterValidator(_without_secrets)]
     key_variable: str | None = None
 
+    def channel(self, url: str, limits: CallLimits) -> HttpChannel:
+        """Make the connections to a URL."""
+        return HttpChannel(self, url, key_in(self.key_variable), self.concurrency or limits.concurrency)
+
+
+class Http(OfUrl):
+    """An endpoint that takes JSON and returns JSON."""
+
+    kind: Literal["http"] = "http"
+
     def open(self, limits: CallLimits) -> HttpChannel:
         """Make its connections."""
-        return HttpChannel(self, self.url, key_in(self.key_variable), self.concurrency or limits.concurrency)
+        return self.channel(self.url, limits)
 
 
 @dataclass(frozen=True)

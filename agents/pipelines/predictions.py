@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from agents.catalogue import sha256_of
 from agents.pipelines.base import Filled, PipelineSettings, fields_of
 from agents.pipelines.formats import Prediction, PredictionFormat, read_predictions
 from agents.wire import Response
 from documents.errors import CallError, SettingsError
 from documents.places import local
+from retrieval.storage.files import sha256_of
 
 if TYPE_CHECKING:
     from agents.settings import CallLimits

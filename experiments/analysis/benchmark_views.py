@@ -14,11 +14,10 @@ from experiments.analysis.variants import compared, labels_of, variants_of
 from experiments.analysis.view import Value, View
 from experiments.cells import FACTORS, called, varying
 from experiments.metrics import share_among
-from experiments.metrics.matching import gives
+from experiments.metrics.matching import same_answer
 from experiments.question import WORLDS
 from experiments.record import Result
 from experiments.statistics import Comparison
-from strategies.reading import strip_citations
 
 _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
@@ -170,10 +169,7 @@ def _by_item(material: AnalysisInput, results: Sequence[Result]) -> _ItemFigures
 
 
 def _of_figures(original: Result, edited: Result, removed: Result, unrelated: Result) -> Mapping[str, Result]:
-    outcomes = {original.outcome, unrelated.outcome}
-    texts = [strip_citations(one.text) for one in (original, unrelated)]
-    same = outcomes == {"refused"} or (outcomes == {"answered"} and (
-        gives(texts[0], texts[1:]) or gives(texts[1], texts[:1])))
+    same = same_answer((original.outcome, original.text), (unrelated.outcome, unrelated.text))
     right = original.scores.get("original_right")
     return {"original right": original, "follow rate": edited, "stick rate": edited, "refusal on removal": removed,
             "unrelated right": unrelated,

@@ -20,6 +20,7 @@ from experiments.analysis.published import paper_views
 from experiments.analysis.tradeoff import refusal_views
 from experiments.analysis.variants import labels_of, variants_of
 from experiments.analysis.view import View
+from experiments.analysis.weight_views import weight_views
 
 # In the order of the report's sections. A line here is all that a further analysis takes.
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
@@ -29,6 +30,7 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "dose": lambda run: dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge),
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
     "history": history,
+    "weight": weight_views,
     "grades": grade_views,
     "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
     "papers": paper_views,

@@ -37,6 +37,7 @@ class ComparedRun:
     judge: str | None
     seed: int
     results: str  # the hash over all its results
+    raced: bool
 
     @property
     def metrics(self) -> list[str]:
@@ -73,7 +74,8 @@ def read_compared(path: Path) -> ComparedRun:
             {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
              if row["id"] not in alone},
             together_of(run.summary.get("repeated") or ()), run.questions, tuple(run.summary["columns"]),
-            first["scoring"], first["judge"], run.summary["seed"], run.summary["results"])
+            first["scoring"], first["judge"], run.summary["seed"], run.summary["results"],
+            bool((run.summary.get("comparisons") or {}).get("said")))
 
 
 def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:

@@ -84,7 +84,7 @@ def on_judge(judge: str | None, used: Usage) -> list[str]:
 
 def on_support(check: str | None, supports: Iterable[Support | None]) -> list[str]:
     """Return what stands behind the figures of sentences and nuggets, and how much of it could not be read."""
-    labels = [label for one in supports if one is not None for label in (*one.sentences, *one.nuggets)]
+    labels = [label for one in supports if one is not None for label in one.labels]
     unread = sum(label.level is None for label in labels)
     return [] if check is None else [f"Sentences and nuggets were checked by {check}: {len(labels):,} labels, of which "
                                      f"{unread:,} could not be read and count 0."]
@@ -138,6 +138,12 @@ def on_wordings(worded: Iterable[tuple[str | None, Result]], paraphraser: str | 
 
 
 _NAMED = 50
+
+
+def on_race(questions: int, raced: bool) -> list[str]:
+    """Return how the figures of a race are read."""
+    return [f"A race: a cell's n is how many of the {questions:,} questions it was asked until its verdicts were "
+            "given; its interval is as if that number had been fixed beforehand."] if raced else []
 
 
 def on_skipped(skipped: Sequence[str]) -> list[str]:

@@ -59,6 +59,12 @@ Seed = Annotated[int | None, typer.Option(rich_help_panel=_PART, help=(
     "Of --sample, and of what else a benchmark draws."))]
 Filter = Annotated[Texts, typer.Option("--filter", metavar="TAG=VALUE", rich_help_panel=_PART, help=(
     "Only questions with this tag, as a run of its own; given again, with all of them."))]
+Race = Annotated[bool, typer.Option("--race", rich_help_panel=_PART, help=(
+    "Ask in a random order, and a cell only until it is worse than another or no difference is to be expected, as a "
+    "run of its own: NAME-race."))]
+Probe = Annotated[Literal["citations"] | None, typer.Option("--probe", help=(
+    "citations: ask each answer again without each passage that it was shown, and over the cited ones alone, to tell "
+    "which citations carry weight; also of a finished run."))]
 Budgets = Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=(
     "What may be spent before the run stops, resumably: dollars=5 or tokens=200000, of all starts together, or "
     "seconds=1800, of this start; `none` lifts one; may be given again. In the place of what the settings say."))]
@@ -69,7 +75,8 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         perturbation: Perturbations = None,
         judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
         skip_bad: SkipBad = False,
-        limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, budget: Budgets = None,
+        limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, race: Race = False,
+        budget: Budgets = None, probe: Probe = None,
         fresh: Fresh = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
@@ -100,8 +107,9 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
     cassette = None if replay is None else Replay.open(replay)
-    runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ())), cassette)
-    runs = [one.model_copy(update={"budget": changed(one.budget, budget or ())}) for one in runs]
+    runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
+    runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
+            for one in runs]
     if dry:
         _plan(runs, json)
     else:

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from experiments.judges.base import Graded, Judge, Judged, Judging, ask_judge, graded_of
+from experiments.judges.base import Graded, Judge, Judged, Judging, ask_judge, graded_of, judge_by_name
 from experiments.judges.lexical import Lexical
 from experiments.judges.model import ModelJudge
 from experiments.judges.sentence_support import ModelSupport, SupportCheck, SupportSettings, ask_support, claims_of
 
-JudgeSettings = Annotated[Lexical | ModelJudge, Field(discriminator="kind")]
+JudgeSettings = Annotated[Lexical | ModelJudge, Field(discriminator="kind"), BeforeValidator(judge_by_name)]
 
 __all__ = ["Graded", "Judge", "JudgeSettings", "Judged", "Judging", "Lexical", "ModelJudge", "ModelSupport",
            "SupportCheck", "SupportSettings", "ask_judge", "ask_support", "claims_of", "graded_of"]

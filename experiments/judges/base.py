@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Protocol, get_args
+from typing import Any, Protocol, get_args
 
 from agents.journal import Model, Talk, Talked, talk_with
 from documents.types import digest
@@ -45,6 +45,13 @@ class Judge(Protocol):
     def judge(self, graded: Graded) -> Judging:
         """Yield the model calls that it needs, take their replies, and return the verdict."""
         ...
+
+
+def judge_by_name(value: Any) -> Any:
+    """Return the settings of the judge that a text names: `lexical`, or a model; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
 
 
 _FOLDER = "experiments.judges"

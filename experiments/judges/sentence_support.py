@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from agents.journal import Model, Talk, Talked, talk_with
-from documents.errors import SettingsError
 from documents.types import Chunk
 from experiments.cells import Cell
 from experiments.judges.base import fill
@@ -30,27 +29,18 @@ from strategies.types import Draft, Failure, Generate, Message, Passage, Task
 
 Told = tuple[SupportLevel | None, str]  # the level, or why there is none
 MOST_NUGGETS = 20
-_TOGETHER = 10  # nuggets that one call asks of, as AutoNuggetizer does
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a check reads of one answer.
-
-    Attributes:
-        sentences: of the answer, with the numbers that they cite.
-        passages: texts of the passages by their numbers.
-        answer: what nuggets are looked for in; empty of a refusal or a failure.
-        nuggets: by text, whether each is vital.
-        gold: texts that nuggets are made from where the question brings none.
-    """
+    """What a check reads of one answer."""
 
     question: str
     sentences: tuple[Statement, ...] = ()
-    passages: Mapping[int, str] = field(default_factory=dict)
-    answer: str = ""
-    nuggets: Mapping[str, bool] = field(default_factory=dict)
-    gold: tuple[str, ...] = ()
+    passages: Mapping[int, str] = field(default_factory=dict)  # texts by the numbers that sentences cite
+    answer: str = ""  # what nuggets are looked for in; empty of a refusal or a failure
+    nuggets: Mapping[str, bool] = field(default_factory=dict)  # by text, whether each is vital
+    gold: tuple[str, ...] = ()  # texts that nuggets are made from where the question brings none
 
 
 def claims_of(result: Result, question: Question, cell: Cell, passages: Mapping[int, str], check: SupportCheck,
@@ -66,10 +56,9 @@ def claims_of(result: Result, question: Question, cell: Cell, passages: Mapping[
     kept = {label.text: bool(label.vital) for label in result.support.nuggets} if result.support else {}
     nuggets = (question.nuggets or kept) if result.answerable else {}
     gold = tuple(gold or question.answers) if check.makes_nuggets and result.answerable and not nuggets else ()
-    if not (sentences or nuggets or gold):
-        return None
-    return Claims(question.in_context, sentences, passages, strip_citations(result.text) if answered else "", nuggets,
-                  gold)
+    said = strip_citations(result.text) if answered else ""
+    due = sentences or nuggets or gold
+    return Claims(question.in_context, sentences, passages, said, nuggets, gold) if due else None
 
 
 class SupportCheck(BaseModel):
@@ -94,8 +83,8 @@ class SupportCheck(BaseModel):
                        columns=tuple(dict.fromkeys([*scheme.columns, "sentence_precision / sentence_recall",
                                                     *["nuggets_vital_strict"] * nuggets])))
 
-    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Talk[list[Told]]:
-        """Tell how far the sources taken together hold each statement, which is `of` sentences or nuggets."""
+    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Talk[Told]:
+        """Tell how far the sources taken together bear out the statement, a sentence or a nugget."""
         raise NotImplementedError
 
     def judge(self, claims: Claims) -> Talk[Support]:
@@ -104,36 +93,35 @@ class SupportCheck(BaseModel):
         labels: list[SupportLabel] = []
         for one in claims.sentences:
             shown = [claims.passages[number] for number in one.cited if number in claims.passages]
-            told: list[Told] = [(None, "the text that it cites is not known") if shown else
-                                ("none", "cites what was not shown" if one.cited else "cites nothing")]
+            told: Told = (None, "the text that it cites is not known") if shown else (
+                "none", "cites what was not shown" if one.cited else "cites nothing")
             if sources := [text for text in shown if text.strip()]:
-                told = yield from self.levels(claims, [one.text], sources, "sentences")
-            labels.append(SupportLabel(text=one.text, cited=one.cited, level=told[0][0], note=told[0][1]))
+                told = yield from self.level(one.text, sources, claims.question)
+            labels.append(SupportLabel(text=one.text, cited=one.cited, level=told[0], note=told[1]))
         nuggets, note = dict(claims.nuggets), ""
         if claims.gold and isinstance(self, ModelSupport):
             nuggets, note = yield from self.made(claims)
-        found: list[Told] = [] if claims.answer else [("none", "no answer")] * len(nuggets)
-        for at in range(len(found), len(nuggets), _TOGETHER):
-            found += yield from self.levels(claims, [*nuggets][at:at + _TOGETHER], [claims.answer], "nuggets")
-        return Support(judge=self.name, sentences=tuple(labels), note=note, nuggets=tuple(
-            SupportLabel(text=text, vital=vital, level=level, note=why)
-            for (text, vital), (level, why) in zip(nuggets.items(), found, strict=True)))
+        found: list[SupportLabel] = []
+        for text, vital in nuggets.items():
+            told = "none", "no answer"
+            if claims.answer:
+                told = yield from self.level(text, [claims.answer], claims.question, nugget=True)
+            found.append(SupportLabel(text=text, vital=vital, level=told[0], note=told[1]))
+        return Support(judge=self.name, sentences=tuple(labels), nuggets=tuple(found), note=note)
 
 
 class _ByValue(SupportCheck):
-    """Labels by a value from 0 to 1: `full` and `partial` are the least that these levels take."""
-
-    full: float
+    full: float  # the least value of this level
     partial: float
 
-    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Talk[list[Told]]:
-        values = self.values(statements, sources, claims.question if of == "sentences" else "")
-        return [("full" if value >= self.full else "partial" if value >= self.partial else "none", "")
-                for value in values]
+    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Talk[Told]:
+        """Tell the level by a value from 0 to 1; a nugget is looked for without the question."""
+        value = self.value(statement, sources, "" if nugget else question)
+        return "full" if value >= self.full else "partial" if value >= self.partial else "none", ""
         yield
 
-    def values(self, statements: Sequence[str], sources: Sequence[str], question: str) -> list[float]:
-        """Compute how far the sources hold each statement; the question is empty of nuggets."""
+    def value(self, statement: str, sources: Sequence[str], question: str) -> float:
+        """Compute how far the sources bear out the statement."""
         raise NotImplementedError
 
 
@@ -144,10 +132,10 @@ class LexicalSupport(_ByValue):
     full: float = 0.8
     partial: float = 0.5
 
-    def values(self, statements: Sequence[str], sources: Sequence[str], question: str) -> list[float]:
+    def value(self, statement: str, sources: Sequence[str], question: str) -> float:
         evidence = tuple(Passage(number, Chunk(str(number), "", "plain", 0, len(text), text))
                          for number, text in enumerate(sources, 1))
-        return [score(text, question, evidence).value for text in statements]
+        return score(statement, question, evidence).value
 
 
 class NliSupport(_ByValue):
@@ -159,17 +147,16 @@ class NliSupport(_ByValue):
     """
 
     kind: Literal["nli"] = "nli"
-    model: str = Field(min_length=1)
+    model: str
     full: float = 0.5
     partial: float = 0.2
 
-    def values(self, statements: Sequence[str], sources: Sequence[str], question: str) -> list[float]:
+    def value(self, statement: str, sources: Sequence[str], question: str) -> float:
         from retrieval.models.finding import find_model
         from retrieval.rerankers.cross_encoder import entailment_scorer
 
         together = [*sources, *(["\n".join(sources)] if len(sources) > 1 else [])]
-        scorer = entailment_scorer(find_model(self.model, "NLI model"))
-        return [max(found) for found in scorer.scores(statements, [together] * len(statements))]
+        return max(entailment_scorer(find_model(self.model, "NLI model")).scores([statement], [together])[0])
 
 
 _LEVELS: dict[float | None, SupportLevel] = {1.0: "full", 0.5: "partial", 0.0: "none"}
@@ -178,7 +165,7 @@ _MADE = re.compile(r"^[\s\d.)(*_-]{0,12}(vital|okay)[*_]{0,2}\s*[:：]\s*[*_]{0,
 
 
 class ModelSupport(SupportCheck):
-    """By a language model, each sentence in a call of its own.
+    """By a language model, each sentence and each nugget in a call of its own; AutoNuggetizer asks of ten at once.
 
     Attributes:
         model: as `--model` takes it; the name that stands beside its labels.
@@ -188,60 +175,44 @@ class ModelSupport(SupportCheck):
     """
 
     kind: Literal["model"] = "model"
-    model: str = Field(min_length=1)
+    model: str
     nuggets: bool = False
     max_tokens: int = Field(default=512, gt=0)
 
-    def levels(self, claims: Claims, statements: Sequence[str], sources: Sequence[str], of: str) -> Talk[list[Told]]:
-        listed = [" ".join(text.split()) for text in statements]
-        numbered = "\n".join(f"{place}. {text}" for place, text in enumerate(listed, 1))
-        fields = {"sentence": listed[0]} if of == "sentences" else {"nuggets": numbered, "count": str(len(listed))}
-        said, flaw = yield from self._asked(of, {"question": claims.question, "source": "\n\n".join(sources), **fields},
-                                            lambda text: list(map(_LEVELS.get, read_grades(text, len(listed)))))
-        return [(level, "" if level else flaw) for level in said or [None] * len(listed)]
+    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Talk[Told]:
+        fields = {"question": question, "source": "\n\n".join(sources), "statement": " ".join(statement.split())}
+        said, flaw = yield from self._asked("support", fields, lambda text: _LEVELS.get(read_grades(text, 1)[0]))
+        return said, flaw
 
     def made(self, claims: Claims) -> Talk[tuple[dict[str, bool], str]]:
         """Make nuggets from the gold, vital or not; none, and why, where the reply cannot be read."""
         fields = {"question": claims.question, "source": "\n\n".join(claims.gold), "most": str(MOST_NUGGETS)}
-        said, flaw = yield from self._asked("nuggets_made", fields, lambda text: [
-            (fact.strip(), vital.lower() == "vital") for vital, fact in _MADE.findall(read_answer(text)[0])] or [None])
-        return dict(list(filter(None, said))[:MOST_NUGGETS]), flaw
+        said, flaw = yield from self._asked("nuggets", fields, lambda text: _MADE.findall(read_answer(text)[0]))
+        return {fact.strip(): vital.lower() == "vital" for vital, fact in (said or [])[:MOST_NUGGETS]}, flaw
 
-    def _asked(self, name: str, fields: Mapping[str, str],
-               read: Callable[[str], list[Any]]) -> Talk[tuple[list[Any], str]]:
-        """What was read of the last reply, and why it is not whole."""
+    def _asked(self, name: str, fields: Mapping[str, str], read: Callable[[str], Any]) -> Talk[tuple[Any, str]]:
+        """What was read of a reply, and else why nothing was."""
         asked = [Message("user", (fill(name, fields),))]
-        said: list[Any] = []
         for purpose in ("support", "support_repair"):
             reply = yield Generate(tuple(asked), purpose, max_tokens=self.max_tokens, see_failure=True)
             if isinstance(reply, Failure):
-                return said, f"call failed: {reply.kind}"
-            said = read("" if reply.finish_reason == "length" else reply.text)
-            if None not in said:
+                return None, f"call failed: {reply.kind}"
+            if reply.finish_reason != "length" and (said := read(reply.text)):
                 return said, ""
             asked += [Message("assistant", (reply.text or "(empty)",)), Message("user", (fill(f"{name}_repair", {}),))]
-        return said, "unreadable twice"
+        return None, "unreadable twice"
 
 
-def _by_name(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    if value.startswith("nli:"):
-        return {"kind": "nli", "model": value.removeprefix("nli:")}
-    return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
+def check_named(name: str) -> LexicalSupport | NliSupport | ModelSupport:
+    """Return the check that is called `lexical`, `nli:MODEL`, or by a model's name."""
+    if name.startswith("nli:"):
+        return NliSupport(model=name.removeprefix("nli:"))
+    return LexicalSupport() if name == "lexical" else ModelSupport(model=name)
 
 
-SupportSettings = Annotated[Annotated[LexicalSupport | NliSupport | ModelSupport, Field(discriminator="kind")],
-                            BeforeValidator(_by_name)]
-
-
-def check_named(name: str) -> SupportCheck:
-    """Return the check of that name, as settings take it; SettingsError where it has none."""
-    try:
-        check: SupportCheck = TypeAdapter(SupportSettings).validate_python(name)
-    except ValidationError as error:
-        raise SettingsError(f"--support {name}: expected lexical, nli:MODEL or a model") from error
-    return check
+SupportSettings = Annotated[
+    Annotated[LexicalSupport | NliSupport | ModelSupport, Field(discriminator="kind")],
+    BeforeValidator(lambda value: check_named(value) if isinstance(value, str) else value)]
 
 
 async def ask_support(check: SupportCheck, model: Model | None, claims: Claims | None,

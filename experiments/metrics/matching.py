@@ -127,6 +127,13 @@ def gives(text: str, answers: Sequence[str]) -> bool:
                for answer in answers if (gold := with_values(answer)))
 
 
+def same_answer(one: tuple[Outcome, str], other: tuple[Outcome, str]) -> bool:
+    """Tell whether two replies, each an outcome and a text, are one: both refuse, or one gives the other's answer."""
+    outcomes, texts = {one[0], other[0]}, [strip_citations(one[1]), strip_citations(other[1])]
+    return outcomes == {"refused"} or (outcomes == {"answered"} and (
+        gives(texts[0], texts[1:]) or gives(texts[1], texts[:1])))
+
+
 def _joined(text: str, answer: str) -> bool:
     """Whether a Korean answer stands in a text that sets spaces otherwise, as `1,250억 원` does."""
     return is_korean(answer) and re.search(rf"(?<!\d){re.escape(''.join(answer.split()))}", "".join(

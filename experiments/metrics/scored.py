@@ -47,6 +47,21 @@ class Extent(NamedTuple):
     end: int
 
 
+# What an answer came to in a probe: unreadable, one and the same, another one, or right where it had been wrong.
+Fate = Literal["failed", "same", "changed", "mended"]
+
+
+class Weight(NamedTuple):
+    """What an answer came to when it was asked again: with nothing left out; without one passage, by its number; over
+    the cited passages alone, and without all of them, None where it cites none. `failed` is the share that did."""
+
+    again: Fate
+    without: Mapping[int, Fate]
+    alone: Fate | None
+    together: Fate | None
+    failed: float
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """One question's material for scoring: all of it is in the record and the question.
@@ -79,6 +94,7 @@ class Scored:
         attack: what an attack in the documents would have the answer be; None where none is tried.
         world: which edit the documents had; None where none is made.
         figures: what the strategy measured on its way, by name.
+        weight: what its answer came to when it was asked again; None where it was not.
         support: what a check said of its sentences and nuggets; None where none was asked, or nothing was there.
     """
 
@@ -112,6 +128,7 @@ class Scored:
     attack: Attack | None = None
     world: World | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
+    weight: Weight | None = None
     support: Support | None = None
 
     @property

@@ -14,6 +14,7 @@ from experiments.metrics.metric import Metric, MetricGroup, SetFigure, Sizes, cu
 from experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
 from experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
 from experiments.metrics.sentences import NUGGETS, SENTENCES
+from experiments.metrics.weight import WEIGHT, weight_of
 from experiments.question import ANSWERS as ANSWERS_SCHEME
 from experiments.question import Question, Scheme
 from experiments.record import Result
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 GROUPS: MappingProxyType[str, MetricGroup] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
     "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "judgements": JUDGEMENTS, "spans": SPANS,
-    "attack": ATTACK, "worlds": WORLD_GROUP, "form": FORM, "sentences": SENTENCES, "nuggets": NUGGETS})
+    "attack": ATTACK, "worlds": WORLD_GROUP, "form": FORM, "sentences": SENTENCES, "nuggets": NUGGETS,
+    "weight": WEIGHT})
 _SCORED = {metric.name: metric for group in GROUPS.values() for metric in group.metrics}
 METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED})
 _PLACES = {name: place for place, name in enumerate(METRICS)}
@@ -62,7 +64,14 @@ def scored_result(result: Result, question: Question, scheme: Scheme, scoring: S
     item = scored_of(result, question, rules, separators=separators, searched=searched)
     if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not result.tagged)):
         item = replace(item, text=text_as_published(result))
-    return result.model_copy(update={"scores": score(item, scoring, scheme.groups, scheme.metrics)})
+    groups = scheme.groups
+    if result.probes:
+        def right(one: Result) -> bool:
+            scores = scored_result(one, question, scheme, scoring, rules, separators, searched).scores
+            return next((scores[name] for name in scheme.rights if scores.get(name) is not None), None) == 1
+
+        item, groups = replace(item, weight=weight_of(result, right)), (*groups, "weight")
+    return result.model_copy(update={"scores": score(item, scoring, groups, scheme.metrics)})
 
 
 def measured_in(cells: Iterable[Mapping[str, Any]]) -> list[str]:

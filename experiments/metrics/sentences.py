@@ -1,10 +1,9 @@
 """Metrics of an answer's sentences against what they cite, and of its nuggets, by the labels of a check of support.
 
 The group `sentences`: Thakur et al., "Support Evaluation for the TREC 2024 RAG Track: Comparing Human versus LLM
-Judges", 2025, arXiv:2504.15205. Full support weighs 1, partial support 0.5, none 0. Weighted precision is the mean over
-the sentences that cite, weighted recall that over all sentences, so that one without a citation counts 0. TREC looks at
-the first passage that a sentence cites; here all that it cites are looked at together, so that what joins two passages
-is supported by both.
+Judges", 2025, arXiv:2504.15205. Full support weighs 1, partial 0.5, none 0. Weighted precision is the mean over the
+sentences that cite, weighted recall that over all sentences. TREC looks at the first passage that a sentence cites;
+here all of them are looked at together.
 
 The group `nuggets`: Pradeep et al., "Initial Nugget Evaluation Results for the TREC 2024 RAG Track with the
 AutoNuggetizer Framework", 2024, arXiv:2411.09607. With s 1 for a nugget's support, 0.5 for partial support (`strict`:
@@ -70,8 +69,7 @@ def _share(labels: Sequence[SupportLabel], level: str | None) -> float:
 
 _CITING = "answers whose rules ask for citations"
 SENTENCES = MetricGroup((
-    Metric("sentence_precision", "how far the sentences that cite stand in what they cite: full 1, partial 0.5",
-           f"{_CITING}, with any"),
+    Metric("sentence_precision", "how far sentences stand in what they cite: full 1, partial 0.5", f"{_CITING}, any"),
     Metric("sentence_recall", "the same over all sentences; one that cites nothing counts 0", _CITING),
     Metric("sentences_full", "share of the sentences with full support", _CITING),
     Metric("sentences_partial", "share of the sentences with partial support", _CITING),

@@ -101,6 +101,10 @@ def _takeaways(summary: Mapping[str, Any], whole: Table, results: Sequence[Resul
     among, silent = tested.among(best) if tested else None, without_reply(whole)
     first = [*([silent.said] if silent.all or silent.many else []),
              *([] if silent.all else [headline(best, among, cost)])]
+    race = (summary.get("comparisons") or {}).get("said")
+    if race:  # means of different questions are in no order
+        return [Takeaway("", tuple(race)), *([Takeaway("Failures", tuple(failed))] if (failed := on_failures(
+            whole, results)) else [])]
     parts = (("", first), ("Ceiling and floor", on_bounds(whole, best)), ("Differences", on_differences(tested)),
              ("What it beats", on_quality(best, among)), (_APART, on_parts(whole, tested)),
              ("Factors", on_effects(summary.get("effects"))), ("Cost", on_cost(best, cost, among)),

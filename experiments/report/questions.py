@@ -174,10 +174,9 @@ class _Collected:
 
 def _checked(support: Support | None) -> list[Any]:
     """Each sentence and nugget that a check of support labelled: its level, itself, and what else is to be said."""
-    labels = (*support.sentences, *support.nuggets) if support else ()
     return [[label.level or "unread", shown(label.text, LONGEST), visible(", ".join(filter(None, (
         "" if label.vital is None else "vital nugget" if label.vital else "okay nugget", label.note,
-        " ".join(f"[{number}]" for number in label.cited)))))] for label in labels]
+        " ".join(f"[{number}]" for number in label.cited)))))] for label in (support.labels if support else ())]
 
 
 def _judged(result: Result) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from documents.types import Chunk
 from experiments.question import Question
 from experiments.running.budget import prompt_tokens
 from experiments.running.plan import Tasks
+from experiments.running.probe import BESIDES
 from strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
 
 
@@ -51,17 +52,19 @@ class Bounds:
     least: Use = Use()
     most: Use = Use()
     too_long: float = 0  # how many questions have a prompt that cannot fit the context
+    probes: float = 0  # of the calls at most, those of probes
     ended: float = 0  # how many questions some replies lead to where the limits of a question end them
     limits: tuple[str, ...] = ()  # what ended them, in words
 
     def __add__(self, other: Bounds) -> Bounds:
         return Bounds(self.least + other.least, self.most + other.most, self.too_long + other.too_long,
-                      self.ended + other.ended, tuple(dict.fromkeys([*self.limits, *other.limits])))
+                      self.probes + other.probes, self.ended + other.ended,
+                      tuple(dict.fromkeys([*self.limits, *other.limits])))
 
     def times(self, factor: float) -> Bounds:
         """Return the bounds of so many times as many questions."""
-        return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor, self.ended * factor,
-                      self.limits)
+        return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor,
+                      self.probes * factor, self.ended * factor, self.limits)
 
 
 Find = Callable[[int | None, int], Sequence[Chunk]]
@@ -75,6 +78,9 @@ def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context |
     ended = dict.fromkeys(play.answer.failure.message for play in played
                           if play.answer.outcome == "budget" and play.answer.failure)
     fitting = sorted((play.answer.in_view for play in played if play.answer.outcome != "too_long"), key=len)
+    if tasks.settings.probe and fitting and tasks.whole(question).cites:
+        again = bounds.most.times(len(fitting[-1]) + BESIDES)
+        bounds = replace(bounds, most=bounds.most + again, probes=again.calls)
     if tasks.sub_answers(question) == "asked" and fitting:
         for place, text in enumerate(question.sub_questions):
             bounds += _of_part(tasks, question, place, text, (fitting[0], fitting[-1]), context)

@@ -132,12 +132,14 @@ def portable(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def misses(folder: RunFolder) -> int:
-    """Count the calls and searches of a run's records that were missed, the judge's and those of sub-questions too."""
+    """Count the calls and searches of a run's records that were missed, of judges, checks and sub-questions too."""
     found = 0
     for result in folder.results_with(_KIND):
         steps = [*result.trace, *(step for sub in result.subs for step in sub.trace)]
         found += sum(step.failure is not None and step.failure.kind == _KIND for step in steps)
+        found += sum(probe.failure is not None and probe.failure.kind == _KIND for probe in result.probes)
         found += result.verdict is not None and result.verdict.note.endswith(_KIND)
+        found += sum(one.note.endswith(_KIND) for one in result.support.labels) if result.support else 0
     return found
 
 

@@ -17,6 +17,7 @@ from experiments.running.budget import check_prices
 from experiments.running.foreseen import Foreseen, detectable, judged
 from experiments.running.identity import identities, what_differs
 from experiments.running.plan import Plan
+from experiments.running.probe import BESIDES
 from experiments.running.resources import Resources
 from experiments.runs.store import config_of
 from experiments.settings import RunSettings
@@ -57,7 +58,8 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
             "detectable": detectable(benchmark, cells, grouped, planned_pairs(summary)),
-            "notes": [*_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
+            "notes": [*(["A race: this is the most that is asked."] if plan.race else []),
+                      *_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
 
 
 class _Planner:
@@ -158,9 +160,13 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     if voting and not settings.brief and not all(question.options for question in benchmark.questions):
         yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
                "`brief: true` asks for short ones.")
+    if ended.probes:
+        yield (f"Up to {round(ended.probes):,} of the calls are probes: an answer is asked again without each passage "
+               f"that it was shown, and {BESIDES} times more. Refusals are not probed.")
     folder, known = settings.folder, config_of(settings.folder)
     apart = known and what_differs(folder, known, settings.resolved(), plan.questions_hash)
-    if (folder / "summary.json").exists() and not apart:
+    probed = settings.probe is None or f"probe: {settings.probe}" in str(known)
+    if (folder / "summary.json").exists() and not apart and probed:
         yield f"{folder} holds this run, finished: all that is counted here was asked, and is not asked again."
         return  # whatever its budget
     yield from _on_budget(settings, planner, plans)

@@ -5,6 +5,7 @@ import json
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,7 @@ def _of_pipeline(pipeline: PipelineSettings, known: str | None) -> str:
         return known
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)
@@ -95,7 +97,7 @@ def _version(package: str) -> str | None:
 def difference(known: str, now: str, same_questions: bool) -> str | None:
     """Return the first setting that differs between two resolved ones, as YAML, with both values; None where it is one
     run all the same. A run may be moved, and so may its data where both ask the same questions; and it may go on
-    faster, slower or with another budget."""
+    faster, slower or with another budget, and be probed once it is finished."""
     try:
         old, new = yaml.safe_load(known), yaml.safe_load(now)
     except (yaml.YAMLError, RecursionError):
@@ -104,7 +106,8 @@ def difference(known: str, now: str, same_questions: bool) -> str | None:
         return "its config.yaml is damaged"
     passed_over = {*_PLACES, *(_QUESTIONS if same_questions else ())}
     return next((f"{place} {_apart(before, after)}" for place, before, after in _differing(old, new)
-                 if place not in passed_over and not f"{place}.".startswith(_PACE)), None)
+                 if place not in passed_over and not f"{place}.".startswith(_PACE)
+                 and not (place == "probe" and before is None)), None)
 
 
 def _differing(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:

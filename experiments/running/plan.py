@@ -11,6 +11,7 @@ from typing import Any
 from agents.pipelines.base import PipelineSettings
 from documents.types import digest
 from experiments.analysis.notes import on_skipped
+from experiments.analysis.raced import RunRace
 from experiments.cells import Cell
 from experiments.question import Benchmark, Question, Scheme
 from experiments.running.checks import check_conditions, check_exemplars, check_ids
@@ -21,6 +22,7 @@ from experiments.settings import RunSettings, SubAnswers
 from experiments.settings.file import read_settings
 from experiments.settings.matrix import combinations_of, retrievers_of
 from experiments.settings.retrievers import Finder
+from experiments.statistics import clusters
 from strategies.catalogue import RETRIEVAL
 from strategies.history import in_conversation
 from strategies.reasoning.pipeline import OWN, PIPELINE, pipeline
@@ -120,7 +122,7 @@ class Plan:
     @cached_property
     def pipelines(self) -> Mapping[str, PipelineSettings]:
         """The pipelines, by what stands in the place of a model."""
-        return {one.model: one for one in self.settings.pipelines}
+        return {one.cell_model: one for one in self.settings.pipelines}
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -142,6 +144,15 @@ class Plan:
     def questions_hash(self) -> str:
         """One hash over the questions and all that they bring."""
         return questions_hash(self.benchmark)
+
+    @cached_property
+    def race(self) -> RunRace | None:
+        """The race of the cells, where the settings want one; SettingsError where these cells cannot have it."""
+        if not self.settings.race:
+            return None
+        questions = {question.id: question for question in self.benchmark.questions}
+        return RunRace([{"id": cell.id, **cell.levels} for cell in self.cells], questions, clusters(questions.values()),
+                       self.scheme.columns[0].split(" / ")[0], self.settings.scoring, self.settings.seed)
 
     def tasks(self, cell: Cell) -> Tasks:
         """Return what makes the tasks of one cell."""

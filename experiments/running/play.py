@@ -9,9 +9,10 @@ the lines of the one reply that was asked for them all.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agents.graph import Graph, State, build_graph, recursion_limit
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from experiments.running.plan import Tasks
     from experiments.running.resources import ShownSearch
     from experiments.settings import SubAnswers
-    from strategies.types import Evidence, Message, Passage, Task
+    from strategies.types import Evidence, Message, Passage, Search, Task
 
 
 class CellPlayer:
@@ -67,6 +68,16 @@ class CellPlayer:
         answer = await self._play(self._tasks.whole(question), shown.search, limits)
         return replace(answer, notes=(*answer.notes, *shown.notes)) if shown.notes else answer
 
+    async def answer_over(self, question: Question, numbers: Mapping[str, int], keeps: Callable[[str], bool]) -> Answer:
+        """Play the cell's strategies over a question again, with its limits anew, where searches find the chunks alone
+        whose id is kept; those of `numbers` have these numbers, whatever was found before them."""
+        found = self._shown(self.cell, question).search
+
+        async def search(action: Search) -> Sequence[Chunk]:
+            return [chunk for chunk in await found(action) if keeps(chunk.id)]
+
+        return await self._play(self._tasks.whole(question), search, self.settings.limits, numbers)
+
     async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
         """Play the cell's reasoning strategy over a sub-question, its references to earlier answers filled in, and the
         evidence that its question had."""
@@ -74,9 +85,10 @@ class CellPlayer:
         chunks = tuple(passage.chunk for passage in evidence)
         return await self._play(task, instant(chunks), self.settings.limits)
 
-    async def _play(self, task: Task, search: SearchFunction, limits: Limits) -> Answer:
+    async def _play(self, task: Task, search: SearchFunction, limits: Limits,
+                    numbers: Mapping[str, int] = MappingProxyType({})) -> Answer:
         runtime = Runtime(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
-        play = self._live[task.id] = Playback(task, self._tasks.reasoning, runtime)
+        play = self._live[task.id] = Playback(task, self._tasks.reasoning, runtime, numbers)
         try:
             await self._graph.ainvoke({"id": task.id, "question": task.question},
                                       recursion_limit(limits), output_keys="answer")

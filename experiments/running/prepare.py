@@ -46,7 +46,8 @@ class Session:
     def check_whole(self) -> None:
         """Refuse to replay what was stopped: each question that was not asked yet would have the record of a miss;
         RunError where a run was begun here, and some of its records are missing."""
-        if self.continues and len(self.done()) < self.plan.expected:
+        finished = (self.plan.settings.folder / "summary.json").is_file()
+        if self.continues and not (finished if self.plan.race else len(self.done()) >= self.plan.expected):
             raise RunError(f"{self.plan.settings.folder}: the run has not finished, so its journal cannot answer all "
                            "of it; give the same command without --journal replay to continue it")
 
@@ -127,7 +128,7 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
     for name in (name for name, content in now.sources.items() if made.sources.get(name) != content):
         apart = apart or f"another strategy under the name {name}: what that file or package holds has changed"
     for name in (name for name, identity in now.models.items() if made.models.get(name) != identity):
-        apart = apart or f"another model under the name {name}: its weights have changed"
+        apart = apart or f"another model under the name {name}: its weights or other files have changed"
     if apart:
         raise RunError(f"{folder.path} holds a run with {apart}; give this one another name, or use --fresh to begin "
                        "anew")

@@ -1,15 +1,12 @@
-"""The runner: every question in every cell, in a sliding window, each with exactly one record. Jobs stand in an order
-in which a server computes what prompts share once."""
+"""The runner: every question in every cell, in a sliding window, each with exactly one record."""
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
-from operator import attrgetter
-from typing import NamedTuple
+from functools import partial
 
 from agents.client import ModelClient
 from agents.journal import Journal, Mode, Model, Talked
@@ -17,20 +14,23 @@ from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
 from agents.watchdog import watchdog
+from experiments.analysis.raced import answers_of
 from experiments.cells import Cell
 from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from experiments.judges.relevance import with_grades
-from experiments.metrics import scored_result
+from experiments.metrics import ScoredRow, scored_result
 from experiments.question import Question
-from experiments.record import Record, Result, Support
+from experiments.record import Record, Result, Support, Verdict
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.checks import preflight
 from experiments.running.gold import Places, match
+from experiments.running.jobs import Job, jobs_left, prefix_of, side_by_side, turns_of
 from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
 from experiments.running.prepare import prepare_run
+from experiments.running.probe import is_due, probed, probes_of, unprobed
 from experiments.running.resources import Resources
 from experiments.running.summary import summarise
 from experiments.runs.finished import start_up_kept
@@ -39,67 +39,7 @@ from experiments.settings import RunSettings
 from experiments.wordings import Wording, asked_in
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
-from strategies.types import Failure, Layout
-
-_TOGETHER = 16  # questions whose jobs may change places: progress stays by question
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One question in one cell. `place` is the cell's in the run's order."""
-
-    cell: Cell
-    place: int
-    question: Question
-
-
-class Prefix(NamedTuple):
-    """What a prompt begins with."""
-
-    first: tuple[object, ...]  # names the least that is worth keeping: the first passage
-    rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
-
-
-def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
-    """By question, then by cell."""
-    return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
-
-
-def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
-    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell. Cell by cell,
-    one retriever at a time has the machine to itself, so that what each takes can be compared."""
-    if not by_cell:
-        return [list(jobs)]
-    return [list(turn) for _, turn in groupby(sorted(jobs, key=attrgetter("place")), attrgetter("place"))]
-
-
-def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
-    """Yield the jobs, which stand by question, with those together whose prompts begin alike.
-
-    Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
-    each other, within groups of a few questions. The order is else as it was.
-    """
-    questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
-    while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
-        begun = [(prefix(job), job) for job in group]
-        turns: dict[tuple[object, ...], int] = {}
-        for begins, _ in begun:
-            turns.setdefault(begins.first, len(turns))
-        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest))
-        yield from (job for _, job in begun)
-
-
-def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
-    """Return what the job's prompts begin with, as far as it is known before anything was searched. As published,
-    rules, instruction and question stand before the documents, so only repeats and seeds share them."""
-    cell, question = job.cell, job.question.id
-    if layout == "as_published":
-        return Prefix((question, cell.rules, cell.reasoning, cell.show))
-    if cell.searched:
-        return Prefix((question, cell.finder, cell.format, cell.retrieval, cell.perturbation, cell.seed))
-    placed = resources.placed_if_known(cell, job.question)
-    passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
-    return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)
+from strategies.types import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +92,10 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
         if mode == "replay" and replay is None:
             session.check_whole()
         there = session.done()
-        done = set() if again else there
-        jobs = [job for job in jobs_of(plan.cells, plan.benchmark.questions)
-                if (job.cell.id, job.question.id) not in done]
+        done = set() if again else there - unprobed(plan, session.folder)
+        answers = answers_of(one for one in (session.folder.results() if plan.race and done and session.folder else ())
+                             if (one.cell, one.question) in done)
+        jobs = jobs_left(plan, done, answers)
         stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
         resources = Resources(plan)
         async with open_resources(plan, resources, session, mode if jobs else None, stage):
@@ -162,10 +103,11 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
                 await _session(jobs, done, _Work(plan, folder, resources, Journal(folder.database, mode), watch,
-                                                 spending))
+                                                 spending, answers))
             watch.searched(resources)
         with start_up_kept():
-            folder.keep_cells({cell.id for cell in plan.cells})
+            folder.keep_records(plan.race.due(answers) if plan.race else {
+                (cell.id, question.id) for cell in plan.cells for question in plan.benchmark.questions})
             folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
@@ -196,6 +138,8 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
         watch.note(text)
     with start_up_kept(), watchdog():
         await _play(jobs, work)
+        while plan.race and not spending.stopped and (jobs := jobs_left(plan, done, work.answers)):
+            await _play(jobs, work)
     for text in on_judges(work.resources.aids):
         watch.note(text)
     if spending.stopped:
@@ -218,12 +162,12 @@ async def _play(jobs: Sequence[Job], work: _Work) -> None:
 
 class _Work:
     def __init__(self, plan: Plan, folder: RunFolder, resources: Resources, journal: Journal,
-                 watch: RunWatch, spending: Spending) -> None:
+                 watch: RunWatch, spending: Spending, answers: dict[str, dict[str, ScoredRow]]) -> None:
         settings = plan.settings
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
-        self.resources, self.journal, self.watch = resources, journal, watch
+        self.resources, self.journal, self.watch, self.answers = resources, journal, watch, answers
         self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
-        self._players: dict[str, CellPlayer] = {}
+        self._players: dict[tuple[str, int], CellPlayer] = {}
         judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
                     for one in (settings.judge, settings.support)]
         self._judge_model, self._support_model, self._paraphraser = (
@@ -236,13 +180,20 @@ class _Work:
             record = await self._record(job)
             kept = self._timed(record)
             self.cell_budgets.count(kept)
+        if self.settings.probe and is_due(record.result, job.question, self.plan):
+            probes, cost = await probes_of(record.result, job.question, partial(self._player, job.cell),
+                                           job.cell.repeat, partial(self._judged, job.question))
+            result = self._scored(job, record.result.model_copy(update={"probes": probes}))
+            record, kept = (probed(one, result, cost) for one in (record, kept))
         await self.folder.add(kept, job.place)
+        if self.plan.race:
+            self.answers[job.cell.id] |= answers_of([record.result])[job.cell.id]
         self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:
         cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
                                                        self.plan.scheme)
-        player, spent = self._player(cell), self.cell_budgets.spent(cell.id)
+        player, spent = self._player(cell, cell.repeat), self.cell_budgets.spent(cell.id)
         wording, seed = Wording.parse(cell.wording or "as_asked"), settings.seed if cell.seed is None else cell.seed
         asked = await asked_in(wording, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
         failure = Failure("budget", spent) if spent is not None else asked.end.failure
@@ -257,16 +208,23 @@ class _Work:
         if settings.grader and self._grader and cell.ranked:
             texts = {passage.number: passage.chunk.content for passage in answer.ranked}
             result = await with_grades(result, question, self._grader, texts, settings.grader.depth)
-        judged = await ask_judge(settings.judge, self._judge_model,
-                                 graded_of(result, question, scheme, settings.scoring), self._deadline)
+        judged = await self._judged(question, result)
         checked = await self._checked(result, question, cell, answer)
         result = result.model_copy(update={
             "verdict": judged.end, "judge_usage": judged.usage + checked.usage, "support": checked.end,
             "subs": subs.stored, "sub_usage": subs.usage,
             "asked": asked.end.text * (asked.end.text != question.text), "asked_usage": asked.usage,
             "notes": (*result.notes, *filter(None, [asked.end.note]))})
-        scored = scored_result(result, question, scheme, settings.scoring, cell.rules, cell.separators, cell.ranked)
-        return make_record(scored, answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
+        return make_record(self._scored(job, result), answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
+
+    async def _judged(self, question: Question, result: Result) -> Talked[Verdict | None]:
+        due = graded_of(result, question, self.plan.scheme, self.settings.scoring)
+        return await ask_judge(self.settings.judge, self._judge_model, due, self._deadline)
+
+    def _scored(self, job: Job, result: Result) -> Result:
+        cell, settings = job.cell, self.settings
+        return scored_result(result, job.question, self.plan.scheme, settings.scoring, cell.rules, cell.separators,
+                             cell.ranked)
 
     async def _checked(self, result: Result, question: Question, cell: Cell, answer: Answer) -> Talked[Support | None]:
         check = self.settings.support
@@ -289,11 +247,11 @@ class _Work:
             return record
         return record.model_copy(update={"timing": before.model_copy(update={"replayed": now.replayed})})
 
-    def _player(self, cell: Cell) -> CellPlayer:
-        if cell.id not in self._players:
-            model = self._model(self.resources.clients[cell.model], cell.repeat)
-            self._players[cell.id] = CellPlayer(self.plan.tasks(cell), model, self.resources.shown)
-        return self._players[cell.id]
+    def _player(self, cell: Cell, repeat: int) -> CellPlayer:
+        if (cell.id, repeat) not in self._players:
+            model = self._model(self.resources.clients[cell.model], repeat)
+            self._players[cell.id, repeat] = CellPlayer(self.plan.tasks(cell), model, self.resources.shown)
+        return self._players[cell.id, repeat]
 
     def _model(self, client: ModelClient, repeat: int = 0) -> Model:
         return Model(Metered(client, self.spending), self.journal, self.settings.limits.max_tokens, repeat)

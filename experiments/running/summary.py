@@ -16,7 +16,7 @@ from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
 from experiments.cells import Cell
 from experiments.metrics import aggregate, may_refuse, outcomes
-from experiments.question import Question, Scheme
+from experiments.question import Question
 from experiments.record import Result
 from experiments.running.plan import Plan
 from experiments.runs.manifest import known_models
@@ -42,16 +42,19 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
              **({"sub_answers": settings.sub_answers, "filled": settings.filled,
                  "sub_usage": _usage([result.sub_usage for result in by_cell[cell.id]])}
                 if "chain" in scheme.groups else {})} for cell in cells]
-    found = {**_between(rows, cells, by_cell, scheme, settings, grouped, questions),
+    found = {**_between(rows, cells, by_cell, plan, grouped, questions),
              **figures_of(cells, results, questions, scheme.rights, settings.scoring, grouped.of, settings.seed,
                           plan.sweeps)}
+    if plan.race and found.get("error_analysis"):
+        found["error_analysis"]["joint"] = []
     made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of, found,
                          scheme.published, scheme.rights)
     return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
             "cells": rows,
             "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
             "rights": list(scheme.rights), **found,
-            "notes": [*plan.notes, *([grouped.note] if grouped.note else []),
+            "notes": [*plan.notes, *notes.on_race(len(questions), settings.race),
+                      *([grouped.note] if grouped.note else []),
                       *notes.on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *notes.on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
                       *notes.on_wordings(((cell.wording, result) for cell in cells for result in by_cell[cell.id]),
@@ -83,12 +86,14 @@ def _on_rankings(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions:
 
 
 def _between(rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Result]],
-             scheme: Scheme, settings: RunSettings, grouped: Clusters,
-             questions: Mapping[str, Question]) -> dict[str, Any]:
-    """What the cells do to the metric of the first column, against each other and by factor; repeats together."""
-    metric = scheme.columns[0].split(" / ")[0]
+             plan: Plan, grouped: Clusters, questions: Mapping[str, Question]) -> dict[str, Any]:
+    """What the cells do to the metric of the first column, against each other and by factor; repeats together. Of a
+    race nothing that is valid at a fixed number of questions alone."""
+    settings, metric = plan.settings, plan.scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
     together = repeated(rows, answers, grouped, settings.scoring, settings.seed)
+    if plan.race:
+        return {"comparisons": plan.race.comparisons(answers), "effects": None, "repeated": together}
     reached = {cell.id: reached_of(cell.change, by_cell[cell.id], questions) for cell in cells}
     dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together, reached)
     return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed, together),

@@ -160,11 +160,10 @@ class RunFolder:
         self.database.put("DELETE FROM records", ())
         self.database.flush()
 
-    def keep_cells(self, cells: Collection[str]) -> None:
-        """Forget the records of all other cells, such as those of a model under a former name."""
-        for (cell,) in self.database.read("SELECT DISTINCT cell FROM records"):
-            if cell not in cells:
-                self.database.put("DELETE FROM records WHERE cell = ?", (cell,))
+    def keep_records(self, wanted: Collection[tuple[str, str]]) -> None:
+        """Forget the records of all other (cell, question) pairs, such as those of a model under a former name."""
+        for pair in self.done() - set(wanted):
+            self.database.put("DELETE FROM records WHERE cell = ? AND question = ?", pair)
         self.database.flush()
 
     def records(self, traces: bool = False) -> Iterator[Record]:

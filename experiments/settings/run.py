@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
 from agents.catalogue import DEFAULT
 from agents.pipelines.kinds import Pipeline
@@ -35,12 +35,6 @@ from retrieval.rerankers.reranker import judges_of
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
 from strategies.types import Layout
-
-
-def _judge_by_name(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
 
 
 def _folder_name(name: str) -> str:
@@ -134,9 +128,8 @@ class RunSettings(Matrix):
             paper has for what is left out. Figures of different benchmarks are never averaged.
         models: none, where only pipelines are asked, as it is where these are given and neither models nor reasoning.
         pipelines: of others, each with the questions of the run beside its strategies; see `docs/pipelines.md`.
-        chunkers: how what is searched is cut; each in the place of the retrievers' own `build.chunker`, and of the
-            chunks that questions bring, whose documents are then cut anew. An index folder that a retriever names
-            stays as it is.
+        chunkers: how what is searched is cut, in the place of the retrievers' own `build.chunker` and of chunks that
+            questions bring. An index folder that a retriever names stays as it is.
         embedders: what it is embedded with, likewise.
         rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
         questions: how they are put: `as_asked`, `typos@N` in N of a hundred words, `keywords`, `paraphrase`,
@@ -152,16 +145,17 @@ class RunSettings(Matrix):
         framings: how documents are set apart from instructions: `marked`, `quoted`, or `none`, which the layout
             `as_published` implies where none is given.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
-        sub_answers: of a benchmark that scores sub-questions: each asked as a question of its own over the same
-            evidence, all asked for in the one reply, or none.
+        sub_answers: sub-questions that are scored: each asked over the same evidence, all in the one reply, or none.
         filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
         support: the check of every sentence against what it cites, and of the answer for the question's nuggets:
             `lexical`, `nli:MODEL`, a model, or settings of one; none by default.
         exemplars: a JSON Lines file of worked examples that every prompt shows after the documents; none by default.
         repeats: how often each is asked: the model's own chance, which a temperature above 0 has.
         seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
+        probe: `citations` asks each answer again without each passage, which tells the citations that carry weight.
         exclude: parts of the product that are left out.
         include: matrices that are added to what is left.
+        race: whether a cell is asked only until it is worse than another or no difference is to be expected.
         concurrency: questions under way at once with one model, and so its calls, at most: short for
             `calls.calls.concurrency`, whose place it takes where it is given. A local model is asked one by one.
     """
@@ -193,13 +187,15 @@ class RunSettings(Matrix):
     filled: Literal["own", "gold"] = "own"
     exemplars: Place | None = None
     repeats: matrix.Repeats = 1
-    judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
+    judge: JudgeSettings = Lexical()
     support: SupportSettings | None = Field(default=None, exclude_if=operator.not_)
     grader: Grader | None = Field(default=None, exclude_if=operator.not_)
     scoring: Scoring = "corrected"
     seeds: Annotated[matrix.Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
+    probe: Literal["citations"] | None = Field(default=None, exclude_if=operator.not_)
     exclude: Annotated[list[Excluded], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    race: bool = False
     limits: Limits = Limits()
     cell_limits: CellLimits = CellLimits()
     calls: ModelSettings = ModelSettings()
@@ -236,7 +232,7 @@ class RunSettings(Matrix):
             raise ValueError("questions: paraphrase asks a model for them, and the judge is none; name one, as in "
                              "paraphraser: MODEL, best one that does not answer itself")
         check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
-        models = [*self.models, *(one.model for one in self.pipelines),
+        models = [*self.models, *(one.cell_model for one in self.pipelines),
                   *(name for more in self.include for name in more.models or ())]
         asked = dict.fromkeys([*models, *self.other_models])
         if unknown := [name for name in self.calls.prices if name not in asked]:

@@ -30,17 +30,18 @@ _TARGETS = ("give a YAML file of settings, or a benchmark's name and its files, 
 @dataclass(frozen=True, slots=True)
 class Part:
     """The part of a benchmark's questions that is asked; None and empty leave what the settings say. `filter` has texts
-    of the form `tag=value`."""
+    of the form `tag=value`. In a race the part is found out while they are asked."""
 
     limit: int | None = None
     sample: int | None = None
     seed: int | None = None
     filter: tuple[str, ...] = ()
+    race: bool = False
 
     @property
     def name(self) -> str:
         """What a run of this part adds to its name."""
-        given = [*self.filter, *(f"{word} {number}" for word, number in (
+        given = [*self.filter, *["race"] * self.race, *(f"{word} {number}" for word, number in (
             ("sample", self.sample), ("seed", self.seed), ("limit", self.limit)) if number is not None)]
         return "".join("-" + re.sub(r"[^A-Za-z0-9._]+", "-", text) for text in given)
 
@@ -120,7 +121,8 @@ def narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
     name = settings.name + part.name if rename else settings.name
     if rename and len(name) > _LONGEST:
         name = f"{name[:_LONGEST - 9]}-{digest(name)[:8]}"
-    return settings.model_copy(update={"benchmark": benchmark, "name": name})
+    return settings.model_copy(update={"benchmark": benchmark, "name": name,
+                                     "race": settings.race or part.race})
 
 
 def _tags(texts: Sequence[str]) -> dict[str, str]:

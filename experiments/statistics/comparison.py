@@ -29,7 +29,7 @@ from experiments.statistics.testing import holm, mcnemar, permutations, smallest
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
-Test = Literal["McNemar", "permutation"]
+Test = Literal["McNemar", "permutation", "race"]
 _DIGITS = 10
 _NOTHING = 1e-12
 _VAST = 1e300  # which unlike infinity is nothing times nothing
@@ -50,6 +50,7 @@ class Comparison:
             weigh as in the metric's figure: of `unified`, each split half.
         smallest: the difference that would be detected, by as much as these pairs vary; None where the test can find
             none among so few.
+        said: the verdict in words, where a race gave it.
     """
 
     metric: str
@@ -73,6 +74,7 @@ class Comparison:
     before_high: float | None = None
     after_low: float | None = None
     after_high: float | None = None
+    said: str | None = None
 
     @property
     def real(self) -> bool:

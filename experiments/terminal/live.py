@@ -75,7 +75,7 @@ class Tally:
             else:
                 self._burst = (self._clock(), self.made)
         self.cost += Cost(0.0, timing.attempts, timing.replayed, timing.paid, timing.retried)
-        usage = result.usage + result.judge_usage + result.sub_usage + result.asked_usage
+        usage = result.usage + result.judge_usage + result.sub_usage + result.asked_usage + result.probe_usage
         self.prompt_tokens += usage.prompt_tokens
         self.completion_tokens += usage.completion_tokens
         self.unpriced |= usage.price is None

@@ -125,11 +125,13 @@ def _answer_fields(record: Record, question: Question, columns: Sequence[str]) -
         yield "verdict", _verdict(result.verdict)
     if result.support is not None:
         yield "support", f"by {result.support.judge}{f'; {result.support.note}' if result.support.note else ''}"
-        yield from (("" if label.vital is None else "nugget", _label(label))
-                    for label in (*result.support.sentences, *result.support.nuggets))
+        yield from (("" if label.vital is None else "nugget", _label(label)) for label in result.support.labels)
     for number, (sub, gold) in enumerate(_with_gold(result.subs, question), 1):
         yield f"sub {number}", (f"{sub.question} {sub.outcome}: {cut(sub.text) or 'nothing'}"
                                 f"{'' if gold is None else f' (gold: {gold})'}")
+    for probe in result.probes:
+        without = f"without {list(probe.left_out)}" if probe.left_out else "asked again"
+        yield "probe", f"{without}, {probe.outcome}: {cut(probe.text) or 'nothing'}"
     if result.notes:
         yield "notes", ", ".join(result.notes)
     usage = result.usage + result.sub_usage

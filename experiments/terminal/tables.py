@@ -66,11 +66,12 @@ def all_failed(folder: RunFolder) -> bool:
 
 def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
+    tokens = usage["prompt_tokens"] + usage["completion_tokens"]  # of calls none means that nobody said
     return [*("-" if (value := cell.get(name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
             "\n".join(f"{count} {name}" for name, count in cell["outcomes"].items() if count),
             "-" if cell["passages"] is None else f"{cell['passages']:.3g}", str(usage["calls"]),
-            str(usage["prompt_tokens"] + usage["completion_tokens"]), price(usage["price"], "?")]
+            str(tokens) if tokens or not usage["calls"] else "?", price(usage["price"], "?")]
 
 
 def _figures(metrics: Mapping[str, Any], column: str) -> str:

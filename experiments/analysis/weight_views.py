@@ -1,0 +1,74 @@
+"""What citations carry: probed answers cell by cell, between cells, and what the probes took."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.analysis.inputs import AnalysisInput, change, figures
+from experiments.analysis.pairs import difference_view, tested_pairs
+from experiments.analysis.variants import compared, labels_of, variants_of
+from experiments.analysis.view import Value, View
+from experiments.record import Result
+from experiments.statistics import Comparison
+from strategies.types import Usage
+
+_FIGURES = {"needed": "citations_needed", "decorative": "citations_decorative", "harmful": "citations_harmful",
+            "enough": "citations_enough", "together": "citations_together", "uncited used": "uncited_used",
+            "asked again": "repeats_changed", "failed": "probes_failed"}
+_ABOVE, _TESTED = "above the noise", 6  # the rest is of the probes, not of the cells
+_NOTES = (
+    "n counts answers: those that came, under rules that ask for citations. Needed, decorative and harmful are shares "
+    "of an answer's citations: without one the answer is lost or another one, the same, or right where it was wrong. "
+    "Enough: the cited passages alone give the answer. Together: it changes without all of them. Uncited used: of the "
+    "passages shown and not cited, those without which it changes.",
+    "Asked again is the noise: answers that change with nothing left out. Above the noise: the share needed or "
+    "harmful less that, answer by answer.",
+    "Of two passages that say the same neither is needed, since only one is left out: together tells. Failed are "
+    "probes without a readable reply, which count as none of these.")
+
+
+def weight_views(material: AnalysisInput) -> list[View]:
+    """Return what the citations of every probed cell carry, the tests between cells, and what the probes took."""
+    probed = {cell["id"]: [result for result in material.results[cell["id"]] if result.probes]
+              for cell in material.cells}
+    cells = [(label, cell, probed[cell["id"]]) for label, cell in material.labelled() if probed[cell["id"]]]
+    if not cells:
+        return []
+    rows = [(label, len(own), *figures(material, cell, own, _FIGURES.values()), _above(material, own))
+            for label, cell, own in cells]
+    costs = [(label, what, *_cost(used)) for label, cell, own in cells for what, used in (
+        ("answers", [one.usage for one in material.results[cell["id"]]]), ("probes", [one.probe_usage for one in own]))]
+    return [View("weight", "What citations carry", ("cell", "n", *_FIGURES, _ABOVE), tuple(rows), notes=_NOTES,
+                 signed=(_ABOVE,)),
+            *_between(material, probed),
+            View("weight:cost", "What the probes took", (
+                "cell", "of", "calls", "prompt tokens", "cached", "completion tokens"), tuple(costs), 2, notes=(
+                "Cached are those of the prompt tokens that the server had at hand, as it says.",))]
+
+
+def _above(material: AnalysisInput, results: Sequence[Result]) -> Value:
+    """The share of citations that change the answer less that of repeats that do, over answers that cite."""
+    pairs = [tuple(one.model_copy(update={"scores": {"citations_needed": value}}) for value in (
+        one.scores["repeats_changed"], (one.scores["citations_needed"] or 0) + (one.scores["citations_harmful"] or 0)))
+        for one in results if one.scores["citations_needed"] is not None]
+    return change(material, [(first, second) for first, second in pairs], "citations_needed")
+
+
+def _cost(used: Sequence[Usage]) -> tuple[int, int, int, int]:
+    total = sum(used, Usage())
+    return total.calls, total.prompt_tokens, total.cached_tokens, total.completion_tokens
+
+
+def _between(material: AnalysisInput, probed: Mapping[str, Sequence[Result]]) -> list[View]:
+    variants = variants_of(material.cells, {id: {one.question: one for one in own} for id, own in probed.items()})
+    called = dict(zip((one.row["id"] for one in variants), labels_of(variants), strict=True))
+    couples = [(first, second) for _, first, second in tested_pairs(variants)[0]]
+    tested: list[tuple[tuple[Any, ...], Comparison]] = []
+    for name, metric in list(_FIGURES.items())[:_TESTED]:
+        made = compared(metric, couples, material.clusters, material.scoring, material.seed)
+        tested += [((name, f"{called[first.row['id']]} → {called[second.row['id']]}"), one)
+                   for (first, second), one in zip(couples, made, strict=True) if one is not None]
+    notes = ("Pairs are questions to which both cells gave an answer that the figure is of. p (Holm) is corrected "
+             "within a figure.",)
+    return [difference_view("weight:compared", "What citations carry, between cells", ("figure", "what changes"),
+                            tested, notes)] if tested else []

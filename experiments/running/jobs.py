@@ -1,0 +1,83 @@
+"""Jobs: what is asked, and in which order, so that a server computes what prompts share once."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby, islice
+from operator import attrgetter
+from typing import NamedTuple
+
+from experiments.analysis.variants import Answers
+from experiments.cells import Cell
+from experiments.question import Question
+from experiments.running.plan import Plan
+from experiments.running.resources import Resources
+from strategies.types import Layout
+
+_TOGETHER = 16  # questions whose jobs may change places: progress stays by question
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One question in one cell. `place` is the cell's in the run's order."""
+
+    cell: Cell
+    place: int
+    question: Question
+
+
+class Prefix(NamedTuple):
+    """What a prompt begins with."""
+
+    first: tuple[object, ...]  # names the least that is worth keeping: the first passage
+    rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
+
+
+def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
+    """By question, then by cell."""
+    return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
+
+
+def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
+    """Return the jobs without a record; in a race, of those up to its next look."""
+    wanted = plan.race.due(answers) if plan.race else None
+    return [job for job in jobs_of(plan.cells, plan.benchmark.questions)
+            if (pair := (job.cell.id, job.question.id)) not in done and (wanted is None or (
+                pair in wanted and job.question.id not in answers.get(job.cell.id, {})))]
+
+
+def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
+    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell. Cell by cell,
+    one retriever at a time has the machine to itself, so that what each takes can be compared."""
+    if not by_cell:
+        return [list(jobs)]
+    return [list(turn) for _, turn in groupby(sorted(jobs, key=attrgetter("place")), attrgetter("place"))]
+
+
+def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
+    """Yield the jobs, which stand by question, with those together whose prompts begin alike.
+
+    Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
+    each other, within groups of a few questions. The order is else as it was.
+    """
+    questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
+    while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
+        begun = [(prefix(job), job) for job in group]
+        turns: dict[tuple[object, ...], int] = {}
+        for begins, _ in begun:
+            turns.setdefault(begins.first, len(turns))
+        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest))
+        yield from (job for _, job in begun)
+
+
+def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
+    """Return what the job's prompts begin with, as far as it is known before anything was searched. As published,
+    rules, instruction and question stand before the documents, so only repeats and seeds share them."""
+    cell, question = job.cell, job.question.id
+    if layout == "as_published":
+        return Prefix((question, cell.rules, cell.reasoning, cell.show))
+    if cell.searched:
+        return Prefix((question, cell.finder, cell.format, cell.retrieval, cell.perturbation, cell.seed))
+    placed = resources.placed_if_known(cell, job.question)
+    passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
+    return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)

@@ -1,0 +1,102 @@
+"""Probes of citations: each answer asked again without each passage that it was shown, over the cited ones alone,
+without all of them, and, for the noise, with nothing left out.
+
+The question's graph is played anew over searches that lack the passages; the others keep their numbers, so that prompts
+differ in nothing else. Calls go through the run's journal. What stands last in a prompt is left out first, right after
+the answer, so that a server has most of each prompt at hand. A strategy that words its searches anew may find something
+else in a passage's place, but not over the cited ones alone.
+"""
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agents.types import Cost
+from experiments.metrics.weight import changes, probed_result, uncited
+from experiments.record import Record, Result, StoredProbe
+
+if TYPE_CHECKING:
+    from experiments.judges.base import Judged
+    from experiments.question import Question
+    from experiments.running.plan import Plan
+    from experiments.running.play import CellPlayer
+    from experiments.runs.store import RunFolder
+
+BESIDES = 3  # probes of an answer besides those without one passage
+
+
+def is_due(result: Result, question: Question, plan: Plan) -> bool:
+    """Tell whether an answer, with its trace, is probed: where its rules ask for citations, and all that it was shown
+    can be kept from it. What a pipeline finds by itself cannot."""
+    cell = next((cell for cell in plan.cells if cell.id == result.cell), None)
+    if cell is None or result.outcome != "answered" or not plan.tasks(cell).whole(question).cites:
+        return False
+    shown, found = ({passage.number for passage in result.in_view},
+                    {number for step in result.trace for number in step.found})
+    return bool(shown) and shown <= found
+
+
+def unprobed(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
+    """Return the (cell, question) pairs of a run whose answers are still to be probed; none where it is not probed."""
+    if plan.settings.probe is None or folder is None:
+        return set()
+    questions = {question.id: question for question in plan.benchmark.questions}
+    return {(result.cell, result.question) for result in folder.results(traces=True)
+            if not result.probes and is_due(result, questions[result.question], plan)}
+
+
+def to_leave_out(result: Result) -> list[frozenset[int]]:
+    """Return what the probes of an answer leave out, each set once: first nothing, then what stands last in prompts."""
+    shown = [passage.number for passage in result.in_view]
+    wanted = [frozenset({number}) for number in shown]
+    if result.cited:
+        wanted += [uncited(result), frozenset(result.cited)]
+    places = {number: place for place, number in enumerate(shown)}
+    return [frozenset(), *sorted(dict.fromkeys(filter(None, wanted)), key=lambda left_out: (
+        -min(places.get(number, len(shown)) for number in left_out), len(left_out)))]
+
+
+async def probes_of(result: Result, question: Question, player: Callable[[int], CellPlayer], repeat: int,
+                    judged: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
+    """Ask an answered question again in every way, one after the other, and return what that came to and cost.
+
+    Args:
+        player: makes the player of the answer's cell as a repeat of it.
+        repeat: the cell's own; the noise is that of the next one.
+        judged: asks the run's judge about a result; it is asked of other answers than the first alone.
+    """
+    question = replace(question, text=result.asked or question.text)
+    probes, cost = [], Cost()
+    for left_out in to_leave_out(result):
+        answer = await player(repeat if left_out else repeat + 1).answer_over(question, _numbers(result),
+                                                                              _keeps(result, left_out))
+        probe = StoredProbe(left_out=tuple(sorted(left_out)), outcome=answer.outcome, text=answer.text,
+                            failure=answer.failure, usage=answer.used)
+        cost += answer.cost
+        if changes(result, probe):
+            verdict = await judged(probed_result(result, probe))
+            probe = probe.model_copy(update={"verdict": verdict.end, "usage": probe.usage + verdict.usage})
+            cost += verdict.cost
+        probes.append(probe)
+    return tuple(probes), cost
+
+
+def _numbers(result: Result) -> dict[str, int]:
+    return {passage.chunk: passage.number for passage in result.evidence}
+
+
+def _keeps(result: Result, left_out: frozenset[int]) -> Callable[[str], bool]:
+    """Over the cited passages alone, nothing else is found, whatever a strategy searches for."""
+    numbers, alone = _numbers(result), bool(result.cited) and left_out == uncited(result)
+    return lambda chunk: numbers[chunk] not in left_out if chunk in numbers else not alone
+
+
+def probed(record: Record, result: Result, cost: Cost) -> Record:
+    """Return the record with its result probed. The calls of that are counted in its timing; its seconds stay those of
+    the answer."""
+    timing = record.timing
+    paid = None if timing.paid is None or cost.paid is None else timing.paid + cost.paid
+    counted = {"attempts": timing.attempts + cost.attempts, "replayed": timing.replayed + cost.replayed,
+               "retried": timing.retried + cost.retried, "paid": paid}
+    return Record(result=result, timing=timing.model_copy(update=counted))
