@@ -110,7 +110,7 @@ def test_where_people_say_yes_or_no_a_grade_of_two_is_a_yes_and_one_is_a_no(serv
     path.write_text(path.read_text().replace(str(TREC), str(folder)))
     made = ragbed.json("run", path)
     view = next(one for one in made["views"] if one["name"] == "grades")
-    assert "2 and 3 are relevant as people's highest judgement is 1" in view["notes"][0]
+    assert "2 and 3 are relevant, as people's highest judgement is 1" in view["notes"][0]
     assert len(server.requests) == 1  # of two passages found, one of them judged
 
 
