@@ -1,14 +1,15 @@
 """How well the checks of support agree with people.
 
-    python bench/sentence_support.py DATA [--support CHECK] [--most N] [--journal FILE] [--json]
+    python bench/sentence_support.py DATA [--support CHECK] [--only SET] [--words N] [--most N] [--journal FILE]
 
 SciFact: people read a scientific claim and an abstract, and said that the abstract supports the claim, contradicts it,
 or says too little: a sentence and what it cites. ClapNQ: people marked the sentences of a passage that an answer was
 then written of; each sentence of the passage is a nugget that the answer holds, or does not. The marks are of sentences
 as they stand, of which an answer may have left out a part, so that the level `partial` is right for them too.
 
-CHECK is as `ragbed rescore --support` takes it. `--most` takes as many of each of the people's labels, evenly spread;
-`--journal` keeps a model's replies, so that the same command asks for none of them again.
+CHECK is as `ragbed rescore --support` takes it. `--words` takes what is checked against at most so many words, `--most`
+as many of each of the people's labels, evenly spread; `--journal` keeps a model's replies, so that the same command
+asks for none of them again.
 """
 from __future__ import annotations
 
@@ -83,6 +84,11 @@ def clapnq(data: Path) -> Iterator[Item]:
 
 # With the label that means support.
 SETS = {"scifact": (scifact, "supports"), "clapnq": (clapnq, "marked")}
+
+
+def text_of(item: Item) -> str:
+    """What the statement is checked against."""
+    return item.claims.answer or item.claims.passages[1]
 
 
 def spread(items: Sequence[Item], most: int | None) -> list[Item]:
@@ -172,7 +178,9 @@ async def main(given: argparse.Namespace) -> None:
             client = await opened.enter_async_context(open_model(check.model, settings))
             model = Model(client, Journal(database), check.max_tokens)
         for name, (load, right) in SETS.items():
-            items = spread(list(load(given.data)), given.most)
+            if given.only not in (None, name):
+                continue
+            items = spread([item for item in load(given.data) if len(text_of(item).split()) <= given.words], given.most)
             reports[name] = report_of(items, await levels_of(items, check, model), right)
             if not given.json:
                 show(name, reports[name])
@@ -184,6 +192,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--support", default="lexical")
+    parser.add_argument("--only", choices=list(SETS))
+    parser.add_argument("--words", type=int, default=10**9)
     parser.add_argument("--most", type=int)
     parser.add_argument("--journal", type=Path)
     parser.add_argument("--json", action="store_true")

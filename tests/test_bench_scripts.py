@@ -67,3 +67,17 @@ def test_strategies_after_the_first_have_only_what_follows_the_shared_prefix_com
     assert (first["strategy"], first["calls"], first["computed"]) == ("direct", 1, first["sent"])
     assert [row["strategy"] for row in others] == list(CRESTS)[1:]
     assert all(0 < row["computed"] <= row["after"] < row["sent"] for row in others)
+
+
+@pytest.mark.slow
+def test_a_matrix_of_strategies_and_pipelines_is_killed_and_continued_to_the_same_bytes():
+    questions = BENCH.parent / "tests" / "data" / "hotpotqa_195" / "hotpot_dev_distractor_v1.jsonl"
+    done = subprocess.run([sys.executable, BENCH / "pipeline_matrix.py", questions, "--questions", "6", "--kills", "1",
+                           "--json"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["same bytes from the journal"]
+    assert report["same figures as never killed"]
+    assert report["cells"] == 6
+    assert 30 <= report["calls"] < 60  # those under way when it was killed are asked twice
+    assert "none really different" in report["output"]

@@ -181,21 +181,16 @@ def test_items_that_are_missing_have_their_reasons(serve, build):
     assert "Arlen.txt" in said
 
 
-@pytest.mark.parametrize(("name", "content", "says"), [
-    ("empty.txt", "", "empty.txt"), ("blank.html", "<p> </p>", "blank.html"), ("odd.pdf", "no pdf", "odd.pdf"),
-    ("odd.xyz", "x", "odd.xyz: unknown type")])
-def test_a_source_that_gives_nothing_is_named(name, content, says, serve, build, sources):
-    (sources / name).write_text(content)
-    out, _ = build(serve(writer).url, "set")
-    assert says in (out / "card.md").read_text()
-
-
-def test_hostile_names_and_texts_stay_texts_on_card_and_page(serve, build, sources):
+def test_sources_that_give_nothing_are_named_and_hostile_names_and_texts_stay_texts(serve, build, sources):
+    for name, content in (("empty.txt", ""), ("blank.html", "<p> </p>"), ("odd.pdf", "no pdf"), ("odd.xyz", "x")):
+        (sources / name).write_text(content)
     (sources / "<script>alert(1)<!--.txt").write_text(page("Arlen") + "<script>alert(2)</script> \u202e")
     out, _ = build(serve(writer).url, "set")
-    report = (out / "report.html").read_text()
+    card, report = (out / "card.md").read_text(), (out / "report.html").read_text()
+    for said in ("empty.txt", "blank.html", "odd.pdf", "odd.xyz: unknown type"):
+        assert said in card
     assert "<script" not in report
-    assert "\u202e" not in report + (out / "card.md").read_text()
+    assert "\u202e" not in report + card
 
 
 def test_what_does_not_fit_is_one_line(ragbed, sources, tmp_path):

@@ -50,7 +50,8 @@ def computed(folder):
     return test_computed.writer(), "--n", "3", "--set", "options.operations=[difference]"
 
 
-@pytest.fixture(params=[crest, mdbench, mrke, mrceval, detectiveqa, computed])
+@pytest.fixture(params=[crest, computed, *(pytest.param(kind, marks=pytest.mark.slow)
+                                           for kind in (mdbench, mrke, mrceval, detectiveqa))])
 def made(request, ragbed, tmp_path):
     """A kind's scripted writer, and what stands in its command before the folder of the set."""
     (folder := tmp_path / "pages").mkdir()

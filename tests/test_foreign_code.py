@@ -84,7 +84,7 @@ def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(
                                   RECIPE.replace("yield", "evidence = yield", 1) + line +
                                   "\n    return (yield from answer(task, 'direct', evidence, thinks=False))\n")
     began = time.monotonic()
-    verdicts = {one.name: one for one in check("busy.py:recipe", seconds=3.0 if promise != "io" else 60.0)}
+    verdicts = {one.name: one for one in check("busy.py:recipe", seconds=1.0 if promise != "io" else 60.0)}
     assert time.monotonic() - began < 90
     assert said in verdicts[promise].detail
     assert verdicts[promise].passed is False

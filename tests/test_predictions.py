@@ -126,6 +126,8 @@ ID = "sas-founded"
     ("ragas", [{"user_input": "q", "retrieved_contexts": ["a"], "retrieved_context_ids": [1, 2]}], ["as long as"]),
     ("ragchecker", [{"results": 3}], ["field results: expected a list of records"]),
     ("ragchecker", ["[]"], ["field results"]),
+    ("ragchecker", [{"results": [{"query_id": ID, "response": "", "retrieved_context": "x"}]}],
+     ["line 1, field retrieved_context: expected a list of records"]),
     ("ragchecker", ["\xff"], ["answers.jsonl: cannot be read as JSON"])])
 def test_a_damaged_file_is_refused_in_a_line(ragbed, tmp_path, format, content, says):
     ragbed.refuses("import", format, rows(tmp_path, *content), "--benchmark", "demo", "--out", tmp_path, says=says)
@@ -166,7 +168,7 @@ def test_a_changed_file_is_another_run_and_a_retry_is_of_the_run(ragbed, importe
     assert ragbed(*again[1].split())[0] == 0
     rows(tmp_path, {"id": ID, "answer": "1942"})
     ragbed.refuses("import", "jsonl", file, "--benchmark", "demo", "--out", tmp_path / "runs", "--name", "theirs",
-                   says=["theirs", "--fresh"])
+                   says=["other files have changed", "--fresh"])
 
 
 def test_a_format_without_its_package_names_the_extra(ragbed, monkeypatch):
@@ -193,3 +195,14 @@ def test_an_import_is_made_again_from_a_cassette_without_its_file(imported, ragb
     assert ragbed("run", "--replay", tmp_path / "c.jsonl.gz")[0] == 0
     again, = (path for path in tmp_path.rglob("summary.json") if "before" not in path.parts)
     assert again.read_bytes() == summary
+
+
+def test_numbers_that_name_nothing_stay_invalid_and_are_not_exported(imported, ragbed, tmp_path):
+    names = ["special-air-service.html", "special-air-service.html", "x.html"]
+    file = rows(tmp_path, {"id": ID, "answer": "In [0] 1941 [3, 7].", "contexts": [{"document": one} for one in names]})
+    cell, = imported("jsonl", file)
+    assert cell["metrics"]["citation_precision"]["mean"] == 0
+    assert cell["metrics"]["invalid_citations"]["mean"] * 12 == pytest.approx(2)
+    ragbed("export", tmp_path / "runs" / "theirs", tmp_path / "run.jsonl", "--as", "trec_rag")
+    told, = (row for row in map(json.loads, (tmp_path / "run.jsonl").read_text().splitlines()) if row["answer"])
+    assert (told["references"], told["answer"][0]["citations"]) == (names[1:], [1])

@@ -11,11 +11,10 @@ from stored import cell as stored_cell
 from stored import result
 
 from documents import ModelError
-from experiments import Question, RunSettings, metric_named, score
+from experiments import Question, RunSettings, Support, SupportLabel, metric_named, score
 from experiments.judges import ModelSupport, claims_of
 from experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, check_named
 from experiments.metrics import Scored
-from experiments.record import Support, SupportLabel
 from strategies import Failure, Reply
 from strategies.support.check import Statement
 

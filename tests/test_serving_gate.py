@@ -178,16 +178,17 @@ def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(gated):
     assert (whole.status_code, whole.json()["error"]["code"]) == (413, "request_too_large")
 
 
-@pytest.mark.parametrize(("headers", "status"), [
-    ({"Host": "ragbed.example"}, 200), ({"Host": "192.0.2.7:8700"}, 200), ({"Host": "LOCALHOST:80"}, 200),
-    ({"Host": "evil.example"}, 400), ({"Host": "127.0.0.1.evil.example"}, 400), ({"Host": "["}, 400),
-    ({"Origin": "https://evil.example"}, 403), ({"Origin": "null"}, 403), ({"Sec-Fetch-Site": "same-site"}, 403),
-    ({"Sec-Fetch-Site": "cross-site"}, 403), ({"Sec-Fetch-Site": "same-origin"}, 200)])
-def test_pages_of_other_sites_can_not_ask(gated, headers, status):
+def test_pages_of_other_sites_can_not_ask(gated):
     client = gated(lambda body: "Norway [1].")
-    answer = client.post("/v1/chat/completions", json=QUESTION, headers=headers)
-    assert answer.status_code == status
-    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+    for name, values, status in (
+            ("Host", ("ragbed.example", "192.0.2.7:8700", "LOCALHOST:80"), 200),
+            ("Host", ("evil.example", "127.0.0.1.evil.example", "["), 400),
+            ("Origin", ("https://evil.example", "null"), 403), ("Sec-Fetch-Site", ("same-site", "cross-site"), 403),
+            ("Sec-Fetch-Site", ("same-origin",), 200)):
+        for value in values:
+            answer = client.post("/v1/chat/completions", json=QUESTION, headers={name: value})
+            assert answer.status_code == status, value
+            assert not [header for header in answer.headers if header.lower().startswith("access-control")]
 
 
 def test_the_own_page_may_ask_by_its_origin(gated):

@@ -36,13 +36,13 @@ def test_an_added_document_is_answered_from(client, tmp_path):
     assert add(client, "oslo.txt", "in the place of the index's own").status_code == 409
 
 
-@pytest.mark.parametrize(("name", "body", "status"), [
-    ("../oslo2.txt", "x", 422), ("a/b.txt", "x", 422), (".hidden.txt", "x", 422), ("a\nb.txt", "x", 422),
-    ("run.exe", "x", 415), ("broken.pdf", "no PDF", 422), ("empty.txt", "", 422),
-    (f"{'é' * 190}.txt", "x", 422)])
-def test_what_cannot_be_added_is_refused_and_not_kept(client, tmp_path, name, body, status):
-    refused = add(client, name, body)
-    assert (refused.status_code, refused.json()["error"]["type"]) == (status, "invalid_request_error")
+def test_what_cannot_be_added_is_refused_and_not_kept(client, tmp_path):
+    for name, body, status in (
+            ("../oslo2.txt", "x", 422), ("a/b.txt", "x", 422), (".hidden.txt", "x", 422), ("a\nb.txt", "x", 422),
+            ("run.exe", "x", 415), ("broken.pdf", "no PDF", 422), ("empty.txt", "", 422),
+            (f"{'é' * 190}.txt", "x", 422)):
+        refused = add(client, name, body)
+        assert (refused.status_code, refused.json()["error"]["type"]) == (status, "invalid_request_error"), name
     assert not [*(tmp_path / "inbox").glob("*")]
 
 

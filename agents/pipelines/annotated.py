@@ -10,6 +10,8 @@ from pydantic import Field
 
 from agents.pipelines.base import JSONPath, Request
 from agents.pipelines.http import HttpChannel, OfUrl
+from agents.replies import BadReply
+from retrieval.servers import clean
 from strategies.reading import citation_marks
 from strategies.reasoning.pipeline import renumbered
 
@@ -55,6 +57,8 @@ class ChatCompletions(OfUrl):
 
 
 def _common(came: dict[str, Any]) -> dict[str, Any]:
+    if failed := [one for one in jsonpath.findall("$.error.message", came) if isinstance(one, str)]:
+        raise BadReply(f"it failed: {clean(failed[0])}")  # with status 200, as OpenRouter tells of a model's failure
     said = jsonpath.findall(f"{_MESSAGE}.content | {_MESSAGE}.content[*].text", came)
     text = "".join(one for one in said if isinstance(one, str))  # in one piece, or in parts
     refusal = next((one for one in jsonpath.findall(f"{_MESSAGE}.refusal", came) if isinstance(one, str)), "")

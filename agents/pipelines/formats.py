@@ -132,8 +132,9 @@ def _ragas_rows(file: Path) -> Iterator[Row]:
 
 def _ragchecker(row: Row) -> Prediction:
     """RAGChecker (github.com/amazon-science/RAGChecker)."""
+    contexts = row.parts("retrieved_context") if row.fields.get("retrieved_context") else []
     return _made(row, row.id("query_id"), row.optional("query"),
-                 {"answer": row.text("response") or None, "contexts": row.fields.get("retrieved_context")})
+                 {"answer": row.text("response") or None, "contexts": [one.fields for one in contexts]})
 
 
 def _ragchecker_rows(file: Path) -> Iterator[Row]:

@@ -39,7 +39,7 @@ class Framework(OfFile):
         with Foreign(lambda said: SettingsError(f"pipeline {self.name}: {said}")):
             make = named if inspect.isroutine(named) else None
             call = self._caller(make() if make else named, make)
-        return CodeChannel(self, call=call, workers=self.concurrency or limits.concurrency, plain=_plain)
+        return CodeChannel(self, call=call, plain=_plain)
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         """What asks the object once, given a request; `make` makes another."""
@@ -57,7 +57,10 @@ class LangChain(Framework):
 
         ask, takes = made.ainvoke, ()
         if isinstance(self.request, str):  # a graph has channels
-            takes = getattr(made, "channels", None) or made.get_input_jsonschema().get("properties", ())
+            with Foreign(lambda said: SettingsError(
+                    f"pipeline {self.name}: {self.factory} does not say what it takes ({said}); say it, as in "
+                    "request: {input: '{question}'}")):
+                takes = getattr(made, "channels", None) or made.get_input_jsonschema().get("properties", ())
         key = next((name for name in ("messages", *_QUESTION) if name in takes), None)
 
         async def call(body: Any) -> Any:
@@ -77,6 +80,7 @@ class Haystack(Framework):
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         takes = set(chain.from_iterable(made.inputs().values()))
+        made.warm_up()  # once, before several threads do
         shown = {name for name, sockets in made.outputs(include_components_with_connected_outputs=True).items()
                  if sockets.keys() & {"answers", "replies", "documents", "last_message"}}
 

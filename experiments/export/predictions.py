@@ -28,8 +28,9 @@ def answers_of(run: Finished, cells: Collection[str]) -> Iterator[Answer]:
                "id": question.id, "question": question.text, "gold": list(question.answers),
                "answer": renumbered(result.text, place_of, len(place_of)) or None,
                "citations": [place_of[number] for number in result.cited], "refused": result.refused,
-               "contexts": [{"document": passage.source, "start": passage.start, "end": passage.end,
-                             "text": run.folder.database.text(passage.text)} for passage in result.in_view],
+               "contexts": [{"document": passage.source, "text": run.folder.database.text(passage.text),
+                             **({"start": passage.start, "end": passage.end} if passage.format == "plain"
+                                and passage.end > passage.start else {})} for passage in result.in_view],
                "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
                "price": usage.price, "scores": result.scores,
                **({"failure": f"{failure.kind}: {failure.message}"} if failure else {})}
@@ -38,7 +39,7 @@ def answers_of(run: Finished, cells: Collection[str]) -> Iterator[Answer]:
 def _trec_rag(one: Answer) -> Answer:
     """What is cited apart from the text is cited by the last sentence."""
     sentences: list[dict[str, Any]] = [{"text": strip_citations(piece), "citations": [
-        place - 1 for *_, places in citation_marks(piece) for place in places if place <= len(one["contexts"])]}
+        place - 1 for *_, places in citation_marks(piece) for place in places if 0 < place <= len(one["contexts"])]}
         for piece in pieces_of(one["answer"] or "")]
     known = {place for sentence in sentences for place in sentence["citations"]}
     for sentence in sentences[-1:]:

@@ -52,13 +52,14 @@ Fate = Literal["failed", "same", "changed", "mended"]
 
 
 class Weight(NamedTuple):
-    """What an answer came to over less evidence. `without` one passage, by its number; `alone` over the cited ones and
-    `together` without all of them, None where it cites none; `again` with nothing left out."""
+    """What an answer came to when it was asked again: with nothing left out; without one passage, by its number; over
+    the cited passages alone, and without all of them, None where it cites none. `failed` is the share that did."""
 
     again: Fate
     without: Mapping[int, Fate]
     alone: Fate | None
     together: Fate | None
+    failed: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ def weight_of(result: Result, right: Callable[[Result], bool]) -> Weight:
     others, shown = uncited(result), [passage.number for passage in result.in_view]
     return Weight(fates[frozenset()], {number: fates[frozenset({number})] for number in shown},
                   None if not result.cited else fates.get(others) if others else "same",
-                  fates.get(frozenset(result.cited)) if result.cited else None)
+                  fates.get(frozenset(result.cited)) if result.cited else None,
+                  _share(list(fates.values()), "failed"))
 
 
 def weight(item: Scored, scoring: Scoring = "corrected") -> Scores:
@@ -62,8 +63,7 @@ def weight(item: Scored, scoring: Scoring = "corrected") -> Scores:
     scores: Scores = dict.fromkeys(metric.name for metric in WEIGHT.metrics)
     if (found := item.weight) is None:
         return scores
-    every = [found.again, *found.without.values(), *(one for one in (found.alone, found.together) if one is not None)]
-    scores |= {"repeats_changed": _share([found.again], "changed", "mended"), "probes_failed": _share(every, "failed")}
+    scores |= {"repeats_changed": _share([found.again], "changed", "mended"), "probes_failed": found.failed}
     if others := [one for number, one in found.without.items() if number not in item.cited]:
         scores["uncited_used"] = _share(others, "changed", "mended")
     if item.cited:

@@ -128,7 +128,7 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
     for name in (name for name, content in now.sources.items() if made.sources.get(name) != content):
         apart = apart or f"another strategy under the name {name}: what that file or package holds has changed"
     for name in (name for name, identity in now.models.items() if made.models.get(name) != identity):
-        apart = apart or f"another model under the name {name}: its weights have changed"
+        apart = apart or f"another model under the name {name}: its weights or other files have changed"
     if apart:
         raise RunError(f"{folder.path} holds a run with {apart}; give this one another name, or use --fresh to begin "
                        "anew")

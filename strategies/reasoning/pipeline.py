@@ -108,7 +108,7 @@ def renumbered(text: str, number_of: Mapping[int, int], beyond: int) -> str:
         return text
     made, at = [], 0
     for start, end, places in citation_marks(text):
-        cited = dict.fromkeys(number_of.get(place, beyond + place) for place in places)
+        cited = dict.fromkeys(number_of.get(place, beyond + max(place, 1)) for place in places)
         made += [text[at:start], f"[{', '.join(map(str, cited))}]"]
         at = end
     return "".join([*made, text[at:]])

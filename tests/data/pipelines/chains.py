@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -38,7 +39,7 @@ store.add_documents([Document(page["text"], metadata={"title": page["title"]}) f
     json.loads, Path(os.environ["PAGES"]).read_text().splitlines())])
 retriever = store.as_retriever(search_kwargs={"k": 4})
 model = ChatOpenAI(model="m", base_url=os.environ["MODEL_URL"], api_key="none", max_retries=0)
-prompt = ChatPromptTemplate.from_template("Passages:\n{context}\n\nQuestion: {question}")
+prompt = ChatPromptTemplate.from_template("{context}\n\nAnswer in a few words. Cite as in [1].\n\nQuestion: {question}")
 
 
 def numbered(documents):
@@ -50,6 +51,16 @@ to_message = {"context": retriever | numbered, "question": RunnablePassthrough()
 to_fields = RunnablePassthrough.assign(context=(lambda asked: asked["input"]) | retriever).assign(
     answer=(lambda found: {"context": numbered(found["context"]), "question": found["input"]}) | prompt | model)
 
+
+
+class Last(BaseRetriever):
+    """The second half of what a retriever finds, as one that reranks."""
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return retriever.invoke(query, config={"callbacks": run_manager.get_child()})[2:]
+
+
+reranked = {"context": Last() | numbered, "question": RunnablePassthrough()} | prompt | model
 by_name = ChatPromptTemplate.from_template("Question: {query}") | model
 
 
@@ -78,6 +89,11 @@ def failing(question):
     if question.startswith("Which"):
         raise ValueError("this chain knows no which")
     return {"steps": 3}
+
+
+@RunnableLambda
+def untold(asked: Words):  # of which no schema can be made
+    return asked["question"]
 
 
 class State(TypedDict):

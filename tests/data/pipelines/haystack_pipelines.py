@@ -16,7 +16,7 @@ store = InMemoryDocumentStore()
 store.write_documents([Document(content=page["text"], meta={"title": page["title"]}) for page in map(
     json.loads, Path(os.environ["PAGES"]).read_text().splitlines())])
 PROMPT = [ChatMessage.from_user("{% for one in documents %}[{{ loop.index }}] {{ one.content }}\n{% endfor %}"
-                                "\nQuestion: {{ question }}")]
+                                "\nAnswer in a few words. Cite as in [1].\n\nQuestion: {{ question }}")]
 
 
 def generator():
