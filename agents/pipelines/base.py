@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import jsonpath
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agents.replies import BadReply
 from documents.json import loads
@@ -50,13 +50,14 @@ def _compiles(path: str) -> str:
 JSONPath = Annotated[str, AfterValidator(_compiles)]
 
 
-def _asks(request: JsonValue) -> JsonValue:
-    if "{question}" not in json.dumps(request):
+def _asks(request: Any) -> Any:
+    written = json.dumps(request, default=str)  # YAML has dates
+    if "{question}" not in written:
         raise ValueError("nothing in it is {question}, the place of the question's text")
-    return request
+    return json.loads(written)
 
 
-Request = Annotated[JsonValue, AfterValidator(_asks)]
+Request = Annotated[Any, AfterValidator(_asks)]
 
 
 class PipelineSettings(BaseModel):
