@@ -1,7 +1,10 @@
 """Pipelines of others in a run: over HTTP, in Python, as commands; what they return, and how they fail."""
 import json
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 import yaml
@@ -182,6 +185,17 @@ def test_what_python_raises_or_returns_is_told_in_a_line(pipes):
         "bad_response", "pipeline:failing: it returned nothing at $.answer that is an answer")
     assert said["non_refusal-3"] == ("pipeline", "failing: it returned what has no form in JSON: a object")
     assert said["non_refusal-4"] is None
+
+
+@pytest.mark.slow
+def test_code_that_never_comes_back_keeps_no_run_from_ending(town):
+    (town.folder / "mine.py").write_text("import threading\ndef never(question):\n    threading.Event().wait()\n")
+    never = {"kind": "python", "name": "never", "factory": "mine.py:never"}
+    path = town.config("http://127.0.0.1:9", pipelines=[never], models=[], concurrency=2,
+                       calls={"calls": {"attempts": 1, "seconds": 1}})
+    done = subprocess.run([sys.executable, "-m", "experiments.cli", "run", str(path)], cwd=town.folder, timeout=100,
+                          env={"PYTHONPATH": str(Path(__file__).parent.parent)}, capture_output=True, text=True)
+    assert "6 failed with timeout" in done.stdout + done.stderr
 
 
 def test_an_error_with_the_status_of_a_busy_server_is_tried_again(pipes):

@@ -38,7 +38,7 @@ class Framework(OfFile):
         with Foreign(lambda said: SettingsError(f"pipeline {self.name}: {said}")):
             make = named if inspect.isroutine(named) else None
             call = self._caller(make() if make else named, make)
-        return CodeChannel(self, call=call, workers=self.concurrency or limits.concurrency, plain=_plain)
+        return CodeChannel(self, call=call, plain=_plain)
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         """What asks the object once, given a request; `make` makes another."""

@@ -75,9 +75,10 @@ class RunRace:
             weighed = np.nan_to_num(changes[places, :end]) * self.weights[:end]
             return np.stack([np.bincount(self.unit[:end], one) for one in weighed], axis=1)
 
-        return race(self.pairs, len(self.ends), until, lambda place: self._whole(variants, place))
+        return race(self.pairs, len(self.ends), until, lambda place: self.whole_p(variants, place))
 
-    def _whole(self, variants: Sequence[Variant], place: int) -> float | None:
+    def whole_p(self, variants: Sequence[Variant], place: int) -> float | None:
+        """Return the p of the whole run's test of a pair; None where no question has both scores."""
         first, second = (variants[cell] for cell in self.pairs[place])
         made = pairs_of(self.metric, first.answers, second.answers, self.grouped.of, self.scoring,
                         first.refusing and second.refusing)
@@ -108,14 +109,12 @@ class RunRace:
     def comparisons(self, answers: Answers) -> dict[str, Any]:
         """Return the race's verdicts in the form of `analysis.pairs.comparisons`, each over the questions that it is
         of, and as `said` the race in sentences."""
-        found, variants = self.follow(answers), variants_of(self.rows, answers)
-        changes, made = self._changes(variants), []
+        found, variants, made = self.follow(answers), variants_of(self.rows, answers), []
+        changes = self._changes(variants)
         for place, verdict in sorted(found.verdicts.items()):
             end = int(self.ends[verdict.units - 1])
-            asked = set(self.order[:end])
             first, second = (replace(variants[cell], answers={
-                name: row for name, row in variants[cell].answers.items() if name in asked})
-                for cell in self.pairs[place])
+                name: variants[cell].answers[name] for name in self.order[:end]}) for cell in self.pairs[place])
             one, = compared(self.metric, [(first, second)], self.grouped.of, self.scoring, self.seed)
             if one is not None:
                 low, high = self._interval(changes[place, :end])
@@ -138,9 +137,8 @@ class RunRace:
         if verdict.beaten:
             gone = next(cell for cell in self.pairs[place] if cell in found.out)
             return f"none: {self.labels[gone]} was worse than another and was asked no more"
-        if verdict.chance is not None:
-            return f"no difference expected: the other questions show one with a chance of {verdict.chance:.0%}"
-        return None
+        return None if verdict.chance is None else (
+            f"no difference expected: the other questions show one with a chance of {verdict.chance:.0%}")
 
     def _sentences(self, found: Race) -> Iterator[str]:
         ends = [self._end(found, place) for place in range(len(self.members))]

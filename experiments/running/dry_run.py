@@ -58,7 +58,8 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
             "detectable": detectable(benchmark, cells, grouped, planned_pairs(summary)),
-            "notes": [*_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
+            "notes": [*(["A race: this is the most that is asked."] if plan.race else []),
+                      *_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
 
 
 class _Planner:
