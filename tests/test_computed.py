@@ -232,25 +232,24 @@ def writer(misread=()):
     return reply
 
 
-@pytest.mark.parametrize(("misread", "why"), [
-    ((), ""), ((("asked", "ratio"),), "are read back as asking for the ratio, not for the difference"),
-    ((("names", ["Aster"]),), "read back with other fields or names"),
-    ((("fields", ["county"]),), "read back with other fields or names")])
-def test_a_writer_words_it_and_what_is_read_back_otherwise_is_lost(misread, why, serve, ragbed, tmp_path):
+def test_a_writer_words_it_and_what_is_read_back_otherwise_is_lost(serve, ragbed, tmp_path):
     (tmp_path / "depots.csv").write_text(DEPOTS)
     arguments = ("construct", "computed", tmp_path / "depots.csv", "--n", 4, "--set", "options.operations=[difference]")
     assert ragbed(*arguments, "--out", tmp_path / "plain")[0] == 0
-    script = writer(misread)
-    script.plans.update((row["question"], row["plan"]) for row in records(tmp_path / "plain"))
-    server = serve(script)
-    assert ragbed(*arguments, "--tries", 4, "--writer", f"{server.url}#m", "--out", tmp_path / "set")[0] == bool(why)
-    played = list(map(json.loads, (tmp_path / "set/items.jsonl").read_text("utf-8").splitlines()))
-    if not why:
-        assert [row["question"] for row in records(tmp_path / "set")] == [
-            f"Please: {row['question']}" for row in records(tmp_path / "plain")]
-    else:
-        assert {one["lost"] for one in played} == {"wording"}
-        assert all(why in one["why"] for one in played)
+    plain = records(tmp_path / "plain")
+    for misread, why in (
+            ((), ""), ((("asked", "ratio"),), "are read back as asking for the ratio, not for the difference"),
+            ((("names", ["Aster"]),), "read back with other fields or names"),
+            ((("fields", ["county"]),), "read back with other fields or names")):
+        script, out = writer(misread), tmp_path / f"set {misread}"
+        script.plans.update((row["question"], row["plan"]) for row in plain)
+        assert ragbed(*arguments, "--tries", 4, "--writer", f"{serve(script).url}#m", "--out", out)[0] == bool(why)
+        played = list(map(json.loads, (out / "items.jsonl").read_text("utf-8").splitlines()))
+        if not why:
+            assert [row["question"] for row in records(out)] == [f"Please: {row['question']}" for row in plain]
+        else:
+            assert {one["lost"] for one in played} == {"wording"}
+            assert all(why in one["why"] for one in played)
 
 
 @pytest.mark.parametrize(("text", "answer", "given"), [

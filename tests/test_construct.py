@@ -79,22 +79,16 @@ def kept(folder):
     return [one["item"]["id"] for one in lines if not one["lost"]]
 
 
-def test_a_set_grows_where_more_is_asked_for_and_what_was_kept_stays(serve, build):
-    server = serve(writer)
-    few = kept(build(server.url, "set", n=2)[0])
-    more = kept(build(server.url, "set", n=5)[0])
-    assert (len(few), len(more)) == (2, 5)
-    assert more[:2] == few
-
-
-def test_a_set_that_grows_keeps_on_its_card_what_reviewers_said(serve, build):
+def test_a_set_that_grows_keeps_what_it_had_and_on_its_card_what_reviewers_said(serve, build):
     server = serve(writer)
     out, _ = build(server.url, "set", n=2)
-    reviewed = open_set(str(out))
+    few, reviewed = kept(out), open_set(str(out))
     file = ReviewFile(reviewed.file, reviewed.items)
-    file.put("Ana", kept(out)[0], 0, Review(decision="accept"))
+    file.put("Ana", few[0], 0, Review(decision="accept"))
     file.close()
     build(server.url, "set", n=5)
+    more = kept(out)
+    assert (len(few), len(more), more[:2]) == (2, 5, few)
     assert "- 1 of 5 items reviewed by 1 person: 1 accepted, 0 rejected." in (out / "card.md").read_text()
 
 

@@ -61,7 +61,8 @@ FIGURES = {
     "mrke": {"em": 2 / 3, "f1": 2 / 3, "joint_em": 1 / 3, "joint_f1": 1 / 3, "chain_correct": 1 / 3, "lucky": 1 / 3}}
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@pytest.mark.parametrize("kind", [kind if kind in ("crest", "mrke") else pytest.param(kind, marks=pytest.mark.slow)
+                                  for kind in FIGURES])
 def test_one_command_runs_five_strategies_and_prints_the_columns_of_the_paper(ragbed, serve, tmp_path, kind):
     server = serve(scripted(kind))
     status, out, err = ragbed("run", kind, DATA / kind, "--model", f"{server.url}#m", "--reasoning", "all",

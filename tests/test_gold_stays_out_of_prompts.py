@@ -13,7 +13,7 @@ from strategies import CRESTS
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)
-# The papers' five are run with every strategy; of the others a question is enough.
+# The papers' five are run with every strategy too; of the others a question is enough.
 FIVE = {"crest": {}, "mrceval": {"limit": 2}, "mdbench": {"limit": 2}, "mrke": {"filter": {"type": "comparison"}},
         "detectiveqa": {"filter": {"annotation": "human_anno"}, "limit": 2}}
 CHAINS = [kind for kind in KINDS if "chain" in BENCHMARKS[kind].scheme.groups]
@@ -47,7 +47,7 @@ def sub_answers_as_canaries(row):
 @pytest.fixture
 def prompts(serve, ragbed, monkeypatch, tmp_path):
     """The request bodies of a run over a fixture whose questions were changed, each as one text."""
-    def prompts(kind, change, folder=DATA, **settings):
+    def prompts(kind, change, folder=DATA, reasoning=("direct", "least_to_most"), **settings):
         loader = BENCHMARKS[kind]
         load = loader.load
 
@@ -62,7 +62,7 @@ def prompts(serve, ragbed, monkeypatch, tmp_path):
         monkeypatch.setattr(loader, "load", changed)
         server = serve(reply)
         config = {"name": "canaries", "out": str(tmp_path / "runs"), "models": f"{server.url}#m",
-                  "benchmark": benchmark, "reasoning": list(CRESTS) if kind in FIVE else ["direct", "least_to_most"],
+                  "benchmark": benchmark, "reasoning": list(reasoning),
                   "conditions": conditions(loaded), "judge": "lexical", **settings}
         path = tmp_path / "canaries.yaml"
         path.write_text(yaml.safe_dump(config))
@@ -87,9 +87,10 @@ def reply(body):
     return "<Answer>A</Answer>"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_gold_field_reaches_a_prompt(prompts, kind):
-    asked = prompts(kind, gold_as_canaries, show=["question", "sub_questions"])
+@pytest.mark.parametrize(("kind", "more"), [*((kind, {}) for kind in KINDS), *(
+    pytest.param(kind, {"reasoning": CRESTS}, marks=pytest.mark.slow) for kind in FIVE)])
+def test_no_gold_field_reaches_a_prompt(prompts, kind, more):
+    asked = prompts(kind, gold_as_canaries, show=["question", "sub_questions"], **more)
     assert len(asked) >= 2
     assert [body for body in asked if CANARY in body] == []
 

@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import shutil
 
 import numpy as np
 import pyarrow
@@ -176,24 +177,19 @@ def test_what_changed_a_moment_ago_is_not_remembered(tmp_path, monkeypatch):
     assert not (tmp_path / "cache" / "hashes").exists()
 
 
-@pytest.mark.parametrize(("name", "column", "value", "says"), [
-    ("chunks.parquet", "document", "0" * 32, "not of one index"), ("chunks.parquet", "windows", 0, "not of one index"),
-    ("chunks.parquet", "windows", -1, "not of one index"), ("chunks.parquet", "windows", 2**31 - 1, "not of one index"),
-    ("documents.parquet", "id", "0" * 32, "not of one index"),
-    ("documents.parquet", "metadata", "{", "cannot be read"),
-    ("documents.parquet", "metadata", "[" * 100_000, "cannot be read")])
-def test_tables_that_do_not_fit_each_other_are_one_line(tmp_path, pages, name, column, value, says):
-    index = tmp_path / "index"
-    build_index([pages], index, embedder=Lengths())
-    table = parquet_file.read_table(index / name)
-    rows = [{**row, column: value} for row in table.to_pylist()]
-    parquet_file.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), index / name)
-    manifest = read_manifest(index)
-    (index / "manifest.json").unlink()
-    write_manifest(manifest, index)
-
-    def read():
-        return list(Index.open(index, Lengths()).metadata())
-
-    with pytest.raises(IndexFolderError, match=says):
-        read()
+def test_tables_that_do_not_fit_each_other_are_one_line(tmp_path, pages):
+    build_index([pages], tmp_path / "whole", embedder=Lengths())
+    for place, (name, column, value, says) in enumerate((
+            ("chunks.parquet", "document", "0" * 32, "not of one index"),
+            *(("chunks.parquet", "windows", windows, "not of one index") for windows in (0, -1, 2**31 - 1)),
+            ("documents.parquet", "id", "0" * 32, "not of one index"),
+            *(("documents.parquet", "metadata", text, "cannot be read") for text in ("{", "[" * 100_000)))):
+        index = shutil.copytree(tmp_path / "whole", tmp_path / str(place))
+        table = parquet_file.read_table(index / name)
+        rows = [{**row, column: value} for row in table.to_pylist()]
+        parquet_file.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), index / name)
+        manifest = read_manifest(index)
+        (index / "manifest.json").unlink()
+        write_manifest(manifest, index)
+        with pytest.raises(IndexFolderError, match=says):
+            list(Index.open(index, Lengths()).metadata())

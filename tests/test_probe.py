@@ -132,7 +132,8 @@ def test_an_answer_that_changes_with_nothing_left_out_is_noise(probing, town, ra
     assert figures["cells"][0]["metrics"]["repeats_changed"]["mean"] == 1
     (view,) = (one for one in figures["views"] if one["name"] == "weight")
     row = dict(zip(view["header"], view["rows"][0], strict=True))
-    assert (row["n"], row["needed"]["mean"], row["above the noise"]["mean"]) == (2, 0.75, -0.25)
+    assert (row["n"], row["needed"]["mean"], row["above the noise"]["mean"], row["above the uncited"]["mean"]) == (
+        2, 0.75, -0.25, 0.75)
 
 
 def test_strategies_are_compared_by_what_their_citations_carry(probing, ragbed):

@@ -43,7 +43,7 @@ def attack_url(tmp_path_factory):
     return attack().write(tmp_path_factory.mktemp("attack"), HOSTILE).as_uri()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.slow)])
 def test_neither_a_phone_nor_a_desk_needs_sideways_scrolling(visit, attack_url, width):
     page = visit(attack_url, viewport={"width": width, "height": 800}, is_mobile=width < 500)
     for number in (1, 2, 3, 4):
@@ -102,7 +102,7 @@ def test_without_script_the_figures_are_there_and_one_line_says_what_is_not(visi
     assert page.locator("#questions").inner_text() == "Questions"
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_signs_and_shades_stand_out_from_what_is_behind_them(visit, shop_url, attack_url, scheme):
     for url, those in ((shop_url, "#list [class^=mark-]"), (attack_url, ".heat tbody td[class]")):
         page = visit(url, color_scheme=scheme)

@@ -77,6 +77,7 @@ def test_new_questions_find_what_is_new_and_those_under_way_end_on_the_old(swapp
         gc.collect()
         return old() is None
 
+    swapped.close()  # whose open connection holds its last request
     until(gone)
     runs = [RunFolder.existing(run) for run in runs_of(swapped.folder / "traffic")]
     assert [len(run.questions()) for run in runs] == [1, 1]  # each index has a run of its own

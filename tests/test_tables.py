@@ -131,16 +131,9 @@ def test_a_workbook_is_its_sheets_with_their_values_as_they_are_seen():
     assert ("Secret" in document.plain, document.hidden) == (False, 11)
 
 
-def bomb():
-    with zipfile.ZipFile(data := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/workbook.xml", b"0" * 500_000_001)
-    return data.getvalue()
-
-
 @pytest.mark.parametrize(("name", "data", "reason"), [
     ("a.xlsx", b"\xd0\xcf\x11\xe0", "an encrypted or old Office file: save it as .xlsx without a password"),
     ("a.xlsx", b"PK\x03\x04", "not an Office file, or a damaged one"),
-    ("a.xlsx", bomb, "unpacks to more than the limit of 500,000,000 bytes"),
     ("a.xlsx", lambda: workbook()[:-400], "not an Office file, or a damaged one"),
     ("a.csv", b"a,b\n" * 500_001, "more than the limit of 1,000,000 cells"),
     ("a.csv", b'a,"' + b"x" * 200_000, "cannot be read as a table: field larger than field limit (131072)"),

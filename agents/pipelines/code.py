@@ -4,17 +4,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, model_validator
 
 from agents.pipelines.base import FIELDS, Filled, PipelineSettings
 from agents.wire import Response
-from documents.errors import CallError, SettingsError
+from documents.errors import CallError, RagbedError, SettingsError
 from retrieval.foreign import Foreign
 from strategies.settings.plugins import file_of
 from strategies.settings.source import executed, hash_of, parameters_of, place_of
@@ -78,6 +78,9 @@ class Python(OfFile):
         except SettingsError as error:
             raise ValueError(str(error)) from None
         asked = {name: f"{{{name}}}" for name in FIELDS if name in names}
+        if names and not asked:
+            raise ValueError(f"{function} has the parameters {', '.join(names)}; call them {', '.join(FIELDS)}, or "
+                             "write a `request` with what each is")
         return {**fields, "request": asked} if asked else fields
 
     def open(self, limits: CallLimits) -> CodeChannel:
@@ -85,8 +88,7 @@ class Python(OfFile):
         made = self.made
         if not callable(made):
             raise SettingsError(f"pipeline {self.name}: {self.factory} is no function")
-        return CodeChannel(self, call=lambda body: made(**body) if isinstance(body, dict) else made(body),
-                           workers=self.concurrency or limits.concurrency)
+        return CodeChannel(self, call=lambda body: made(**body) if isinstance(body, dict) else made(body))
 
 
 def _plain(value: Any) -> Any:
@@ -104,20 +106,16 @@ class CodeChannel(Filled):
     of its deadline goes on in its thread, and its result is thrown away."""
 
     call: Callable[[Any], Any] = lambda body: None
-    workers: int = 1
     plain: Callable[[Any], Any] = _plain
-
-    @cached_property
-    def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self.workers, thread_name_prefix=self.settings.name)
 
     async def post(self, body: Any) -> Response:
         """Call once. Raises CallError, `pipeline`, where the code fails, unless its error has the status of a server
         that may be asked again."""
         try:
-            with Foreign(lambda said: CallError(f"{self.settings.name}: {said}", "pipeline")):
-                came = await asyncio.get_running_loop().run_in_executor(self._threads, self.call, body)
-                came = await came if inspect.isawaitable(came) else came
+            came = await self._in_thread(body)
+            if inspect.isawaitable(came):
+                with self._foreign:
+                    came = await came
         except CallError as error:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError from None  # in time or not is the caller's to say
@@ -125,13 +123,30 @@ class CodeChannel(Filled):
                 return Response(status, {}, json.dumps({"error": {"message": str(error)}}).encode())
             raise
         try:
-            return Response(200, {}, json.dumps(came, default=self.plain).encode())
+            return Response(200, {}, json.dumps(came, default=self.plain, allow_nan=False).encode())
         except (TypeError, ValueError, RecursionError) as error:
             raise CallError(f"{self.settings.name}: {_UNLIKE_JSON.format(error)}", "pipeline") from None
 
-    async def aclose(self) -> None:
-        """Let the threads go; none is waited for."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    @property
+    def _foreign(self) -> Foreign:
+        return Foreign(lambda said: CallError(f"{self.settings.name}: {said}", "pipeline"))
+
+    async def _in_thread(self, body: Any) -> Any:
+        """Call in a thread that keeps no process from ending, unlike those of an executor."""
+        result: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                with self._foreign:
+                    came = self.call(body)
+            except RagbedError as error:
+                result.set_exception(error)
+            else:
+                result.set_result(came)
+
+        result.set_running_or_notify_cancel()  # whoever does not wait any more finds no error in the thread
+        threading.Thread(target=work, name=self.settings.name, daemon=True).start()
+        return await asyncio.wrap_future(result)
 
 
 def _status(error: BaseException | None) -> int:

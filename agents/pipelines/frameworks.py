@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+from agents.pipelines.base import Request
 from agents.pipelines.code import CodeChannel, OfFile
 from documents.errors import SettingsError
 from retrieval.foreign import Foreign
@@ -30,7 +31,7 @@ class Framework(OfFile):
         request: a text, as here, goes where the object takes its question.
     """
 
-    request: Any = "{question}"
+    request: Request = "{question}"
 
     def open(self, limits: CallLimits) -> CodeChannel:
         """Load the object; SettingsError where it is none of the kind."""
@@ -38,7 +39,7 @@ class Framework(OfFile):
         with Foreign(lambda said: SettingsError(f"pipeline {self.name}: {said}")):
             make = named if inspect.isroutine(named) else None
             call = self._caller(make() if make else named, make)
-        return CodeChannel(self, call=call, workers=self.concurrency or limits.concurrency, plain=_plain)
+        return CodeChannel(self, call=call, plain=_plain)
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         """What asks the object once, given a request; `make` makes another."""
