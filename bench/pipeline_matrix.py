@@ -5,9 +5,8 @@ HotpotQA, killed and continued.
 
 All but the shell command ask one scripted model. It knows the answers, and gives one where it stands in a passage that
 it was shown, and a hash of the prompt allows it: four times out of five. So cells differ by what they show it. The run
-is killed (SIGKILL) after random numbers of its calls, each time continued, then made again from its journal, which has
-to give the same bytes of summary.json, and made anew without a kill, which has to give the same figures: all but the
-hash of the results, which have their times. Needs `pip install haystack-ai langchain-openai`.
+is killed (SIGKILL) after random numbers of its calls, each time continued, then made again from its journal, and made
+anew without a kill: each time summary.json has to have the same bytes. Needs haystack-ai.
 """
 from __future__ import annotations
 
@@ -124,10 +123,9 @@ def killed(folder: Path, model: Model, rows: list[dict[str, Any]], kills: int, s
     again = summary.read_bytes()
     other = shutil.copytree(folder, folder / "other", ignore=shutil.ignore_patterns("runs"))
     subprocess.run(RUN, **{**started, "cwd": other}, check=True, capture_output=True)
-    figures, never = (json.loads(one) | {"results": ""} for one in (
-        made, (other / "runs" / "matrix" / "summary.json").read_bytes()))
+    never = (other / "runs" / "matrix" / "summary.json").read_bytes()
     return {**report, "calls": calls, "of which needed": 5 * len(rows), "same bytes from the journal": again == made,
-            "same figures as never killed": figures == never, "cells": len(figures["cells"]), "output": done.stdout}
+            "same bytes as never killed": never == made, "cells": len(json.loads(made)["cells"]), "output": done.stdout}
 
 
 if __name__ == "__main__":

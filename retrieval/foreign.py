@@ -52,4 +52,5 @@ def failing_line(error: BaseException) -> str:
     installed = (get_path("stdlib"), get_path("purelib"), get_path("platlib"), str(Path(__file__).parent.parent), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(installed)]
     at = f"{Path(own[-1].filename).name}:{own[-1].lineno}: " if own else ""
-    return hide_keys(" ".join(f"{at}{type(error).__name__}{': ' * bool(said)}{said}".split()))
+    line = f"{at}{type(error).__name__}{': ' * bool(said)}{said}".encode(errors="replace").decode()
+    return hide_keys(" ".join(line.split()))

@@ -64,7 +64,8 @@ def test_the_interval_holds_the_truth_and_what_was_rejected_once_stays_rejected(
     assert (same.low, same.high, same.p) == (-0.19, 0.19, pytest.approx(1))
 
 
-@pytest.mark.parametrize(("explored", "difference"), [(0.5, 0.0), (0.1, 0.0), (0.2, 0.15)])
+@pytest.mark.parametrize(("explored", "difference"), [(0.1, 0.0), *(
+    pytest.param(*one, marks=pytest.mark.slow) for one in ((0.5, 0.0), (0.2, 0.15)))])
 def test_looking_after_every_observation_errs_in_at_most_five_percent(explored, difference):
     rng = np.random.default_rng(7)
     errors = []

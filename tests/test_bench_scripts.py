@@ -77,7 +77,7 @@ def test_a_matrix_of_strategies_and_pipelines_is_killed_and_continued_to_the_sam
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["same bytes from the journal"]
-    assert report["same figures as never killed"]
+    assert report["same bytes as never killed"]
     assert report["cells"] == 6
     assert 30 <= report["calls"] < 60  # those under way when it was killed are asked twice
     assert "none really different" in report["output"]

@@ -96,6 +96,9 @@ def test_unjudged_passages_are_graded_by_a_model_for_all_cells_together_and_peop
         assert cell["metrics"]["ndcg@10"]["mean"] == row[2]["mean"]  # the record's own are people's
     assert ragbed("verify", town.run)[0] == 0
     assert "No figure differs from the run's own." in ragbed("rescore", town.run)[1]
+    assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
+    again = ragbed.json("run", "--replay", town.folder / "c.gz", "--out", town.folder / "replayed")
+    assert again["results"] == made["results"]
     assert len(server.requests) == 6
 
 
@@ -107,7 +110,7 @@ def test_where_people_say_yes_or_no_a_grade_of_two_is_a_yes_and_one_is_a_no(serv
     path.write_text(path.read_text().replace(str(TREC), str(folder)))
     made = ragbed.json("run", path)
     view = next(one for one in made["views"] if one["name"] == "grades")
-    assert "2 and 3 are relevant as people's highest judgement is 1" in view["notes"][0]
+    assert "2 and 3 are relevant, as people's highest judgement is 1" in view["notes"][0]
     assert len(server.requests) == 1  # of two passages found, one of them judged
 
 
@@ -134,3 +137,4 @@ def test_the_guard_leaves_out_what_a_model_grades_two_or_three(serve, ragbed, tm
     decisions = (tmp_path / "mined" / "decisions.jsonl").read_text()
     assert '"reason":"relevance","figures":{"grade":3.0}' in decisions
     assert '"grade":1.0' not in decisions
+    assert f"relevance judge {server.url}#g: " in (tmp_path / "mined" / "manifest.json").read_text()

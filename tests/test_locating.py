@@ -2,7 +2,8 @@
 import pytest
 
 from documents.types import Chunk, Document
-from experiments.question import Question
+from experiments.question import Gold, Question
+from experiments.running.gold import GoldView, match
 from experiments.running.locating import Locator
 from strategies import Passage
 
@@ -16,26 +17,44 @@ OTHER = Chunk("c9", "d9", "plain", 0, 40, "Cork is a city in the south of Irelan
 def place(text="", document="", start=0, end=0):
     question = Question("q", "When was the bridge opened?", ("1864",), True, given=(FIRST, SECOND, OTHER))
     context = Chunk("own", document, "plain", start, end, text)
-    found = Locator(question, {"d1": PAGE}, ()).located((Passage(4, context),))
+    found = Locator(question, {"d1": PAGE, PAGE.source: PAGE}, ()).located((Passage(4, context),))
     (passage,) = found.evidence
     chunk = passage.chunk
-    return chunk.id, chunk.document, (chunk.start, chunk.end), chunk.content, 4 in found.by_words
+    return chunk.id, chunk.document, (chunk.start, chunk.end), chunk.content, found.levels.get(4, "")
 
 
 def test_a_chunk_that_is_named_by_its_id_has_the_text_that_was_read_or_else_its_own():
-    assert place(document="c9") == ("c9", "d9", (0, 40), OTHER.content, False)
-    assert place("Cork ...", "c9") == ("c9", "d9", (0, 40), "Cork ...", False)
+    assert place(document="c9") == ("c9", "d9", (0, 40), OTHER.content, "")
+    assert place("Cork ...", "c9") == ("c9", "d9", (0, 40), "Cork ...", "")
 
 
 @pytest.mark.parametrize("name", ["d1", "pages/bridge.html"])
 def test_a_text_of_a_named_document_has_its_span_there(name):
     said = "designed by Brunel"
-    assert place(said, name) == ("own", "d1", (TEXT.index(said), TEXT.index(said) + 18), said, False)
+    assert place(said, name) == ("own", "d1", (TEXT.index(said), TEXT.index(said) + 18), said, "")
 
 
-def test_a_span_that_came_is_taken_and_one_that_is_not_known_stays_empty():
+def test_a_span_that_came_is_taken():
     assert place("built by Brunel", "d1", 89, 110)[:3] == ("own", "d1", (89, 110))
-    assert place("built by Brunel", "d1")[:3] == ("own", "d1", (0, 0))
+
+
+def test_a_text_that_does_not_stand_in_the_document_that_it_names_is_no_gold():
+    *_, level = place("built by Brunel", "d1")
+    assert level is None
+    context = Chunk("own", "d1", "plain", 0, 0, "built by Brunel")
+    gold = (Gold("d1", None, "plain", 0, 89),)
+    assert match(gold, [Passage(4, context)], str).levels[4] == "document"
+    assert match(gold, [Passage(4, context)], str, placed={4: level}) == GoldView({4: None}, {4: frozenset()}, 1)
+
+
+def test_the_words_of_a_passage_stand_together_and_a_few_that_any_text_holds_place_nothing():
+    said = "it was in the city that nobody of them saw who came by the river"
+    page = " ".join(f"{word} filler{place} padding{place}" for place, word in enumerate(said.split()))
+    question = Question("q", "Which?", (), True, given=(Chunk("c1", "d1", "plain", 0, 9, page),
+                                                        Chunk("c2", "d2", "plain", 0, 9, "Cork")))
+    for text in (said, "I was in Cork with all seven of my old friends"):
+        (passage,) = Locator(question, {}, ()).located((Passage(1, Chunk("x", "", "plain", 0, 0, text)),)).evidence
+        assert passage.chunk.id == "x"
 
 
 def test_the_only_chunk_of_a_named_document_is_meant_where_no_text_came():
@@ -51,7 +70,7 @@ def test_without_a_name_a_text_is_found_in_a_chunk_or_around_one_whatever_its_bl
 def test_a_text_that_was_cleaned_in_its_own_way_is_placed_by_most_of_its_words_and_said_so():
     cleaned = "Clifton bridge: crosses river Avon; opened to public in year 1864"
     assert place(cleaned)[0] == FIRST.id
-    assert place(cleaned)[-1] is True
+    assert place(cleaned)[-1] == "words"
 
 
 @pytest.mark.parametrize(("text", "name"), [

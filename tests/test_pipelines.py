@@ -27,7 +27,12 @@ def failing(question):
         raise ValueError("no town has the number one")
     if "town 2" in question:
         return {"text": "nothing where an answer was looked for"}
-    return object() if "town 3" in question else "0 people"
+    if "town 5" in question:
+        raise ValueError("half a character: \\ud800")
+    said = {"town 3": object(), "town 4": {"answer": "0 people", "refused": "yes"}}
+    return said.get(question[-7:-1], "0 people")
+
+def odd(q): ...
 
 asked = []
 
@@ -132,6 +137,7 @@ def test_gold_never_reaches_a_pipeline(pipes, endpoint):
     for body, _ in requests:
         assert set(body) == set(everything)
         assert all(set(one) == {"document", "text"} for one in body["documents"])
+        assert "refusal" not in json.dumps(body)  # CReSt's ids say which questions have an answer
         assert "people" not in json.dumps({**body, "documents": []}).replace("How many people", "")
 
 
@@ -184,7 +190,9 @@ def test_what_python_raises_or_returns_is_told_in_a_line(pipes):
     assert said["non_refusal-2"] == (
         "bad_response", "pipeline:failing: it returned nothing at $.answer that is an answer")
     assert said["non_refusal-3"] == ("pipeline", "failing: it returned what has no form in JSON: a object")
-    assert said["non_refusal-4"] is None
+    assert said["non_refusal-4"][1].startswith("pipeline:failing: it returned refused that cannot be taken")
+    assert said["non_refusal-5"] == ("pipeline", "failing: mine.py:16: ValueError: half a character: ?")
+    assert said["refusal-0"] is None
 
 
 @pytest.mark.slow
@@ -218,6 +226,18 @@ def test_a_command_reads_json_and_writes_json_or_text(pipes, town):
                     "non_refusal-2": "222 people", "non_refusal-3": "shell: exit status 3: cannot count",
                     "non_refusal-4": "no reply within the call's 3 s",
                     "non_refusal-5": '"question": "How many people live in town 5?"'}
+
+
+def test_a_command_that_leaves_a_child_behind_or_writes_without_end_is_not_waited_for(pipes, town):
+    script = town.folder / "odd.sh"
+    script.write_text("#!/bin/sh\nread line\ncase \"$line\" in *'town 1?'*) setsid sleep 9 & echo '111 people';;\n"
+                      "*'town 2?'*) yes;;\n*) echo '{\"answer\": \"broken';;\nesac\n")
+    script.chmod(0o755)
+    found = pipes({"kind": "command", "name": "shell", "argv": ["./odd.sh"]}, calls={"calls": {"attempts": 1}},
+                  benchmark={"kind": "crest", "path": str(town.crest), "limit": 3})
+    said = {question: one["text"] or one["failure"]["message"] for (_, question), one in found.items()}
+    assert said == {"refusal-0": "pipeline:shell: the reply is not JSON", "non_refusal-1": "111 people",
+                    "non_refusal-2": "pipeline:shell: it wrote more than 16 MB"}
 
 
 def test_pipelines_and_strategies_stand_in_one_matrix_with_tests(pipes, serve, town, ragbed):
@@ -263,10 +283,13 @@ def test_a_pipeline_that_changed_is_not_gone_on_with(pipes, town, ragbed):
     ({"kind": "http", "name": "web", "url": "http://host/", "answer": "$["}, "is no JSONPath"),
     ({"kind": "python", "name": "mine", "factory": "mine.py"}, "write FILE.py:NAME"),
     ({"kind": "python", "name": "mine", "factory": "absent.py:answer"}, "absent.py"),
+    ({"kind": "python", "name": "mine", "factory": "mine.py:odd"}, "call them id, question"),
+    ({"kind": "http", "name": "web", "url": "http://host/", "request": {"q": "{query}"}}, "is {question}"),
     ({"kind": "command", "name": "a\nb", "argv": ["true"]}, "one line"),
     ({"kind": "carrier_pigeon", "name": "web"}, "carrier_pigeon")])
 def test_settings_that_do_not_fit_are_told_in_a_line(town, settings, said, monkeypatch):
     monkeypatch.chdir(town.folder)
+    (town.folder / "mine.py").write_text(PYTHON)
     with pytest.raises(UserError, match=said.replace("$[", r"\$\[")):
         read_settings(town.config("http://127.0.0.1:9", pipelines=[settings]))
 

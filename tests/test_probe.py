@@ -132,7 +132,8 @@ def test_an_answer_that_changes_with_nothing_left_out_is_noise(probing, town, ra
     assert figures["cells"][0]["metrics"]["repeats_changed"]["mean"] == 1
     (view,) = (one for one in figures["views"] if one["name"] == "weight")
     row = dict(zip(view["header"], view["rows"][0], strict=True))
-    assert (row["n"], row["needed"]["mean"], row["above the noise"]["mean"]) == (2, 0.75, -0.25)
+    assert (row["n"], row["needed"]["mean"], row["above the noise"]["mean"], row["above the uncited"]["mean"]) == (
+        2, 0.75, -0.25, 0.75)
 
 
 def test_strategies_are_compared_by_what_their_citations_carry(probing, ragbed):
@@ -183,3 +184,15 @@ def test_a_dry_run_says_how_many_calls_probes_are(probing, ragbed):
     plan = ragbed.json("run", path, "--probe", "citations", "--dry-run")
     assert plan["total"]["calls"] == {"least": 2, "most": 2 + 2 * 7}
     assert any(note.startswith("Up to 14 of the calls are probes") for note in plan["notes"])
+
+
+def test_a_pipeline_is_probed_where_it_is_sent_its_documents_and_not_where_it_finds_them(town, ragbed, tmp_path):
+    code = tmp_path / "ours.py"
+    code.write_text("def sent(question, documents):\n    return ('sea' if len(documents) == 4 else 'sky') + ' [1]'\n\n"
+                    "def own(question):\n    return {'answer': 'sea [1]', 'contexts': ['Fact A of honest.']}\n")
+    path = town.config("unused", models=[], reasoning="direct", benchmark=hotpot(tmp_path / "hotpot", ("honest",)),
+                       pipelines=[{"kind": "python", "name": name, "factory": f"{code}:{name}"}
+                                  for name in ("sent", "own")])
+    figures = ragbed.json("run", path, "--probe", "citations")
+    needed = {cell["model"]: cell["metrics"].get("citations_needed", {}).get("mean") for cell in figures["cells"]}
+    assert needed == {"pipeline:sent": 1, "pipeline:own": None}

@@ -136,6 +136,9 @@ def test_wordings_are_a_factor_of_a_run_whose_records_have_both_and_whose_judge_
     asked = len(writing.requests) + len(answering.requests)
     assert ragbed("verify", town.run)[0] == 0
     assert "No figure differs from the run's own." in ragbed("rescore", town.run)[1]
+    assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
+    again = ragbed.json("run", "--replay", town.folder / "c.gz", "--out", town.folder / "replayed")
+    assert again["results"] == made["results"]
     assert len(writing.requests) + len(answering.requests) == asked
 
 

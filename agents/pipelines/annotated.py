@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jsonpath
 from pydantic import Field
 
-from agents.pipelines.base import JSONPath
+from agents.pipelines.base import JSONPath, Request
 from agents.pipelines.http import HttpChannel, OfUrl
 from agents.replies import BadReply
 from retrieval.servers import clean
@@ -37,7 +37,7 @@ class ChatCompletions(OfUrl):
 
     kind: Literal["openai"] = "openai"
     model: str | None = None
-    request: Any = Field(default={"messages": [{"role": "user", "content": "{question}"}]})
+    request: Request = Field(default={"messages": [{"role": "user", "content": "{question}"}]})
     prompt_tokens: JSONPath = "$.usage.prompt_tokens"
     completion_tokens: JSONPath = "$.usage.completion_tokens"
     price: JSONPath = "$.usage.cost.total_cost | $.usage.cost"

@@ -15,7 +15,7 @@ from agents.replies import BadReply
 from documents.json import loads
 from documents.types import digest
 from strategies.reading import REFUSAL, fold
-from strategies.reasoning.pipeline import MOST_CONTEXTS, Context, Returned
+from strategies.reasoning.pipeline import MOST_CONTEXTS, Context, Returned, name_of
 from strategies.types import Rules
 
 if TYPE_CHECKING:
@@ -50,6 +50,16 @@ def _compiles(path: str) -> str:
 JSONPath = Annotated[str, AfterValidator(_compiles)]
 
 
+def _asks(request: Any) -> Any:
+    written = json.dumps(request, default=str)  # YAML has dates
+    if "{question}" not in written:
+        raise ValueError("nothing in it is {question}, the place of the question's text")
+    return json.loads(written)
+
+
+Request = Annotated[Any, AfterValidator(_asks)]
+
+
 class PipelineSettings(BaseModel):
     """Settings that every kind of pipeline has.
 
@@ -71,7 +81,7 @@ class PipelineSettings(BaseModel):
     recorded: ClassVar[bool] = False  # whether its answers are there already, to questions as they were asked
 
     name: Annotated[str, AfterValidator(_one_line)]
-    request: Any = Field(default={"question": "{question}"})
+    request: Request = Field(default={"question": "{question}"})
     answer: JSONPath = "$.answer"
     contexts: JSONPath = "$.contexts[*]"
     citations: JSONPath = "$.citations[*]"
@@ -116,7 +126,7 @@ class PipelineSettings(BaseModel):
 
     def filled(self, fields: Mapping[str, Any]) -> Any:
         """Return the request for a question."""
-        return _filled(self.request, fields)
+        return _filled(self.request, {**fields, "id": name_of(fields["id"])})
 
     def read(self, came: Any, fields: Mapping[str, Any]) -> Returned:
         """Return what came back in the common form; BadReply where it holds no answer."""
@@ -126,8 +136,7 @@ class PipelineSettings(BaseModel):
             raise BadReply(f"it returned {type(came).__name__}, not an object with an answer at {self.answer}")
         contexts = tuple(map(_context, self._found(self.contexts, came)[:MOST_CONTEXTS]))
         names = [one.document for one in contexts] or [one.get("document") for one in fields.get("documents", ())]
-        refused = self._one(self.refused, came, bool)
-        answer = self._one(self.answer, came, str | int | float)
+        refused, answer = self._one(self.refused, came, object), self._one(self.answer, came, str | int | float)
         if answer is None and not refused:
             raise BadReply(f"it returned nothing at {self.answer} that is an answer")
         text = "" if answer is None else str(answer)
@@ -150,7 +159,7 @@ class PipelineSettings(BaseModel):
 
     def _one(self, path: str, came: Any, kind: Any) -> Any:
         found = next(iter(_compiled(path).findall(came)), None)
-        return found if isinstance(found, kind) and (kind is bool or not isinstance(found, bool)) else None
+        return found if isinstance(found, kind) and (kind is object or not isinstance(found, bool)) else None
 
 
 class Channel(Protocol):

@@ -78,6 +78,9 @@ class Python(OfFile):
         except SettingsError as error:
             raise ValueError(str(error)) from None
         asked = {name: f"{{{name}}}" for name in FIELDS if name in names}
+        if names and not asked:
+            raise ValueError(f"{function} has the parameters {', '.join(names)}; call them {', '.join(FIELDS)}, or "
+                             "write a `request` with what each is")
         return {**fields, "request": asked} if asked else fields
 
     def open(self, limits: CallLimits) -> CodeChannel:
@@ -120,7 +123,7 @@ class CodeChannel(Filled):
                 return Response(status, {}, json.dumps({"error": {"message": str(error)}}).encode())
             raise
         try:
-            return Response(200, {}, json.dumps(came, default=self.plain).encode())
+            return Response(200, {}, json.dumps(came, default=self.plain, allow_nan=False).encode())
         except (TypeError, ValueError, RecursionError) as error:
             raise CallError(f"{self.settings.name}: {_UNLIKE_JSON.format(error)}", "pipeline") from None
 

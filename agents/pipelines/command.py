@@ -5,24 +5,28 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from agents.catalogue import sha256_of
 from agents.pipelines.base import Filled, PipelineSettings
 from agents.replies import MOST_BYTES, BadReply
 from agents.wire import Response
-from documents.errors import CallError
+from documents.errors import CallError, SettingsError
 from documents.json import loads
-from documents.types import digest
 from retrieval.servers import clean
 
 if TYPE_CHECKING:
     from agents.settings import CallLimits
+
+_LOOK = 0.05  # seconds between looks at how much it wrote
 
 
 class Command(PipelineSettings):
@@ -39,11 +43,12 @@ class Command(PipelineSettings):
     @property
     def sources(self) -> Sequence[str]:
         """Hashes of the files that the arguments name."""
-        files = [path for path in map(Path, self.argv) if path.is_file()]
-        return [digest(path.read_bytes().hex()) for path in files]
+        return [sha256_of(path) for path in map(Path, self.argv) if path.is_file()]
 
     def open(self, limits: CallLimits) -> CommandChannel:
-        """Start nothing yet."""
+        """Start nothing yet; SettingsError where there is no such program."""
+        if shutil.which(self.argv[0]) is None:
+            raise SettingsError(f"pipeline {self.name}: there is no program {self.argv[0]}, or it may not be executed")
         return CommandChannel(self, argv=self.argv)
 
 
@@ -56,30 +61,42 @@ class CommandChannel(Filled):
     async def post(self, body: object) -> Response:
         """Run it once; CallError, `pipeline`, where it cannot be started or its exit status is not 0."""
         name = self.settings.name
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self.argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE, start_new_session=True)
-        except (OSError, ValueError) as error:
-            raise CallError(f"{name}: {self.argv[0]} cannot be started: {error}", "pipeline") from None
-        try:
-            said, complained = await process.communicate(json.dumps(body, ensure_ascii=False).encode() + b"\n")
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # it and all that it started, in time or not
-            await process.wait()
-        if process.returncode:
-            last = clean(complained.decode(errors="replace").strip().rpartition("\n")[2])
-            raise CallError(f"{name}: exit status {process.returncode}{': ' * bool(last)}{last}", "pipeline")
-        if len(said) > MOST_BYTES:
-            raise BadReply(f"it wrote more than {MOST_BYTES >> 20} MB")
-        return Response(200, {}, _as_json(said))
+        # Files, and not pipes, which a program that goes on in the background would keep open.
+        with TemporaryFile() as asked, TemporaryFile() as said, TemporaryFile() as complained:
+            asked.write(json.dumps(body, ensure_ascii=False).encode() + b"\n")
+            asked.seek(0)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self.argv, stdin=asked, stdout=said, stderr=complained, start_new_session=True)
+            except (OSError, ValueError) as error:
+                raise CallError(f"{name}: {self.argv[0]} cannot be started: {error}", "pipeline") from None
+            try:
+                end = asyncio.ensure_future(process.wait())
+                while not (await asyncio.wait([end], timeout=_LOOK))[0]:
+                    _check_size(said, complained)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # it and all that it started, in time or not
+                await process.wait()
+            _check_size(said, complained)
+            said.seek(0)
+            complained.seek(0)
+            if process.returncode:
+                last = clean(complained.read().decode(errors="replace").strip().rpartition("\n")[2])
+                raise CallError(f"{name}: exit status {process.returncode}{': ' * bool(last)}{last}", "pipeline")
+            return Response(200, {}, _as_json(said.read()))
+
+
+def _check_size(*files: IO[bytes]) -> None:
+    if any(os.fstat(file.fileno()).st_size > MOST_BYTES for file in files):
+        raise BadReply(f"it wrote more than {MOST_BYTES >> 20} MB")
 
 
 def _as_json(said: bytes) -> bytes:
+    """What it wrote; a text as JSON. An object that is broken off is no text."""
     text = said.decode(errors="replace").strip()
     try:
-        loads(text)
+        loads(text, mend=True)
     except ValueError:
-        return json.dumps(text).encode()
+        return text.encode() if text.startswith("{") else json.dumps(text).encode()
     return text.encode()

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+from agents.pipelines.base import Request
 from agents.pipelines.code import CodeChannel, OfFile
 from documents.errors import SettingsError
 from retrieval.foreign import Foreign
@@ -30,7 +31,7 @@ class Framework(OfFile):
         request: a text, as here, goes where the object takes its question.
     """
 
-    request: Any = "{question}"
+    request: Request = "{question}"
 
     def open(self, limits: CallLimits) -> CodeChannel:
         """Load the object; SettingsError where it is none of the kind."""

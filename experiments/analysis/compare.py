@@ -141,9 +141,6 @@ def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] 
     Raises SettingsError where a metric is unknown, or there is nothing to compare, and RunError where a cell is
     unknown, the runs are scored differently, or they share no question."""
     other = second or first
-    if raced := [str(run.path) for run in (first, other) if run.raced]:
-        raise RunError(f"{raced[0]} is a race, whose number of questions its answers decided: tests of a fixed number "
-                       "do not hold for it. Its report has its own verdicts; run it without --race to compare it")
     matches, bound = (between(first, second, cells, baseline), []) if second else \
         (within(first, cells, baseline), []) if cells or baseline else all_pairs(first)
     if first.scoring != other.scoring:

@@ -37,7 +37,6 @@ class ComparedRun:
     judge: str | None
     seed: int
     results: str  # the hash over all its results
-    raced: bool
 
     @property
     def metrics(self) -> list[str]:
@@ -64,8 +63,10 @@ class ComparedRun:
 
 
 def read_compared(path: Path) -> ComparedRun:
-    """Return the run of a folder; RunError where there is none, it has not finished, or its summary is unusable."""
+    """Return the run of a folder; RunError where there is none, it has not finished or is a race, or its summary is
+    unusable."""
     with open_finished(path) as run:
+        run.refuse_race()
         first, answers = run.rows[0], _answers(run.folder.database.read(_SCORES))
         cells = variants_of(run.rows, answers)
         alone = {cell.row["id"] for cell in cells if cell.cells == 1}
@@ -74,8 +75,7 @@ def read_compared(path: Path) -> ComparedRun:
             {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
              if row["id"] not in alone},
             together_of(run.summary.get("repeated") or ()), run.questions, tuple(run.summary["columns"]),
-            first["scoring"], first["judge"], run.summary["seed"], run.summary["results"],
-            bool((run.summary.get("comparisons") or {}).get("said")))
+            first["scoring"], first["judge"], run.summary["seed"], run.summary["results"])
 
 
 def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:

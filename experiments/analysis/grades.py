@@ -39,7 +39,7 @@ def grade_views(run: AnalysisInput) -> list[View]:
         gains[id][name] = min(grade, highest) if highest > 1 else int(grade >= HELPS)
     rows = [_row(run, label, cell, gains) for label, cell in run.labelled() if Cell.of(cell).ranked]
     counts = ", ".join(f"{grade}: {count}" for grade, count in sorted(Counter(grades.values()).items(), reverse=True))
-    scale = f"grades count as they are, {highest} at most," if highest > 1 else f"{HELPS} and 3 are relevant"
+    scale = f"grades count as they are, {highest} at most," if highest > 1 else f"{HELPS} and 3 are relevant,"
     header = [words for name in _METRICS for words in (name, f"{name}, graded")]
     return [View("grades", "Unjudged passages, graded by a model", ("cell", "n", *header, "gain from grades"),
                  tuple(rows), 1, 2, (

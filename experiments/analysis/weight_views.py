@@ -15,14 +15,15 @@ from strategies.types import Usage
 _FIGURES = {"needed": "citations_needed", "decorative": "citations_decorative", "harmful": "citations_harmful",
             "enough": "citations_enough", "together": "citations_together", "uncited used": "uncited_used",
             "asked again": "repeats_changed", "failed": "probes_failed"}
-_ABOVE, _TESTED = "above the noise", 6  # the rest is of the probes, not of the cells
+_ABOVE = {"above the noise": "repeats_changed", "above the uncited": "uncited_used"}
+_TESTED = 6  # the rest is of the probes, not of the cells
 _NOTES = (
     "n counts answers: those that came, under rules that ask for citations. Needed, decorative and harmful are shares "
     "of an answer's citations: without one the answer is lost or another one, the same, or right where it was wrong. "
     "Enough: the cited passages alone give the answer. Together: it changes without all of them. Uncited used: of the "
     "passages shown and not cited, those without which it changes.",
-    "Asked again is the noise: answers that change with nothing left out. Above the noise: the share needed or "
-    "harmful less that, answer by answer.",
+    "Asked again is the noise: answers that change with nothing left out. Above the noise, and above the uncited: the "
+    "share needed or harmful less that, answer by answer.",
     "Of two passages that say the same neither is needed, since only one is left out: together tells. Failed are "
     "probes without a readable reply, which count as none of these.")
 
@@ -34,24 +35,28 @@ def weight_views(material: AnalysisInput) -> list[View]:
     cells = [(label, cell, probed[cell["id"]]) for label, cell in material.labelled() if probed[cell["id"]]]
     if not cells:
         return []
-    rows = [(label, len(own), *figures(material, cell, own, _FIGURES.values()), _above(material, own))
-            for label, cell, own in cells]
+    rows = [(label, len(own), *figures(material, cell, own, _FIGURES.values()), *(
+        _above(material, own, floor) for floor in _ABOVE.values())) for label, cell, own in cells]
     costs = [(label, what, *_cost(used)) for label, cell, own in cells for what, used in (
         ("answers", [one.usage for one in material.results[cell["id"]]]), ("probes", [one.probe_usage for one in own]))]
-    return [View("weight", "What citations carry", ("cell", "n", *_FIGURES, _ABOVE), tuple(rows), notes=_NOTES,
-                 signed=(_ABOVE,)),
+    return [View("weight", "What citations carry", ("cell", "n", *_FIGURES, *_ABOVE), tuple(rows), notes=_NOTES,
+                 signed=tuple(_ABOVE)),
             *_between(material, probed),
             View("weight:cost", "What the probes took", (
                 "cell", "of", "calls", "prompt tokens", "cached", "completion tokens"), tuple(costs), 2, notes=(
                 "Cached are those of the prompt tokens that the server had at hand, as it says.",))]
 
 
-def _above(material: AnalysisInput, results: Sequence[Result]) -> Value:
-    """The share of citations that change the answer less that of repeats that do, over answers that cite."""
-    pairs = [tuple(one.model_copy(update={"scores": {"citations_needed": value}}) for value in (
-        one.scores["repeats_changed"], (one.scores["citations_needed"] or 0) + (one.scores["citations_harmful"] or 0)))
-        for one in results if one.scores["citations_needed"] is not None]
-    return change(material, [(first, second) for first, second in pairs], "citations_needed")
+def _above(material: AnalysisInput, results: Sequence[Result], floor: str) -> Value:
+    """The share of citations that change the answer less a floor, over answers that have both."""
+    pairs = []
+    for one in results:
+        low, needed, harmful = (one.scores[name] for name in (floor, "citations_needed", "citations_harmful"))
+        if low is not None and needed is not None and harmful is not None:
+            first, second = (one.model_copy(update={"scores": {"citations_needed": value}})
+                             for value in (low, needed + harmful))
+            pairs.append((first, second))
+    return change(material, pairs, "citations_needed")
 
 
 def _cost(used: Sequence[Usage]) -> tuple[int, int, int, int]:

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from agents.models import open_aids
+from agents.relevance import on_judges
 from agents.settings import ModelSettings
 from documents.errors import BenchmarkError, SettingsError
 from documents.types import Chunk, Document
@@ -167,7 +168,7 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
                "embedder": source.collection.embedder.identity,
                "reranker": None if settings.reranker is None else settings.reranker.identity(),
-               "miners": {name: identity for name, (_, identity) in opened.items()}}
+               "miners": {name: identity for name, (_, identity) in opened.items()}, "judged": on_judges(aids)}
     manifest = MinedManifest(
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",

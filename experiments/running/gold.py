@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from types import MappingProxyType
 from typing import Literal
 
 from documents.types import Chunk, Document
@@ -45,11 +46,11 @@ class GoldView:
 
 
 def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf,
-          itself: str | None = None, by_words: Collection[int] = ()) -> GoldView:
+          itself: str | None = None, placed: Mapping[int, Level | None] = MappingProxyType({})) -> GoldView:
     """Match every passage with every gold item. A chunk is gold if it is the gold chunk, else if it overlaps the gold
     span, else the gold page, else stands in the gold document; a coarser level counts only where the finer one is not
     known of both sides. A gold item may name a document's id or its source path. A document that is the query `itself`
-    takes no rank. Passages that were placed `by_words` are gold at that level."""
+    takes no rank. Passages whose level is `placed` are gold at that level alone, or never."""
     items = distinct(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
     levels: dict[int, Level | None] = {}
@@ -61,10 +62,10 @@ def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: SourceOf
             repeats.add(passage.number)
         seen.add(passage.chunk.document)
         source = source_of(passage.chunk.document)
-        found = {index: level for index, item in enumerate(items)
-                 if (level := _level(item, passage.chunk, source)) is not None}
+        found = {index: level for index, item in enumerate(items) if placed.get(passage.number, "chunk") is not None
+                 and (level := _level(item, passage.chunk, source)) is not None}
         level = min(found.values(), key=LEVELS.index, default=None)
-        levels[passage.number] = "words" if level and passage.number in by_words else level
+        levels[passage.number] = level and placed.get(passage.number, level)
         hits[passage.number] = frozenset(found)
     grades = tuple(item.relevance for item in items)
     return GoldView(levels, hits, len(items), grades if set(grades) - {1} else (), frozenset(repeats))

@@ -9,86 +9,111 @@ from functools import cached_property
 
 from documents.types import Chunk, Document
 from experiments.question import Question
+from experiments.running.gold import Level
 from strategies.normalising import normalize_answer
 from strategies.types import Evidence, Passage
 
 _SHARED = 0.8  # of the words of the shorter one, that two texts share which are one passage
-_FEWEST = 8  # words of a text that its words alone may place
+_FEWEST = 8  # words of a text that itself alone may place
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Evidence with the places of the documents, and the numbers of what its words alone have placed."""
+    """Evidence with the places of the documents. `levels` has the numbers of what its words alone have placed, and,
+    with None, of what names a document of the run that does not hold its text: that is no gold."""
 
     evidence: Evidence
-    by_words: frozenset[int] = frozenset()
+    levels: Mapping[int, Level | None]
 
 
 class Locator:
-    """Finds contexts among the chunks that a question brings, its gold among them, and in the benchmark's documents."""
+    """Finds contexts among the chunks that a question brings, its gold among them, and in the benchmark's documents, by
+    their ids and source paths."""
 
     def __init__(self, question: Question, documents: Mapping[str, Document], gold: Iterable[Chunk]) -> None:
         self._documents = documents
-        self._chunks = list({chunk.id: chunk for chunk in (*question.chunks, *gold)}.values())
-        self._known = {chunk.id for chunk in self._chunks}
+        self._chunks = {chunk.id: chunk for chunk in (*question.chunks, *gold)}
 
     @cached_property
-    def _texts(self) -> list[str]:
-        return [" ".join(normalize_answer(chunk.content).split()) for chunk in self._chunks]
+    def _words(self) -> Mapping[str, list[str]]:
+        return {id: _words_of(chunk.content) for id, chunk in self._chunks.items()}
 
     def located(self, evidence: Evidence) -> Located:
         """Return the evidence with each context in its place; what has none stays as the pipeline named it."""
-        found, by_words = [], set()
+        found, levels = [], dict[int, Level | None]()
         for passage in evidence:
-            chunk = passage.chunk if passage.chunk.id in self._known else self._named(passage.chunk)
-            if chunk is None and (chunk := self._by_text(passage.chunk)) is None \
-                    and (chunk := self._by_words(passage.chunk)) is not None:
-                by_words.add(passage.number)
-            found.append(Passage(passage.number, chunk or passage.chunk))
-        return Located(tuple(found), frozenset(by_words))
+            context = passage.chunk
+            chunk = context if context.id in self._chunks else self._named(context) or self._by_text(context)
+            if chunk is None and context.content:
+                chunk = self._by_words(context)
+                if chunk is not None:
+                    levels[passage.number] = "words"
+                elif context.document in self._documents:
+                    levels[passage.number] = None
+            found.append(Passage(passage.number, chunk or context))
+        return Located(tuple(found), levels)
 
     def _named(self, context: Chunk) -> Chunk | None:
-        """By the id of a chunk, or a document's id or source path, and the span of its text there."""
-        name = context.document
-        if name in self._known:
-            return _as(context, next(chunk for chunk in self._chunks if chunk.id == name))
-        document = self._documents.get(name) or next(
-            (one for one in self._documents.values() if name and one.source == name), None)
-        own = [chunk for chunk in self._chunks if document is not None and chunk.document == document.id]
-        if document is None:
-            own = [chunk for chunk in self._chunks if name and chunk.document == name]
-        if len(own) == 1 and (not context.content or own[0].content == context.content):
+        """By the id of a chunk, or a document's id or source path, and where its text stands there; None where that is
+        not known, or nowhere."""
+        if context.document in self._chunks:
+            return _as(context, self._chunks[context.document])
+        document = self._documents.get(context.document)
+        named = context.document if document is None else document.id
+        own = [chunk for chunk in self._chunks.values() if named and chunk.document == named]
+        whole = document is None or sum(chunk.end - chunk.start for chunk in own) >= len(document.text("plain"))
+        if len(own) == 1 and (context.content == own[0].content or (whole and not context.content)):
             return _as(context, own[0])
         if document is None:
-            return None
-        if context.start < context.end:
+            return self._by_text(context, own) if own else None
+        if context.start < context.end or not context.content:
             return replace(context, document=document.id)
-        if context.content and (at := document.text("plain").find(context.content)) >= 0:
+        if (at := document.text("plain").find(context.content)) >= 0:
             return replace(context, document=document.id, start=at, end=at + len(context.content))
-        inside = self._by_text(context, own)
-        return inside or replace(context, document=document.id)
+        if own:
+            return self._by_text(context, own)
+        known = _share(_words_of(context.content), _words_of(document.text("plain"))) >= _SHARED
+        return replace(context, document=document.id) if known else None
 
-    def _by_text(self, context: Chunk, among: Sequence[Chunk] = ()) -> Chunk | None:
-        """By a text that is a chunk's, a part of it, or holds it whole; blanks, case and punctuation apart."""
-        text = " ".join(normalize_answer(context.content).split())
-        if len(text.split()) < _FEWEST and text not in self._texts:
-            return None
-        ids = {chunk.id for chunk in among}
-        return next((_as(context, chunk) for chunk, known in zip(self._chunks, self._texts, strict=True)
-                     if known and (not ids or chunk.id in ids) and (f" {text} " in f" {known} "
-                                                                   or f" {known} " in f" {text} ")), None)
+    def _by_text(self, context: Chunk, named: Sequence[Chunk] = ()) -> Chunk | None:
+        """By a text that is a chunk's, a part of it, or holds it whole; blanks, case and punctuation apart. A few words
+        place it only where they are all of a chunk, or its document is named."""
+        words = _words_of(context.content)
+        text = f" {' '.join(words)} "
+        for chunk in named or self._chunks.values():
+            own = self._words[chunk.id]
+            known = f" {' '.join(own)} "
+            if words == own or (len(words) >= (1 if named else _FEWEST) and text in known) or (
+                    len(own) >= _FEWEST // 2 and known in text):
+                return _as(context, chunk)
+        return None
 
     def _by_words(self, context: Chunk) -> Chunk | None:
         """By most of its words, as where a pipeline cut or cleaned its documents in its own way."""
-        words = Counter(normalize_answer(context.content).split())
-        shares = [_share(words, Counter(text.split())) for text in self._texts]
-        best = max(range(len(shares)), key=shares.__getitem__, default=None)
-        return None if best is None or shares[best] < _SHARED else _as(context, self._chunks[best])
+        words = _words_of(context.content)
+        shares = {id: _share(words, own) for id, own in self._words.items()}
+        best = max(shares, key=shares.__getitem__, default="")
+        return _as(context, self._chunks[best]) if shares.get(best, 0.0) >= _SHARED else None
 
 
-def _share(one: Counter[str], other: Counter[str]) -> float:
-    shorter = min(one.total(), other.total())
-    return (one & other).total() / shorter if shorter >= _FEWEST else 0.0
+def _words_of(text: str) -> list[str]:
+    return normalize_answer(text).split()
+
+
+def _share(one: Sequence[str], other: Sequence[str]) -> float:
+    """The share of the shorter text's words that stand together in the other: a long text has most words somewhere."""
+    short, long = sorted((one, other), key=len)
+    if len(short) < _FEWEST:
+        return 0.0
+    missing, together, found, most = Counter(short), round(len(short) / _SHARED), 0, 0
+    for at, word in enumerate(long):
+        found += missing[word] > 0
+        missing[word] -= 1
+        if at >= together:
+            missing[long[at - together]] += 1
+            found -= missing[long[at - together]] > 0
+        most = max(most, found)
+    return most / len(short)
 
 
 def _as(context: Chunk, known: Chunk) -> Chunk:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agents.search import FoundHits, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
-from documents.types import Chunk, Format, digest
-from experiments.running.gold import Changed, Perturber, Places, by_source
+from documents.types import Chunk, Document, Format, digest
+from experiments.running.gold import Changed, Level, Perturber, Places, by_source
 from experiments.running.locating import Locator
 from experiments.running.recording import IndexKey, Recording, as_json, pin
 from retrieval.conditions import Perturbation
@@ -116,14 +116,20 @@ class Resources:
         """Return the gold that the cell's evidence is matched with."""
         return question.gold if cell.format is None else self.indexed_gold(question)
 
-    def located(self, cell: Cell, question: Question, answer: Answer) -> tuple[Answer, Collection[int]]:
-        """Return the answer with what a pipeline read in its place in the documents, and the numbers of what its words
-        alone placed; that of a strategy as it is."""
+    def located(self, cell: Cell, question: Question, answer: Answer) -> tuple[Answer, Mapping[int, Level | None]]:
+        """Return the answer with what a pipeline read in its place in the documents, and the levels of `Located`; that
+        of a strategy as it is."""
         if cell.reasoning != PIPELINE:
-            return answer, ()
+            return answer, {}
         gold = self._among((None, None), self.benchmark.shared, question.gold) if self.benchmark.shared else ()
-        found = Locator(question, self.benchmark.documents, gold).located(answer.evidence)
-        return replace(answer, evidence=found.evidence), found.by_words
+        found = Locator(question, self._named, gold).located(answer.evidence)
+        return replace(answer, evidence=found.evidence), found.levels
+
+    @cached_property
+    def _named(self) -> Mapping[str, Document]:
+        """The benchmark's documents by source path and id."""
+        documents = self.benchmark.documents
+        return {**{one.source: one for one in documents.values() if one.source}, **documents}
 
     def answerable(self, cell: Cell, question: Question) -> bool:
         """Return whether the question can be answered under the cell's condition: not where its gold was dropped."""

@@ -199,10 +199,10 @@ class _Work:
         failure = Failure("budget", spent) if spent is not None else asked.end.failure
         answer = await player.answer(replace(question, text=asked.end.text), self.cell_budgets.limits(cell.id)) \
             if failure is None else unasked(failure)
-        answer, by_words = resources.located(cell, question, answer)
+        answer, placed = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
-                     question.id if scheme.itself_ignored else None, by_words)
+                     question.id if scheme.itself_ignored else None, placed)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
         if settings.grader and self._grader and cell.ranked:

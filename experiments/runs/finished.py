@@ -100,6 +100,13 @@ class Finished:
                                f"these factors; {_AGAIN}")
         return run
 
+    def refuse_race(self) -> None:
+        """Raise RunError where it is a race: no test of a fixed number of questions holds for it."""
+        if (self.summary.get("comparisons") or {}).get("said"):
+            raise RunError(f"{self.path} is a race, whose number of questions its answers decided: tests of a fixed "
+                           "number do not hold for it. Its report has its own verdicts; run it without --race to "
+                           "compare it")
+
     @property
     def path(self) -> Path:
         return self.folder.path

@@ -1,6 +1,6 @@
 """Verdicts on pairs of cells while their questions are still being asked, valid whenever one looks.
 
-That a pair differs: of the 5 % two are spent on looking early, three on the whole run's own test, for pairs that go on
+That a pair differs: of the 5 % three are spent on looking early, two on the whole run's own test, for pairs that go on
 to the last question (Haybittle, British Journal of Radiology 44, 1971; Peto et al., British Journal of Cancer 34,
 1976). Early it is a bet on what that test assumes: that cells may be swapped within any unit, a question or all that
 share documents. Given the size of a change its sign is then a fair coin, so that the product of exp(l x) / cosh(l x)
@@ -28,8 +28,8 @@ from experiments.statistics.testing import holm
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
-EARLY = 0.02  # of ALPHA
-DOUBT = 0.39  # of the units that are left: the chance below which no difference is expected
+EARLY = 0.03  # of ALPHA
+DOUBT = 1 / 3  # of the units that are left: the chance below which no difference is expected
 _FIRST = 0.1  # of the units: before, nothing is said to be no difference
 _LOOKS, _LEAST = 40, 8  # of a race, at most; units from one to the next
 _TARGET = 0.25  # share of the units after which bets are to be won

@@ -64,6 +64,7 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
     if metric is not None:
         metric_named(metric)
     with open_finished(path) as run:
+        run.refuse_race()
         found = dose_of_run(run, metric or run.summary["columns"][0].split(" / ")[0])
         if found is None:
             raise RunError(f"{path}: no two of its cells differ in the number or the hardness of negatives alone; see "

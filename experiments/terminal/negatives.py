@@ -30,6 +30,8 @@ def show_mining(manifest: MinedManifest, out: Path) -> None:
         say(f"{nearer}: the mean hardness of what it rejected is {rejected:.2f}, of what was kept {kept:.2f}.")
     if not manifest.mining.get("reranker"):
         say("Not checked: whether a reranker puts a candidate above the gold (--reranker late_interaction).")
+    for text in manifest.collection.get("judged", ()):
+        say(text)
     print_table(["hardness, in thirds of each question's", "n", "least", "mean", "greatest"], [
         [bucket, str(each["n"]), *(f"{each[name]:.2f}" for name in ("least", "mean", "greatest"))]
         for bucket, each in counts["hardness"].items()])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.types import Chunk, chunk_id
+from documents.types import Chunk, chunk_id, digest
 from strategies.reading import citation_marks
 from strategies.types import Contexts, Draft, Evidence, Generate, Message, Recipe, Task
 
@@ -43,7 +43,7 @@ class Returned(BaseModel):
         price: US dollars; None where it is not known.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     answer: str = ""
     contexts: tuple[Context, ...] = Field(default=(), max_length=MOST_CONTEXTS)
@@ -62,7 +62,7 @@ def pipeline(task: Task) -> Recipe:
     given = yield from task.gather(task.question)
     numbers = tuple(passage.number for passage in given)
     reply = yield Generate((Message("user", tuple(_request(task, given))),), "answer", numbers, schema=_SCHEMA)
-    returned = Returned.model_validate(reply.parsed or {})
+    returned = Returned.model_validate(reply.parsed or {}, strict=False)
     if returned.contexts:
         shown = yield Contexts(tuple(_chunk(one, given) for one in returned.contexts))
         numbers = tuple(passage.number for passage in shown)
@@ -82,17 +82,24 @@ def _request(task: Task, given: Evidence) -> Iterator[str]:
     yield json.dumps(asked, ensure_ascii=False)[:-1] + ', "documents": ['
     for place, passage in enumerate(given):
         chunk = passage.chunk
-        yield ", " * bool(place) + json.dumps({"document": chunk.document, "text": chunk.content}, ensure_ascii=False)
+        yield ", " * bool(place) + json.dumps({"document": name_of(chunk.document), "text": chunk.content},
+                                              ensure_ascii=False)
     yield "]}"
+
+
+def name_of(id: str) -> str:
+    """Return what a pipeline is told in the place of an id, which may say what is gold, as `refusal-7/12` does."""
+    return digest(id)[:12]
 
 
 def _chunk(context: Context, given: Evidence) -> Chunk:
     """The given chunk that it is, by its text; else one of its own."""
-    same = [passage.chunk for passage in given if passage.chunk.content == context.text]
+    chunks = [passage.chunk for passage in given]
+    named = next((chunk.document for chunk in chunks if name_of(chunk.document) == context.document), context.document)
+    same = [chunk for chunk in chunks if chunk.content == context.text]
     start, end = (0, 0) if context.start is None or context.end is None else (context.start, context.end)
-    own = Chunk(chunk_id(context.document, "plain", start, end, context.text), context.document, "plain", start, end,
-                context.text)
-    return next((chunk for chunk in same if chunk.document == context.document), same[0] if same else own)
+    own = Chunk(chunk_id(named, "plain", start, end, context.text), named, "plain", start, end, context.text)
+    return next((chunk for chunk in same if chunk.document == named), same[0] if same else own)
 
 
 def renumbered(text: str, number_of: Mapping[int, int], beyond: int) -> str:

@@ -35,7 +35,7 @@ class Words(Embeddings):
 
 
 store = InMemoryVectorStore(Words())
-store.add_documents([Document(page["text"], metadata={"title": page["title"]}) for page in map(
+store.add_documents([Document(page["text"], id=page["title"], metadata={"title": page["title"]}) for page in map(
     json.loads, Path(os.environ["PAGES"]).read_text().splitlines())])
 retriever = store.as_retriever(search_kwargs={"k": 4})
 model = ChatOpenAI(model="m", base_url=os.environ["MODEL_URL"], api_key="none", max_retries=0)
