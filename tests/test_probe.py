@@ -184,3 +184,15 @@ def test_a_dry_run_says_how_many_calls_probes_are(probing, ragbed):
     plan = ragbed.json("run", path, "--probe", "citations", "--dry-run")
     assert plan["total"]["calls"] == {"least": 2, "most": 2 + 2 * 7}
     assert any(note.startswith("Up to 14 of the calls are probes") for note in plan["notes"])
+
+
+def test_a_pipeline_is_probed_where_it_is_sent_its_documents_and_not_where_it_finds_them(town, ragbed, tmp_path):
+    code = tmp_path / "ours.py"
+    code.write_text("def sent(question, documents):\n    return ('sea' if len(documents) == 4 else 'sky') + ' [1]'\n\n"
+                    "def own(question):\n    return {'answer': 'sea [1]', 'contexts': ['Fact A of honest.']}\n")
+    path = town.config("unused", models=[], reasoning="direct", benchmark=hotpot(tmp_path / "hotpot", ("honest",)),
+                       pipelines=[{"kind": "python", "name": name, "factory": f"{code}:{name}"}
+                                  for name in ("sent", "own")])
+    figures = ragbed.json("run", path, "--probe", "citations")
+    needed = {cell["model"]: cell["metrics"].get("citations_needed", {}).get("mean") for cell in figures["cells"]}
+    assert needed == {"pipeline:sent": 1, "pipeline:own": None}
