@@ -124,7 +124,7 @@ def graded(serve, town, ragbed):
     return filled
 
 
-def test_a_runs_scores_are_shown_corrected(town, ragbed, graded):
+def test_a_runs_scores_are_shown_corrected_by_the_first_of_a_sheet_too_and_in_the_report(town, ragbed, graded):
     found = json.loads(ragbed("judge", town.run, "--labels", graded(80), "--json")[1])
     views = {view["name"]: view for view in found["views"]}
     shown = {(row[0], row[1], row[3]): row[4:] for row in views["corrected"]["rows"]}
@@ -136,9 +136,6 @@ def test_a_runs_scores_are_shown_corrected(town, ragbed, graded):
     assert row[0]["text"] == "direct → chain_of_thought"
     assert (row[1]["mean"], row[2]["mean"]) == (0.25, pytest.approx(0.05))
     assert row[2]["low"] < 0 < row[2]["high"]
-
-
-def test_the_first_of_a_sheet_are_a_sample_and_the_report_has_what_they_correct(town, ragbed, graded):
     path = graded(50)
     assert "Scores corrected by people" in ragbed("judge", town.run, "--labels", path)[1]
     found = json.loads(ragbed("judge", town.run, "--labels", path, "--json")[1])["views"][1]["rows"]

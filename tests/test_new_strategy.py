@@ -38,7 +38,8 @@ def test_a_new_strategy_keeps_every_promise_and_is_run_by_the_commands_that_are_
     assert [row["reasoning"] for row in found] == ["look_twice", "direct"]
 
 
-@pytest.mark.parametrize("options", [[], ["--retrieval"]], ids=["reasoning", "retrieval"])
+@pytest.mark.parametrize("options", [
+    pytest.param([], id="reasoning"), pytest.param(["--retrieval"], id="retrieval", marks=pytest.mark.slow)])
 def test_a_new_strategy_is_tested_by_the_tests_that_come_with_it(empty, ragbed, options):
     assert ragbed("new", "strategy", "look_wide", *options)[0] == 0
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_look_wide.py", "-p", "no:cacheprovider"],

@@ -100,6 +100,7 @@ async def test_the_tools_want_the_same_keys_and_know_whose_they_are(answering, t
     assert kept(tmp_path, "SELECT record, owner FROM turns") == [(answer["record"], "ann")]
 
 
+@pytest.mark.slow
 async def test_a_process_speaks_the_protocol_on_stdout_and_nothing_else(serve, capitals, tmp_path):
     model = serve([REPLY])
     arguments = ["-m", "experiments.cli", "serve", str(capitals), "--mcp", "--model", f"{model.url}#m",
