@@ -138,7 +138,8 @@ async def asked_in(wording: Wording, text: str, seed: str, model: Model | None,
     return Talked(Asked(wording.of(text, seed)))
 
 
-_NEGATION = re.compile(r"\b(?:no|not|never|none|neither|nor|cannot|without|except)\b|n['’]t\b|않|없|아닌|아니|못")
+_NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|nowhere|neither|nor|cannot|without|except)\b|n['’]t\b"
+                       "|않|없|아닌|아니|못")
 _QUOTED = re.compile(r"[\"“'‘《「](\w[^\"“”‘’'《》「」]{0,80}\w)[\"”'’》」](?!\w)")
 NOT_PARAPHRASED = "not_paraphrased"  # the kind of the note; what was wrong with the last reply follows
 
@@ -176,5 +177,8 @@ def _flaw(said: str, text: str) -> str:
     lost = [one.token for one in values(text) if one.token not in numbers]
     lost += [name for name in (*names, *_QUOTED.findall(text))  # Korean joins particles to a name
              if (f" {fold(name)} " if name.isascii() else fold(name)) not in there]
-    lost += ["not"] if _NEGATION.search(text.lower()) and not _NEGATION.search(said.lower()) else []
+    denies, denied = (bool(_NEGATION.search(one.lower())) for one in (said, text))
+    if denies and not denied:
+        return "it says not, which the question does not"
+    lost += ["not"] if denied and not denies else []
     return f"it lacks {', '.join(dict.fromkeys(lost))}" if lost else ""

@@ -94,6 +94,11 @@ def test_a_paraphrase_keeps_names_numbers_quotations_and_a_negation_or_is_asked_
         assert came == Asked(KEPT)
 
 
+def test_a_paraphrase_denies_nothing_that_the_question_does_not():
+    asked, _ = play(paraphrased("Who wrote Hamlet?"), Reply("Who did not write Hamlet?"), Reply("Hamlet is by whom?"))
+    assert "cannot be used: it says not, which the question does not." in asked[1].messages[-1].content
+
+
 def written(body):
     """Paraphrases, of town 3 none that keeps the number."""
     asked = body["messages"][1]["content"].partition("<query>\n")[2].partition("\n")[0]

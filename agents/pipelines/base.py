@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import jsonpath
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -83,8 +83,8 @@ class PipelineSettings(BaseModel):
     name: Annotated[str, AfterValidator(_one_line)]
     request: Request = Field(default={"question": "{question}"})
     answer: JSONPath = "$.answer"
-    contexts: JSONPath = "$.contexts[*]"
-    citations: JSONPath = "$.citations[*]"
+    contexts: JSONPath = "$.contexts"
+    citations: JSONPath = "$.citations"
     refused: JSONPath = "$.refused"
     prompt_tokens: JSONPath = "$.prompt_tokens"
     completion_tokens: JSONPath = "$.completion_tokens"
@@ -155,54 +155,39 @@ class PipelineSettings(BaseModel):
 
     def _found(self, path: str, came: Any) -> list[Any]:
         found = _compiled(path).findall(came)
-        return found[0] if len(found) == 1 and isinstance(found[0], list) else found
+        if len(found) == 1 and (found[0] is None or isinstance(found[0], list)):
+            return found[0] or []
+        return found
 
     def _one(self, path: str, came: Any, kind: Any) -> Any:
         found = next(iter(_compiled(path).findall(came)), None)
         return found if isinstance(found, kind) and (kind is object or not isinstance(found, bool)) else None
 
 
-class Channel(Protocol):
-    """Reaches a pipeline; shaped as the chat client of a model is."""
-
-    @property
-    def url(self) -> str:
-        """Where it is, as errors say it."""
-        ...
-
-    @property
-    def key(self) -> str:
-        """The key that it is sent; empty where it has none."""
-        ...
-
-    def body(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Any:
-        """Return the request for a message that holds the question's fields as JSON."""
-        ...
-
-    async def post(self, body: Any) -> Response:
-        """Send a request once. Raises ConnectionError where no whole reply comes back, and CallError where it failed
-        for good."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close what was opened."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """A channel whose requests are made by the settings' template."""
+class Channel:
+    """Reaches a pipeline; shaped as the chat client of a model is.
+
+    Attributes:
+        url: where it is, as errors say it.
+        key: that it is sent; empty where it has none.
+    """
 
     settings: PipelineSettings
     url: str = ""
     key: str = ""
 
     def body(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Any:
-        """Return the template, filled."""
+        """Return the request for a message that holds the question's fields as JSON: the settings' template, filled."""
         return self.settings.filled(fields_of(str(messages[0]["content"])))
 
+    async def post(self, body: Any) -> Response:
+        """Send a request once. Raises ConnectionError where no whole reply comes back, and CallError where it failed
+        for good."""
+        raise NotImplementedError
+
     async def aclose(self) -> None:
-        """Close nothing."""
+        """Close what was opened."""
 
 
 def fields_of(content: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, model_validator
 
-from agents.pipelines.base import FIELDS, Filled, PipelineSettings
+from agents.pipelines.base import FIELDS, Channel, PipelineSettings
 from agents.wire import Response
 from documents.errors import CallError, RagbedError, SettingsError
 from retrieval.foreign import Foreign
@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class CodeChannel(Filled):
+class CodeChannel(Channel):
     """Calls Python code of others: async code on the event loop, else in a thread of its own. One that takes no notice
     of its deadline goes on in its thread, and its result is thrown away."""
 

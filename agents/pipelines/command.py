@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from agents.catalogue import sha256_of
-from agents.pipelines.base import Filled, PipelineSettings
+from agents.pipelines.base import Channel, PipelineSettings
 from agents.replies import MOST_BYTES, BadReply
 from agents.wire import Response
 from documents.errors import CallError, SettingsError
@@ -53,7 +53,7 @@ class Command(PipelineSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class CommandChannel(Filled):
+class CommandChannel(Channel):
     """Runs the program once for each request."""
 
     argv: tuple[str, ...] = ()

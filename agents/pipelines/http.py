@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import httpx2
 from pydantic import AfterValidator
 
-from agents.pipelines.base import Filled, PipelineSettings
+from agents.pipelines.base import Channel, PipelineSettings
 from agents.wire import Response, bounded_client, named_errors
 from documents.errors import ModelError
 from retrieval.servers import checked_url
@@ -62,7 +62,7 @@ class Http(OfUrl):
 
 
 @dataclass(frozen=True)
-class HttpChannel(Filled):
+class HttpChannel(Channel):
     """Posts the request to the settings' URL."""
 
     connections: int = 1

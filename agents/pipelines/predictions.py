@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from agents.pipelines.base import Filled, PipelineSettings, fields_of
+from agents.pipelines.base import Channel, PipelineSettings, fields_of
 from agents.pipelines.formats import Prediction, PredictionFormat, read_predictions
 from agents.wire import Response
 from documents.errors import CallError, SettingsError
@@ -93,7 +93,7 @@ def _spaced(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PredictionChannel(Filled):
+class PredictionChannel(Channel):
     """Looks answers up."""
 
     rows: Mapping[tuple[str, int], Prediction] = field(default_factory=dict)  # by id or text, and repeat

@@ -15,6 +15,7 @@ from experiments.question import Question
 from experiments.record import Result
 from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 from experiments.words import metric_words
+from strategies.reasoning.pipeline import OWN
 
 _DIGITS = 10
 
@@ -22,7 +23,8 @@ _DIGITS = 10
 def _on_answers(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> Iterator[str]:
     """What the run lacks for a cause to be told, and how answers were counted."""
     every = [case for of_cell in cases.values() for case in of_cell.values()]
-    conditions, names = {cell.condition for cell in cells}, [cause_of(case).name for case in every]
+    conditions = {cell.condition for cell in cells}
+    names = [cause_of(case).name for cell in cells if cell.retrieval != OWN for case in cases[cell.id].values()]
     if partial := sum(case.score is not None and 0 < case.score < 1 for case in every):
         yield f"{partial} of {len(every)} answers are partially correct: they count as wrong here, each with its cause."
     if (untold := names.count("wrong_in_view")) and "gold" not in conditions:

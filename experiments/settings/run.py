@@ -12,7 +12,6 @@ import yaml
 from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
 from agents.catalogue import DEFAULT
-from agents.pipelines.kinds import Pipeline
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge, ModelSupport, SupportSettings
@@ -21,7 +20,7 @@ from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.settings import matrix
 from experiments.settings.matrix import Many, Matrix
-from experiments.settings.pipelines import check_pipelines
+from experiments.settings.pipelines import Pipeline, check_pipelines
 from experiments.settings.retrievers import (
     AnyRetriever,
     Place,
