@@ -37,6 +37,12 @@ def catalogue(tmp_path_factory):
     return dict(zip(KNOWN, check_all([(family, needed.get(name, name)) for family, name in KNOWN]), strict=True))
 
 
+def test_strategies_of_each_family_keep_every_promise():
+    some = [("reasoning", "direct"), ("reasoning", "react"), ("retrieval", "corrective"), ("history", "rewrite")]
+    assert [one for verdicts in check_all(some) for one in verdicts if not one.passed] == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "name"), KNOWN)
 def test_a_strategy_of_the_catalogue_keeps_every_promise(catalogue, family, name):
     verdicts = catalogue[family, name]
@@ -44,6 +50,7 @@ def test_a_strategy_of_the_catalogue_keeps_every_promise(catalogue, family, name
     assert [verdict.name for verdict in verdicts] == list(PROMISES)
 
 
+@pytest.mark.slow
 def test_the_page_on_strategies_says_how_much_each_strategy_asked_for_at_most_in_these_plays(catalogue):
     page = (Path(__file__).parent.parent / "docs" / "strategies.md").read_text(encoding="utf-8")
     said = {name: f"made at most {calls} calls and {searches} searches" for name, calls, searches in re.findall(

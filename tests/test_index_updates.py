@@ -94,7 +94,8 @@ def test_another_embedder_cannot_add(index, tmp_path):
         add_to_index([tmp_path / "new.txt"], tmp_path / "none", embedder=Words())
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw", {"kind": "flat", "codes": "sq8"}])
+@pytest.mark.parametrize("kind", [
+    "flat", "hnsw", pytest.param({"kind": "flat", "codes": "sq8"}, marks=pytest.mark.slow)])
 def test_an_index_that_was_added_to_is_the_one_that_would_have_been_built(tmp_path, kind):
     pages = tmp_path / "pages"
     pages.mkdir()

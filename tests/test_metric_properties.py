@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import OUTCOMES
-from experiments import METRICS, Scored, Sub, aggregate, metric_named, score
+from experiments import METRICS, Scored, Sub, Support, SupportLabel, aggregate, metric_named, score
 from experiments.metrics import GROUPS, chain_pattern
 
 TEXTS = ["", "x", "x [1][9]", "the x", "y [1, 2]", "B", "(B) yes", "Answer: A",
          "I cannot answer because the question is unanswerable with the documents."]
+LABELS = st.builds(SupportLabel, text=st.just("x"), cited=st.lists(st.integers(1, 3), max_size=2).map(tuple),
+                   vital=st.booleans(), level=st.sampled_from(["full", "partial", "none", None]))
 SUBS = st.builds(Sub, st.sampled_from(OUTCOMES), st.sampled_from(TEXTS), st.sampled_from(["x", "x y", "no"]))
 ITEMS = st.builds(
     Scored, outcome=st.sampled_from(OUTCOMES), answerable=st.booleans(), text=st.sampled_from(TEXTS),
@@ -25,7 +27,8 @@ ITEMS = st.builds(
     hits=st.dictionaries(st.integers(1, 3), st.frozensets(st.integers(0, 2))),
     gold_total=st.integers(3, 5), gold_repeats=st.integers(0, 2),
     rules=st.sampled_from(["grounded", "open", "reading", "choice", "closed-book"]), separators=st.booleans(),
-    searched=st.booleans())
+    searched=st.booleans(), support=st.builds(Support, judge=st.just("j"), sentences=st.lists(
+        LABELS, min_size=1, max_size=3).map(tuple), nuggets=st.lists(LABELS, max_size=3).map(tuple)))
 SCORINGS = st.sampled_from(["corrected", "as-published"])
 RANKINGS = ("ranking", "judgements")  # which stand, however the question ended
 ALL = tuple(GROUPS)
@@ -52,7 +55,8 @@ def test_every_score_is_in_bounds_and_every_metric_of_the_group_is_named(item, s
 @given(ITEMS)
 def test_corrected_scoring_leaves_out_no_question_for_how_it_ended(item):
     ended = [score(replace(item, outcome=outcome), groups=ALL) for outcome in OUTCOMES]
-    missing = [{name for name, value in scores.items() if value is None} for scores in ended]
+    missing = [{name for name, value in scores.items() if value is None and not name.startswith("sentences_")}
+               for scores in ended]  # shares of what an answer says are of answers
     assert all(one == missing[0] for one in missing)
 
 

@@ -126,7 +126,7 @@ def bomb() -> bytes:
     ("a.docx", b"\xd0\xcf\x11\xe0", "an encrypted or old Office file: save it as .docx without a password"),
     ("a.pptx", b"Some text.", "not an Office file, or a damaged one"),
     ("a.docx", lambda: memo()[:-400], "not an Office file, or a damaged one"),
-    ("a.pptx", bomb, "unpacks to more than the limit of 500,000,000 bytes"),
+    pytest.param("a.pptx", bomb, "unpacks to more than the limit of 500,000,000 bytes", marks=pytest.mark.slow),
     ("a.docx", slides, "a damaged Office file: Could not find the body element"),
     ("a.pptx", memo, "a damaged Office file: file 'it' is not a PowerPoint file"),
     ("a.docx", lambda: saved(docx.Document()), "holds no text"),

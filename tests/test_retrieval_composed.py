@@ -135,6 +135,7 @@ def test_every_retrieval_works_under_all_rules_and_no_query_asks_for_the_answer(
         assert not any(words in text for words in ("<Answer>", "Rules:", "Sub-answer", "Utah"))
 
 
+@pytest.mark.slow
 def test_a_run_compares_retrievals_within_what_its_plan_allows_and_replays_to_the_same(serve, town, ragbed):
     def reply(body):
         last = body["messages"][-1]["content"]

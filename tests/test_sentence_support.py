@@ -163,9 +163,10 @@ def test_sentences_are_scored_as_trec_scores_support():
     assert scores(five) == pytest.approx({
         "sentence_precision": 0.375, "sentence_recall": 0.3, "sentences_full": 0.2, "sentences_partial": 0.2,
         "sentences_none": 0.4, "sentences_uncited": 0.2, "sentences_unread": 0.2})
-    assert scores(None, outcome="error") == {"sentence_precision": 0.0, "sentence_recall": 0.0}
-    assert scores(None, outcome="refused", refused=True) == scores(None) == scores(five, rules="closed-book") == {}
-    assert "sentence_precision" not in scores(Support(judge="m", sentences=(label("none", ()),)))
+    nothing = {"sentence_precision": 0.0, "sentence_recall": 0.0}
+    assert scores(None, outcome="error") == scores(None, outcome="refused", refused=True) == nothing
+    assert scores(None) == scores(five, rules="closed-book") == scores(five, answerable=False) == {}
+    assert scores(Support(judge="m", sentences=(label("none", ()),)))["sentence_precision"] == 0
 
 
 def test_nuggets_are_scored_as_trec_scores_them():
@@ -215,8 +216,8 @@ def test_a_run_checks_every_sentence_and_shows_what_was_said_of_it(finished, tow
     assert summary["columns"][-1] == "sentence_precision / sentence_recall"
     metrics = {name: (one["mean"] and round(one["mean"], 4), one["n"])
                for name, one in summary["cells"][0]["metrics"].items()}
-    assert (metrics["sentence_precision"], metrics["sentence_recall"]) == ((0.1667, 6), (0.0833, 6))
-    assert (metrics["sentences_unread"], metrics["sentences_uncited"]) == ((0.4, 5), (0.1, 5))
+    assert (metrics["sentence_precision"], metrics["sentence_recall"]) == ((0.2, 5), (0.1, 5))
+    assert (metrics["sentences_unread"], metrics["sentences_uncited"]) == ((0.25, 4), (0.125, 4))
     assert summary["cells"][0]["judge_usage"]["calls"] == 6
     assert any(" checked by " in note and "6 labels, of which 2 could not be read" in note for note in summary["notes"])
     out = " ".join(ragbed("show", town.run, "1")[1].split())
@@ -244,7 +245,7 @@ def test_a_finished_run_is_checked_by_another_and_stays_as_it_is(finished, town,
         "refusal-0": ["partial"], "non_refusal-1": ["partial", "none"], "non_refusal-2": ["partial"],
         "non_refusal-3": ["none"], "non_refusal-5": ["none"]}
     changed = {one["metric"]: (one["before"], one["now"]) for one in found["changed"]}
-    assert changed["sentence_precision"] == pytest.approx((1 / 6, 1.5 / 6))
+    assert changed["sentence_recall"] == pytest.approx((0.5 / 5, 0.75 / 5))
     crossed = ragbed.json("rescore", town.run, "--support", f"nli:{nli}")
     assert {one["judge"] for one in crossed["support"]} == {str(nli)}
     assert town.hashes() == before

@@ -66,7 +66,7 @@ def holding(index, text):
     return next(chunk for chunk in index.chunks if text in chunk.content)
 
 
-@pytest.mark.parametrize("format", ["plain", "html"])
+@pytest.mark.parametrize("format", ["html", pytest.param("plain", marks=pytest.mark.slow)])
 def test_the_words_of_a_passage_are_boxed_on_the_picture_of_its_page(opened, tmp_path, format):
     size = 400 if format == "html" else 60
     of_pdf(tmp_path, FARES, FLEET, formats=(format,), chunker={"kind": "fixed", "size": size})
@@ -87,6 +87,7 @@ def test_the_words_of_a_passage_are_boxed_on_the_picture_of_its_page(opened, tmp
     assert pymupdf.Pixmap(png.content).width == 1190  # of A4's 595 points
 
 
+@pytest.mark.slow
 def test_pages_that_stand_on_their_side_or_are_damaged_are_served(opened, tmp_path):
     of_pdf(tmp_path, FARES, FLEET)
     file = pymupdf.open(tmp_path / "files" / "guide.pdf")

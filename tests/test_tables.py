@@ -135,7 +135,7 @@ def test_a_workbook_is_its_sheets_with_their_values_as_they_are_seen():
     ("a.xlsx", b"\xd0\xcf\x11\xe0", "an encrypted or old Office file: save it as .xlsx without a password"),
     ("a.xlsx", b"PK\x03\x04", "not an Office file, or a damaged one"),
     ("a.xlsx", lambda: workbook()[:-400], "not an Office file, or a damaged one"),
-    ("a.csv", b"a,b\n" * 500_001, "more than the limit of 1,000,000 cells"),
+    pytest.param("a.csv", b"a,b\n" * 500_001, "more than the limit of 1,000,000 cells", marks=pytest.mark.slow),
     ("a.csv", b'a,"' + b"x" * 200_000, "cannot be read as a table: field larger than field limit (131072)"),
     ("a.csv", b"\x00\x01\x02" * 50, "binary data, not text")])
 def test_files_that_are_no_table_are_refused_in_one_line(name, data, reason):

@@ -12,20 +12,17 @@ from experiments.record import Result
 from experiments.statistics import Comparison
 from strategies.types import Usage
 
-_FIGURES = {"needed": "citations_needed", "decorative": "citations_decorative", "harmful": "citations_harmful",
-            "enough": "citations_enough", "together": "citations_together", "uncited used": "uncited_used",
-            "asked again": "repeats_changed", "failed": "probes_failed"}
+_TESTED = {"needed": "citations_needed", "decorative": "citations_decorative", "harmful": "citations_harmful",
+           "enough": "citations_enough", "together": "citations_together", "uncited used": "uncited_used"}
+_FIGURES = {**_TESTED, "asked again": "repeats_changed", "failed": "probes_failed"}
 _ABOVE = {"above the noise": "repeats_changed", "above the uncited": "uncited_used"}
-_TESTED = 6  # the rest is of the probes, not of the cells
 _NOTES = (
-    "n counts answers: those that came, under rules that ask for citations. Needed, decorative and harmful are shares "
-    "of an answer's citations: without one the answer is lost or another one, the same, or right where it was wrong. "
-    "Enough: the cited passages alone give the answer. Together: it changes without all of them. Uncited used: of the "
-    "passages shown and not cited, those without which it changes.",
+    "n counts the answers under rules that ask for citations. Needed, decorative and harmful are shares of an answer's "
+    "citations: without one it is lost or another one, the same, or right where it was wrong. Enough: the cited ones "
+    "alone give it. Together: it changes without all of them. Uncited used: of what is shown and not cited, the share "
+    "without which it changes. Of two passages that say the same neither is needed; together tells.",
     "Asked again is the noise: answers that change with nothing left out. Above the noise, and above the uncited: the "
-    "share needed or harmful less that, answer by answer.",
-    "Of two passages that say the same neither is needed, since only one is left out: together tells. Failed are "
-    "probes without a readable reply, which count as none of these.")
+    "share needed or harmful less that, answer by answer. Failed are probes without a readable reply.")
 
 
 def weight_views(material: AnalysisInput) -> list[View]:
@@ -37,8 +34,10 @@ def weight_views(material: AnalysisInput) -> list[View]:
         return []
     rows = [(label, len(own), *figures(material, cell, own, _FIGURES.values()), *(
         _above(material, own, floor) for floor in _ABOVE.values())) for label, cell, own in cells]
-    costs = [(label, what, *_cost(used)) for label, cell, own in cells for what, used in (
+    took = [(label, what, sum(used, Usage())) for label, cell, own in cells for what, used in (
         ("answers", [one.usage for one in material.results[cell["id"]]]), ("probes", [one.probe_usage for one in own]))]
+    costs = [(label, what, used.calls, used.prompt_tokens, used.cached_tokens, used.completion_tokens)
+             for label, what, used in took]
     return [View("weight", "What citations carry", ("cell", "n", *_FIGURES, *_ABOVE), tuple(rows), notes=_NOTES,
                  signed=tuple(_ABOVE)),
             *_between(material, probed),
@@ -49,19 +48,12 @@ def weight_views(material: AnalysisInput) -> list[View]:
 
 def _above(material: AnalysisInput, results: Sequence[Result], floor: str) -> Value:
     """The share of citations that change the answer less a floor, over answers that have both."""
-    pairs = []
-    for one in results:
-        low, needed, harmful = (one.scores[name] for name in (floor, "citations_needed", "citations_harmful"))
-        if low is not None and needed is not None and harmful is not None:
-            first, second = (one.model_copy(update={"scores": {"citations_needed": value}})
-                             for value in (low, needed + harmful))
-            pairs.append((first, second))
+    def scored(one: Result, *names: str) -> Result:
+        return one.model_copy(update={"scores": {"citations_needed": sum(one.scores[name] or 0.0 for name in names)}})
+
+    pairs = [(scored(one, floor), scored(one, "citations_needed", "citations_harmful")) for one in results
+             if one.scores["citations_needed"] is not None and one.scores[floor] is not None]
     return change(material, pairs, "citations_needed")
-
-
-def _cost(used: Sequence[Usage]) -> tuple[int, int, int, int]:
-    total = sum(used, Usage())
-    return total.calls, total.prompt_tokens, total.cached_tokens, total.completion_tokens
 
 
 def _between(material: AnalysisInput, probed: Mapping[str, Sequence[Result]]) -> list[View]:
@@ -69,7 +61,7 @@ def _between(material: AnalysisInput, probed: Mapping[str, Sequence[Result]]) ->
     called = dict(zip((one.row["id"] for one in variants), labels_of(variants), strict=True))
     couples = [(first, second) for _, first, second in tested_pairs(variants)[0]]
     tested: list[tuple[tuple[Any, ...], Comparison]] = []
-    for name, metric in list(_FIGURES.items())[:_TESTED]:
+    for name, metric in _TESTED.items():
         made = compared(metric, couples, material.clusters, material.scoring, material.seed)
         tested += [((name, f"{called[first.row['id']]} → {called[second.row['id']]}"), one)
                    for (first, second), one in zip(couples, made, strict=True) if one is not None]

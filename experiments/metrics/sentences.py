@@ -26,19 +26,19 @@ _LEVELS = ("full", "partial", "none")
 
 
 def sentences(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Score the sentences of an answer; a failure has precision and recall 0. None of a refusal, under rules without
-    citations, and where no check was asked."""
+    """Score the sentences of the answer to an answerable question; a refusal and a failure have precision and recall 0,
+    and an answer that cites nothing precision 0. None under rules without citations, and where no check was asked."""
     scores: Scores = dict.fromkeys(metric.name for metric in SENTENCES.metrics)
-    if not item.cites or item.outcome == "refused":
+    if not item.cites or not item.answerable:
         return scores
     labels = item.support.sentences if item.support else ()
-    if not item.read:
+    if item.outcome != "answered":
         return scores | {"sentence_precision": 0.0, "sentence_recall": 0.0}
     if not labels:
         return scores
     weights = _weights(labels)
     citing = [weight for weight, label in zip(weights, labels, strict=True) if label.cited]
-    return {"sentence_precision": fmean(citing) if citing else None, "sentence_recall": fmean(weights),
+    return {"sentence_precision": fmean(citing) if citing else 0.0, "sentence_recall": fmean(weights),
             **{f"sentences_{level}": _share(labels, level) for level in _LEVELS},
             "sentences_uncited": fmean(not label.cited for label in labels), "sentences_unread": _share(labels, None)}
 
@@ -49,6 +49,8 @@ def nuggets(item: Scored, scoring: Scoring = "corrected") -> Scores:
     labels = item.support.nuggets if item.support and item.answerable else ()
     if not labels:
         return scores
+    if item.outcome != "answered":
+        labels = tuple(label.model_copy(update={"level": "none"}) for label in labels)
     vital = [label for label in labels if label.vital]
     importance = [1.0 if label.vital else 0.5 for label in labels]
     for suffix, partial in (("", 0.5), ("_strict", 0.0)):
@@ -67,10 +69,11 @@ def _share(labels: Sequence[SupportLabel], level: str | None) -> float:
     return fmean(label.level == level for label in labels)
 
 
-_CITING = "answers whose rules ask for citations"
+_CITED = "answerable questions whose rules ask for citations"
+_CITING = "answers to them"
 SENTENCES = MetricGroup((
-    Metric("sentence_precision", "how far sentences stand in what they cite: full 1, partial 0.5", f"{_CITING}, any"),
-    Metric("sentence_recall", "the same over all sentences; one that cites nothing counts 0", _CITING),
+    Metric("sentence_precision", "how far sentences stand in what they cite: full 1, partial 0.5", _CITED),
+    Metric("sentence_recall", "the same over all sentences; one that cites nothing counts 0", _CITED),
     Metric("sentences_full", "share of the sentences with full support", _CITING),
     Metric("sentences_partial", "share of the sentences with partial support", _CITING),
     Metric("sentences_none", "share of the sentences with no support, those that cite nothing among them", _CITING),

@@ -1,10 +1,8 @@
 """Probes of citations: each answer asked again without each passage that it was shown, over the cited ones alone,
 without all of them, and, for the noise, with nothing left out.
 
-The question's graph is played anew over searches that lack the passages; the others keep their numbers, so that prompts
-differ in nothing else. Calls go through the run's journal. What stands last in a prompt is left out first, right after
-the answer, so that a server has most of each prompt at hand. A strategy that words its searches anew may find something
-else in a passage's place, but not over the cited ones alone.
+The question's graph is played anew over searches that lack the passages; the others keep their numbers. A strategy that
+words its searches anew may find something else in a passage's place, but not over the cited ones alone.
 """
 from __future__ import annotations
 
@@ -32,9 +30,8 @@ def is_due(result: Result, question: Question, plan: Plan) -> bool:
     cell = next((cell for cell in plan.cells if cell.id == result.cell), None)
     if cell is None or result.outcome != "answered" or not plan.tasks(cell).whole(question).cites:
         return False
-    shown, found = ({passage.number for passage in result.in_view},
-                    {number for step in result.trace for number in step.found})
-    return bool(shown) and shown <= found
+    shown = {passage.number for passage in result.in_view}
+    return bool(shown) and shown <= {number for step in result.trace for number in step.found}
 
 
 def unprobed(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
@@ -47,7 +44,8 @@ def unprobed(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
 
 
 def to_leave_out(result: Result) -> list[frozenset[int]]:
-    """Return what the probes of an answer leave out, each set once: first nothing, then what stands last in prompts."""
+    """Return what the probes of an answer leave out, each set once: first nothing, then what stands last in prompts, so
+    that a server has the most of each at hand."""
     shown = [passage.number for passage in result.in_view]
     wanted = [frozenset({number}) for number in shown]
     if result.cited:
@@ -59,18 +57,14 @@ def to_leave_out(result: Result) -> list[frozenset[int]]:
 
 async def probes_of(result: Result, question: Question, player: Callable[[int], CellPlayer], repeat: int,
                     judged: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
-    """Ask an answered question again in every way, one after the other, and return what that came to and cost.
-
-    Args:
-        player: makes the player of the answer's cell as a repeat of it.
-        repeat: the cell's own; the noise is that of the next one.
-        judged: asks the run's judge about a result; it is asked of other answers than the first alone.
-    """
+    """Ask an answered question again in every way, one after the other, and return what that came to and cost. `player`
+    makes the player of a repeat of its cell, and the noise is that of the next one; `judged` asks the run's judge."""
     question = replace(question, text=result.asked or question.text)
+    numbers = {passage.chunk: passage.number for passage in result.evidence}
     probes, cost = [], Cost()
     for left_out in to_leave_out(result):
-        answer = await player(repeat if left_out else repeat + 1).answer_over(question, _numbers(result),
-                                                                              _keeps(result, left_out))
+        alone = bool(result.cited) and left_out == uncited(result)
+        answer = await player(repeat if left_out else repeat + 1).answer_without(question, numbers, left_out, alone)
         probe = StoredProbe(left_out=tuple(sorted(left_out)), outcome=answer.outcome, text=answer.text,
                             failure=answer.failure, usage=answer.used)
         cost += answer.cost
@@ -82,21 +76,11 @@ async def probes_of(result: Result, question: Question, player: Callable[[int], 
     return tuple(probes), cost
 
 
-def _numbers(result: Result) -> dict[str, int]:
-    return {passage.chunk: passage.number for passage in result.evidence}
-
-
-def _keeps(result: Result, left_out: frozenset[int]) -> Callable[[str], bool]:
-    """Over the cited passages alone, nothing else is found, whatever a strategy searches for."""
-    numbers, alone = _numbers(result), bool(result.cited) and left_out == uncited(result)
-    return lambda chunk: numbers[chunk] not in left_out if chunk in numbers else not alone
-
-
 def probed(record: Record, result: Result, cost: Cost) -> Record:
     """Return the record with its result probed. The calls of that are counted in its timing; its seconds stay those of
     the answer."""
     timing = record.timing
     paid = None if timing.paid is None or cost.paid is None else timing.paid + cost.paid
-    counted = {"attempts": timing.attempts + cost.attempts, "replayed": timing.replayed + cost.replayed,
-               "retried": timing.retried + cost.retried, "paid": paid}
-    return Record(result=result, timing=timing.model_copy(update=counted))
+    return Record(result=result, timing=timing.model_copy(update={
+        "attempts": timing.attempts + cost.attempts, "replayed": timing.replayed + cost.replayed,
+        "retried": timing.retried + cost.retried, "paid": paid}))
