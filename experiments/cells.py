@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from documents.types import Format, digest
 from retrieval.conditions import Condition, Perturbation
-from strategies.reasoning.pipeline import OWN
+from strategies.reasoning.pipeline import OWN, PIPELINE
 from strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]
@@ -118,9 +118,11 @@ def finder_name(retriever: str | None, chunker: str | None, embedder: str | None
 
 
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the factors in which the rows of a summary differ; `reasoning` where they differ in none."""
+    """Return the factors in which the rows of a summary differ; where they differ in none, `reasoning`, or the `model`
+    that is a pipeline."""
+    alone = "model" if any(row.get("reasoning") == PIPELINE for row in rows) else "reasoning"
     found = [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1]
-    return [name for name in found if name not in _OF_PROMPTS or len(_values(rows, name)) > 1] or ["reasoning"]
+    return [name for name in found if name not in _OF_PROMPTS or len(_values(rows, name)) > 1] or [alone]
 
 
 def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.pipelines.formats import read_predictions
+from experiments import open_run
 
 FILES = Path("tests/data/predictions")
 WRITTEN = [("trec_rag", "trec_rag.jsonl"), ("ragas", "ragas.jsonl"), ("ragas", "ragas.csv"),
@@ -215,3 +216,5 @@ def test_one_context_may_stand_without_a_list_and_no_condition_is_advised_that_a
     (cell,) = imported("jsonl", path)
     assert (outcomes(cell)["answered"], cell["passages"]) == (2, 0.0833)
     assert "add `" not in (tmp_path / "runs" / "theirs" / "summary.json").read_text()
+    with open_run(tmp_path / "runs" / "theirs") as run:
+        assert list(run.cells) == ["one"]  # the file's name, and not what all pipelines are
