@@ -51,6 +51,12 @@ def test_the_table_says_what_json_says(ragbed, town):
     assert "No price is known of http://127.0.0.1:9/v1#m." in err
 
 
+def test_what_a_pipeline_asks_its_models_is_not_guessed(ragbed, town):
+    config = town.config("http://127.0.0.1:9/v1", pipelines=[{"kind": "command", "name": "theirs", "argv": ["true"]}])
+    lines = [" ".join(line.split()) for line in ragbed("run", config, "--dry-run")[1].splitlines()]
+    assert any(line.startswith("theirs ") and line.endswith(" 6 ? ? ?") for line in lines)
+
+
 def loops(task):
     """Asks whether the evidence is enough until it is, five times at most: a user's strategy, known to no table."""
     evidence = yield from task.gather(task.question)

@@ -210,7 +210,7 @@ def test_numbers_that_name_nothing_stay_invalid_and_are_not_exported(imported, r
 
 def test_one_context_may_stand_without_a_list_and_no_condition_is_advised_that_a_file_cannot_have(imported, tmp_path):
     path = tmp_path / "one.jsonl"
-    path.write_text('{"id": "sas-founded", "answer": "1946", "contexts": "The airline is one of the oldest."}\n'
+    path.write_text('{"id": "sas-founded", "answer": "1941", "contexts": "The airline is one of the oldest."}\n'
                     '{"id": "railway-edinburgh", "answer": "1946", "contexts": null}\n')
     (cell,) = imported("jsonl", path)
     assert (outcomes(cell)["answered"], cell["passages"]) == (2, 0.0833)

@@ -34,8 +34,10 @@ def weight_views(material: AnalysisInput) -> list[View]:
         return []
     rows = [(label, len(own), *figures(material, cell, own, _FIGURES.values()), *(
         _above(material, own, floor) for floor in _ABOVE.values())) for label, cell, own in cells]
-    costs = [(label, what, *_cost(used)) for label, cell, own in cells for what, used in (
+    took = [(label, what, sum(used, Usage())) for label, cell, own in cells for what, used in (
         ("answers", [one.usage for one in material.results[cell["id"]]]), ("probes", [one.probe_usage for one in own]))]
+    costs = [(label, what, used.calls, used.prompt_tokens, used.cached_tokens, used.completion_tokens)
+             for label, what, used in took]
     return [View("weight", "What citations carry", ("cell", "n", *_FIGURES, *_ABOVE), tuple(rows), notes=_NOTES,
                  signed=tuple(_ABOVE)),
             *_between(material, probed),
@@ -52,11 +54,6 @@ def _above(material: AnalysisInput, results: Sequence[Result], floor: str) -> Va
     pairs = [(scored(one, floor), scored(one, "citations_needed", "citations_harmful")) for one in results
              if one.scores["citations_needed"] is not None and one.scores[floor] is not None]
     return change(material, pairs, "citations_needed")
-
-
-def _cost(used: Sequence[Usage]) -> tuple[int, int, int, int]:
-    total = sum(used, Usage())
-    return total.calls, total.prompt_tokens, total.cached_tokens, total.completion_tokens
 
 
 def _between(material: AnalysisInput, probed: Mapping[str, Sequence[Result]]) -> list[View]:

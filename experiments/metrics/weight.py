@@ -1,12 +1,10 @@
 """The group `weight`: whether an answer rests on what it cites, told by asking again over less evidence.
 
-To leave evidence out and compare the answers is the counterfactual attribution of Roy et al., "Evidence
-Contextualization and Counterfactual Attribution for Conversational QA over Heterogeneous Data with RAG Systems", WSDM
-2025; here two answers are the same or not (`matching.same_answer`), where they measure a similarity. Without all that
-is cited, and over that alone, are the comprehensiveness and sufficiency of DeYoung et al., "ERASER: A Benchmark to
-Evaluate Rationalized NLP Models", ACL 2020, section 4, of answers in the place of probabilities. A citation that
-changes nothing is what Wallat et al., "Correctness is not Faithfulness in Retrieval Augmented Generation Attributions",
-ICTIR 2025, call unfaithful; unless another passage says the same, which leaving one out cannot tell.
+Leaving evidence out is the counterfactual attribution of Roy et al., "Evidence Contextualization and Counterfactual
+Attribution for Conversational QA over Heterogeneous Data with RAG Systems", WSDM 2025; here two answers are the same or
+not (`matching.same_answer`), where they measure a similarity. Without all that is cited, and over that alone, are
+comprehensiveness and sufficiency (DeYoung et al., "ERASER", ACL 2020, section 4) of answers in the place of
+probabilities. Of two passages that say the same, leaving out one tells nothing.
 """
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from experiments.settings import RunSettings
 from experiments.settings.spending import shown
 from experiments.statistics import clusters
 from experiments.wordings import Wording
+from strategies.reasoning.pipeline import PIPELINE
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn
@@ -82,6 +83,9 @@ class _Planner:
         if key not in self._played:
             self._played[key] = self._play(replace(alike, model=cell.model), context)
         bounds, judge = self._played[key]
+        if cell.reasoning == PIPELINE:  # what it asks its models is its own
+            calls = replace(bounds, least=Use(bounds.least.calls), most=Use(bounds.most.calls))
+            return CellPlan(cell, calls, judge, None, None)
         return CellPlan(cell, bounds, judge, replace(bounds.least, completion=0).priced(price),
                         bounds.most.priced(price))
 

@@ -103,7 +103,7 @@ def _words_of(text: str) -> list[str]:
 def _share(one: Sequence[str], other: Sequence[str]) -> float:
     """The share of the shorter text's words that stand together in the other: a long text has most words somewhere."""
     short, long = sorted((one, other), key=len)
-    if len(short) < _FEWEST:
+    if len(short) < _FEWEST or len(set(short).difference(long)) > (1 - _SHARED) * len(short):
         return 0.0
     missing, together, found, most = Counter(short), round(len(short) / _SHARED), 0, 0
     for at, word in enumerate(long):

@@ -9,7 +9,7 @@ the lines of the one reply that was asked for them all.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -68,13 +68,15 @@ class CellPlayer:
         answer = await self._play(self._tasks.whole(question), shown.search, limits)
         return replace(answer, notes=(*answer.notes, *shown.notes)) if shown.notes else answer
 
-    async def answer_over(self, question: Question, numbers: Mapping[str, int], keeps: Callable[[str], bool]) -> Answer:
-        """Play the cell's strategies over a question again, with its limits anew, where searches find the chunks alone
-        whose id is kept; those of `numbers` have these numbers, whatever was found before them."""
+    async def answer_without(self, question: Question, numbers: Mapping[str, int], left_out: Collection[int],
+                             alone: bool) -> Answer:
+        """Play the cell's strategies over a question again, with its limits anew, where chunks have `numbers` by their
+        id, and searches find none of those left out; if `alone`, nor any without a number."""
         found = self._shown(self.cell, question).search
 
         async def search(action: Search) -> Sequence[Chunk]:
-            return [chunk for chunk in await found(action) if keeps(chunk.id)]
+            return [chunk for chunk in await found(action) if (number := numbers.get(chunk.id)) not in left_out
+                    and (number is not None or not alone)]
 
         return await self._play(self._tasks.whole(question), search, self.settings.limits, numbers)
 

@@ -6,9 +6,8 @@ words its searches anew may find something else in a passage's place, but not ov
 """
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.types import Cost
@@ -65,8 +64,7 @@ async def probes_of(result: Result, question: Question, player: Callable[[int], 
     probes, cost = [], Cost()
     for left_out in to_leave_out(result):
         alone = bool(result.cited) and left_out == uncited(result)
-        answer = await player(repeat if left_out else repeat + 1).answer_over(
-            question, numbers, partial(_keeps, numbers, left_out, alone))
+        answer = await player(repeat if left_out else repeat + 1).answer_without(question, numbers, left_out, alone)
         probe = StoredProbe(left_out=tuple(sorted(left_out)), outcome=answer.outcome, text=answer.text,
                             failure=answer.failure, usage=answer.used)
         cost += answer.cost
@@ -76,10 +74,6 @@ async def probes_of(result: Result, question: Question, player: Callable[[int], 
             cost += verdict.cost
         probes.append(probe)
     return tuple(probes), cost
-
-
-def _keeps(numbers: Mapping[str, int], left_out: Collection[int], alone: bool, chunk: str) -> bool:
-    return numbers[chunk] not in left_out if chunk in numbers else not alone
 
 
 def probed(record: Record, result: Result, cost: Cost) -> Record:

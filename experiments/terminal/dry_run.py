@@ -51,8 +51,10 @@ def _row(figures: Mapping[str, Any], too_long: bool) -> list[str]:
     cost = figures["price"]
     prices = "?" if cost["most"] is None else "$0" if not cost["most"] else \
         f"{price(cost['least'])} to {price(cost['most'])}"
-    return [_span(figures["calls"]), _span(figures["prompt_tokens"]),
-            f"up to {figures['completion_tokens']['most']:,}", prices, *([f"{figures['too_long']:,}"] * too_long)]
+    most = figures["completion_tokens"]["most"]
+    known = most or not figures["calls"]["most"]
+    tokens = [_span(figures["prompt_tokens"]), f"up to {most:,}"] if known else ["?", "?"]
+    return [_span(figures["calls"]), *tokens, prices, *([f"{figures['too_long']:,}"] * too_long)]
 
 
 def _span(bounds: Mapping[str, int]) -> str:
