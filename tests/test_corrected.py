@@ -146,3 +146,15 @@ def test_a_runs_scores_are_shown_corrected_by_the_first_of_a_sheet_too_and_in_th
     few = json.loads(ragbed("judge", town.run, "--labels", graded(30), "--json")[1])["views"][1]
     assert {row[6] for row in few["rows"]} == {None}
     assert "at least 20 graded answers" in few["notes"][1]
+
+
+def test_where_no_metric_of_the_table_is_a_judges_nothing_is_corrected(ragbed, tmp_path):
+    answers, labels = tmp_path / "answers.jsonl", tmp_path / "labels.jsonl"
+    answers.write_text('{"id": "0a01", "answer": "Paris"}\n')
+    (cell,) = ragbed.json("import", "jsonl", answers, "--benchmark", "two_wiki", "tests/data/two_wiki",
+                          "--out", tmp_path, "--name", "one")["cells"]
+    labels.write_text(json.dumps({"cell": cell["id"], "question": "0a01", "grade": "Wrong"}) + "\n")
+    status, out, _ = ragbed("judge", tmp_path / "one", "--labels", labels)
+    assert status == 0
+    assert "Agreement on 1 answers" in out
+    assert "corrected" not in out

@@ -108,6 +108,8 @@ def corrected_views(run: Finished, people: Sequence[Rater]) -> list[View]:
             raw = row["metrics"][name]
             rows.append((name, run.labels[cell.id], raw["n"], graded[cell.id], raw, *(
                 _value(one, raw["n"], range_of(name)) for one in pair)))
+    if not rows:  # no metric of the benchmark's table is a judge's
+        return []
     header = ("metric", "cell", "n", "graded", f"by {run.judge}", "by people alone", "corrected")
     notes = ("Corrected: how far the judge errs on the answers that people graded is taken off its other grades too "
              "(prediction-powered inference). It holds where these are drawn at random, as the first of a sheet are.",
