@@ -72,7 +72,7 @@ class PipelineSettings(BaseModel):
             back, as JSONPath (RFC 9535). Where nothing stands there, it did not say; a text or number that comes back
             alone is the answer.
         refusals: what its refusals begin with, such as `I don't know`, in whatever case and punctuation.
-        rules: what it may do: `grounded` answers are to cite, and it may refuse.
+        rules: what it may do, which decides how it is scored; the first of the run's where it is None.
         concurrency: how many questions it is asked at once, at most; as `concurrency` of the run where it is None.
     """
 
@@ -90,7 +90,7 @@ class PipelineSettings(BaseModel):
     completion_tokens: JSONPath = "$.completion_tokens"
     price: JSONPath = "$.price"
     refusals: tuple[str, ...] = ()
-    rules: Rules = "grounded"
+    rules: Rules | None = None
     concurrency: int | None = Field(default=None, ge=1, le=1024)
 
     @property

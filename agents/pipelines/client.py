@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents.client import Completion, ModelClient
 from agents.models import NoCalls
 from agents.pipelines.base import Channel, PipelineSettings, fields_of
-from agents.replies import Tell, priced
+from agents.replies import MOST_BYTES, BadReply, Tell, priced
 from agents.settings import ModelSettings
 from agents.types import without_key
 from documents.json import loads
@@ -59,6 +59,8 @@ class PipelineClient(ModelClient):
         return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
 
     def _read(self, answer: Response, at: Address, action: Generate, way: Way) -> tuple[Reply, Mapping[str, Any]]:
+        if len(answer.body) > MOST_BYTES:
+            raise BadReply(f"it returned more than {MOST_BYTES >> 20} MB")
         returned = self._pipeline.read(loads(answer.body, mend=True), fields_of(action.messages[0].content))
         tokens = returned.prompt_tokens, returned.completion_tokens
         price = returned.price if returned.price is not None else self.price_of(*tokens)

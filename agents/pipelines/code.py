@@ -97,6 +97,9 @@ def _plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if hasattr(value, "__dataclass_fields__"):
         return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    as_json = getattr(value, "item", None) or getattr(value, "isoformat", None)  # a number of NumPy, a date
+    if callable(as_json):
+        return as_json()
     raise TypeError(f"a {type(value).__name__}")
 
 
