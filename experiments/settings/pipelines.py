@@ -37,7 +37,8 @@ def check_pipelines(pipelines: Sequence[PipelineSettings], models: Sequence[str]
 def lists_of(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     """Return the lists that a pipeline has in the place of the run's: what it is sent no documents for, it finds by
     itself, in one way."""
-    own: dict[str, Sequence[Any]] = {"model": [one.cell_model], "reasoning": [PIPELINE], "rules": [one.rules] if one.rules else base["rules"][:1],
+    own: dict[str, Sequence[Any]] = {"model": [one.cell_model], "reasoning": [PIPELINE],
+                                     "rules": [one.rules] if one.rules else base["rules"][:1],
                                      "show": ["question"], "retrieval": ["once"]}
     alone = ["framing", "history", "answer_format"]
     if not one.takes_documents:
