@@ -27,7 +27,7 @@ _NOTES = (
 
 def weight_views(material: AnalysisInput) -> list[View]:
     """Return what the citations of every probed cell carry, the tests between cells, and what the probes took."""
-    probed = {cell["id"]: [result for result in material.results[cell["id"]] if result.probes]
+    probed = {cell["id"]: [result for result in material.results.get(cell["id"], ()) if result.probes]
               for cell in material.cells}
     cells = [(label, cell, probed[cell["id"]]) for label, cell in material.labelled() if probed[cell["id"]]]
     if not cells:
