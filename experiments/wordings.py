@@ -122,7 +122,7 @@ def _without_function_words(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """What retrieval and model are asked; the note says why that is no paraphrase; or what failed in getting one."""
 
     text: str
@@ -131,11 +131,11 @@ class Asked:
 
 
 async def asked_in(wording: Wording, text: str, seed: str, model: Model | None,
-                   deadline: Callable[[], float]) -> Talked[Asked]:
+                   deadline: Callable[[], float]) -> Talked[AskedQuestion]:
     """Return the question in the wording, which the model writes where it is a paraphrase."""
     if wording.kind == "paraphrase":
         return await talk_with(model, paraphrased(text), deadline)
-    return Talked(Asked(wording.of(text, seed)))
+    return Talked(AskedQuestion(wording.of(text, seed)))
 
 
 _NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|nowhere|neither|nor|cannot|without|except)\b|n['’]t\b"
@@ -144,7 +144,7 @@ _QUOTED = re.compile(r"[\"“'‘《「](\w[^\"“”‘’'《》「」]{0,80}\
 NOT_PARAPHRASED = "not_paraphrased"  # the kind of the note; what was wrong with the last reply follows
 
 
-def paraphrased(text: str) -> Talk[Asked]:
+def paraphrased(text: str) -> Talk[AskedQuestion]:
     """Ask for a paraphrase, and once more where it cannot be used, saying why; then the question is asked as it is.
 
     One is used that is no refusal, differs from the question in more than case and punctuation, is not three times as
@@ -154,15 +154,15 @@ def paraphrased(text: str) -> Talk[Asked]:
     for _ in range(2):
         reply = yield Generate(call.messages, call.purpose, max_tokens=512, temperature=0.0, see_failure=True)
         if isinstance(reply, Failure):
-            return Asked(text, failure=reply)
+            return AskedQuestion(text, failure=reply)
         lines = listed(re.sub(r"</?\w+>", "\n", outside_think(reply.text)).strip(), "", 1)
         said = lines[0].strip("\"“”` ") if lines and reply.finish_reason != "length" else ""
         flaw = _flaw(said, text)
         if not flaw:
-            return Asked(said)
+            return AskedQuestion(said)
         call = Generate((*call.messages, Message("assistant", (reply.text or "(empty)",)),
                          Message("user", (fill("paraphrase_repair", flaw=flaw),))), "paraphrase_repair")
-    return Asked(text, f"{NOT_PARAPHRASED}:{flaw}")
+    return AskedQuestion(text, f"{NOT_PARAPHRASED}:{flaw}")
 
 
 def _flaw(said: str, text: str) -> str:

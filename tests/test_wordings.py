@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judged import play
 
 from documents import SettingsError
-from experiments.wordings import Asked, Wording, paraphrased
+from experiments.wordings import AskedQuestion, Wording, paraphrased
 from strategies import Reply
 
 QUESTION = "Did Ann Lee and Bo Rye not open \"The Long Pier\" before 1,904?"
@@ -91,7 +91,7 @@ def test_a_paraphrase_keeps_names_numbers_quotations_and_a_negation_or_is_asked_
         assert f"cannot be used: {flaw}." in asked[1].messages[-1].content
         assert (came.text, came.note.partition(":")[0]) == (QUESTION, "not_paraphrased")
     else:
-        assert came == Asked(KEPT)
+        assert came == AskedQuestion(KEPT)
 
 
 def test_a_paraphrase_denies_nothing_that_the_question_does_not():

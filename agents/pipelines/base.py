@@ -15,7 +15,7 @@ from agents.replies import BadReply
 from documents.json import loads
 from documents.types import digest
 from strategies.reading import REFUSAL, fold
-from strategies.reasoning.pipeline import MOST_CONTEXTS, Context, Returned, name_of
+from strategies.reasoning.pipeline import MOST_CONTEXTS, ReadContext, Returned, name_of
 from strategies.types import Rules
 
 if TYPE_CHECKING:
@@ -219,9 +219,9 @@ def _as_text(value: Any) -> str:
     return "\n".join(f"{one['question']}\n{one['answer']}" for one in value)
 
 
-def _context(came: Any) -> Context:
+def _context(came: Any) -> ReadContext:
     if isinstance(came, str):
-        return Context(text=came)
+        return ReadContext(text=came)
     if not isinstance(came, Mapping):
         raise BadReply(f"a context of it is {type(came).__name__}, not a text or an object")
     about = [came[name] for name in ("metadata", "meta") if isinstance(came.get(name), Mapping)]
@@ -230,7 +230,7 @@ def _context(came: Any) -> Context:
     document = next((str(every[name]) for name in _DOCUMENT if isinstance(every.get(name), str | int)), "")
     start, end = (every.get(name) if type(every.get(name)) is int and every[name] >= 0 else None
                   for name in ("start", "end"))
-    return Context(text=text, document=document, start=start, end=end)
+    return ReadContext(text=text, document=document, start=start, end=end)
 
 
 def _place(cited: Any, names: Sequence[Any]) -> int:

@@ -5,7 +5,7 @@ import asyncio
 import inspect
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -89,6 +89,18 @@ class Python(OfFile):
         if not callable(made):
             raise SettingsError(f"pipeline {self.name}: {self.factory} is no function")
         return CodeChannel(self, call=lambda body: made(**body) if isinstance(body, dict) else made(body))
+
+
+def tokens(*usages: Any) -> dict[str, int]:
+    """Return the sums of what calls of a model used, whatever a framework calls the two."""
+    return {name: sum(next((count for count in (field_of(used, name), field_of(used, other)) if type(count) is int), 0)
+                      for used in usages)
+            for name, other in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))}
+
+
+def field_of(of: Any, name: str) -> Any:
+    """Return a field of a mapping or an object; None where it has none."""
+    return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
 
 
 def _plain(value: Any) -> Any:

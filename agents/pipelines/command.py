@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LOOK = 0.05  # seconds between looks at how much it wrote
 
 
-class Command(PipelineSettings):
+class CommandPipeline(PipelineSettings):
     """A program, started anew for each question: the request stands on its standard input as one line of JSON, and what
     it writes to standard output is JSON, or else the answer itself. No shell is between.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from agents.pipelines.base import Request
-from agents.pipelines.code import CodeChannel, OfFile
+from agents.pipelines.code import CodeChannel, OfFile, field_of, tokens
 from documents.errors import SettingsError
 from retrieval.foreign import Foreign
 
@@ -95,7 +95,7 @@ class Haystack(Framework):
             return {**came, "answer": getattr(answer, "data", getattr(answer, "text", answer)),
                     "contexts": last.get("documents", own),
                     "citations": [one.meta["source_index"] for one in own if one.meta.get("referenced")],
-                    **tokens(*(_field(_field(one, "meta"), "usage") for one in said))}
+                    **tokens(*(field_of(field_of(one, "meta"), "usage") for one in said))}
 
         return call
 
@@ -127,7 +127,7 @@ class LlamaIndex(Framework):
                     "contexts": [{"text": _SOURCE_OF_LLAMA.sub("", node.get_content()).strip(),
                                   "metadata": node.metadata, "id": node.ref_doc_id or node.node_id}
                                  for node in (one.node for one in came.source_nodes)],
-                    **tokens(*(_field(one, "usage") for one in used))}
+                    **tokens(*(field_of(one, "usage") for one in used))}
 
         return call
 
@@ -142,17 +142,6 @@ class _LlamaReplies:
             raw = getattr(event.response, "raw", None)
             if all(raw is not one for one in used):
                 used.append(raw)
-
-
-def tokens(*usages: Any) -> dict[str, int]:
-    """Return the sums of what calls of a model used, whatever a framework calls the two."""
-    return {name: sum(next((count for count in (_field(used, name), _field(used, other)) if type(count) is int), 0)
-                      for used in usages)
-            for name, other in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))}
-
-
-def _field(of: Any, name: str) -> Any:
-    return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
 
 
 def _plain(value: Any) -> Any:

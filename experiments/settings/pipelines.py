@@ -10,14 +10,15 @@ from pydantic import Field
 from agents.pipelines.annotated import ChatCompletions
 from agents.pipelines.base import PipelineSettings
 from agents.pipelines.code import Python
-from agents.pipelines.command import Command
+from agents.pipelines.command import CommandPipeline
 from agents.pipelines.frameworks import Haystack, LangChain, LlamaIndex
 from agents.pipelines.http import Http
 from agents.pipelines.predictions import Predictions
 from strategies.reasoning.pipeline import OWN, PIPELINE
 
-Pipeline = Annotated[Http | ChatCompletions | LangChain | Haystack | LlamaIndex | Python | Command | Predictions,
-                     Field(discriminator="kind")]
+Pipeline = Annotated[
+    Http | ChatCompletions | LangChain | Haystack | LlamaIndex | Python | CommandPipeline | Predictions,
+    Field(discriminator="kind")]
 
 
 def check_pipelines(pipelines: Sequence[PipelineSettings], models: Sequence[str], only_searches: bool,

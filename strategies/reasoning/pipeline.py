@@ -16,7 +16,7 @@ PIPELINE, OWN = "pipeline", "own"  # as tables call it, and its own search
 MOST_CONTEXTS = 1_000
 
 
-class Context(BaseModel):
+class ReadContext(BaseModel):
     """A passage that a pipeline says it read.
 
     Attributes:
@@ -46,7 +46,7 @@ class Returned(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     answer: str = ""
-    contexts: tuple[Context, ...] = Field(default=(), max_length=MOST_CONTEXTS)
+    contexts: tuple[ReadContext, ...] = Field(default=(), max_length=MOST_CONTEXTS)
     citations: tuple[int, ...] = ()
     refused: bool | None = None
     prompt_tokens: int = Field(default=0, ge=0)
@@ -92,7 +92,7 @@ def name_of(id: str) -> str:
     return digest(id)[:12]
 
 
-def _chunk(context: Context, given: Evidence) -> Chunk:
+def _chunk(context: ReadContext, given: Evidence) -> Chunk:
     """The given chunk that it is, by its text; else one of its own."""
     chunks = [passage.chunk for passage in given]
     named = next((chunk.document for chunk in chunks if name_of(chunk.document) == context.document), context.document)
