@@ -141,7 +141,7 @@ async def _record(plan: Plan, cell: Cell, question: Question, answer: Answer, fo
     result = make_result(cell, question, question.answerable, answer, view, source_of, folder.database)
     graded = graded_of(result, question, benchmark.scheme, settings.scoring)
     judged = await ask_judge(settings.judge, None, graded, float)
-    result = result.model_copy(update={"verdict": judged.verdict})
+    result = result.model_copy(update={"verdict": judged.end})
     timing = Timing(seconds=1.5, attempts=1, replayed=0, paid=0.0004, finished="2026-11-20T00:00:00+00:00")
     return Record(result=scored_result(result, question, benchmark.scheme, settings.scoring, cell.rules,
                                        cell.separators, cell.searched), timing=timing)

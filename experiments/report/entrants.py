@@ -9,6 +9,7 @@ from typing import Any
 from experiments.cells import REPLICATED, called
 from experiments.report.cells import Figure, ReportCell, Table, column
 from experiments.words import plural
+from strategies.reasoning.pipeline import OWN
 
 # The gold alone is at no user's hand: it is the ceiling; closed-book is the floor.
 _TIERS = (("retrieved",), ("given", "full"), ("gold",), ("closed-book",))
@@ -20,9 +21,12 @@ _SETTINGS = {"retrieved": "With retrieval (retrieved)", "given": "With the bench
 
 def contenders(table: Table) -> Table:
     """Return the cells of the first condition of `retrieved`, `given` and `full`, `gold` and `closed-book` that there
-    is, without perturbation where any has none; called by what tells these apart."""
-    found = [[cell for cell in table.cells if cell.factors.get("condition") in tier] for tier in _TIERS]
-    cells = next((tier for tier in found if tier), list(table.cells))
+    is, without perturbation where any has none; called by what tells these apart. A pipeline that searches by itself
+    competes with any."""
+    ranked = {cell.id: None if cell.factors.get("retrieval") == OWN else rank(cell.factors.get("condition") or "")
+              for cell in table.cells}
+    first = min((place for place in ranked.values() if place is not None and place >= 0), default=None)
+    cells = [cell for cell in table.cells if ranked[cell.id] in (first, None)] or list(table.cells)
     for name, plain in _PLAIN.items():
         cells = [cell for cell in cells if cell.factors.get(name) in (None, plain)] or cells
     if len(cells) == len(table.cells):
