@@ -22,6 +22,12 @@ def answer(question, documents):
 async def alone(question):
     return "I do not know."
 
+def dated(question):
+    import datetime
+    import numpy
+    return {"answer": "0 people", "prompt_tokens": numpy.int64(7),
+            "contexts": [{"text": "x", "metadata": {"day": datetime.date(2026, 1, 1)}}]}
+
 def failing(question):
     if "town 1" in question:
         raise ValueError("no town has the number one")
@@ -186,12 +192,12 @@ def test_what_python_raises_or_returns_is_told_in_a_line(pipes):
     found = pipes({"kind": "python", "name": "failing", "factory": "mine.py:failing"})
     said = {question: one["failure"] and (one["failure"]["kind"], one["failure"]["message"])
             for (_, question), one in found.items()}
-    assert said["non_refusal-1"] == ("pipeline", "failing: mine.py:12: ValueError: no town has the number one")
+    assert said["non_refusal-1"] == ("pipeline", "failing: mine.py:18: ValueError: no town has the number one")
     assert said["non_refusal-2"] == (
         "bad_response", "pipeline:failing: it returned nothing at $.answer that is an answer")
     assert said["non_refusal-3"] == ("pipeline", "failing: it returned what has no form in JSON: a object")
     assert said["non_refusal-4"][1].startswith("pipeline:failing: it returned refused that cannot be taken")
-    assert said["non_refusal-5"] == ("pipeline", "failing: mine.py:16: ValueError: half a character: ?")
+    assert said["non_refusal-5"] == ("pipeline", "failing: mine.py:22: ValueError: half a character: ?")
     assert said["refusal-0"] is None
 
 
@@ -298,3 +304,15 @@ def test_two_pipelines_need_two_names(town):
     pair = [{"kind": "command", "name": "a", "argv": [name]} for name in ("true", "false")]
     with pytest.raises(SettingsError, match="two pipelines are called a"):
         read_settings(town.config("http://127.0.0.1:9", pipelines=pair))
+
+
+def test_numbers_of_numpy_and_dates_have_a_form_in_json(pipes):
+    found = pipes({"kind": "python", "name": "dated", "factory": "mine.py:dated"})
+    assert {(one["outcome"], one["usage"]["prompt_tokens"]) for one in found.values()} == {("answered", 7)}
+
+
+def test_a_pipeline_that_finds_its_own_competes_with_one_that_is_sent_documents(pipes, town, ragbed):
+    pipes({"kind": "python", "name": "mine", "factory": "mine.py:answer"},
+          {"kind": "python", "name": "alone", "factory": "mine.py:alone"})
+    _, out, _ = ragbed("run", town.folder / "town.yaml")
+    assert out.startswith("Of 2 cells, mine · given has the highest")
