@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from documents.errors import SettingsError, UserError
 from experiments import open_run
-from experiments.settings.file import read_settings
 
 PYTHON = '''
 def answer(question, documents):
@@ -37,8 +35,6 @@ def failing(question):
         raise ValueError("half a character: \\ud800")
     said = {"town 3": object(), "town 4": {"answer": "0 people", "refused": "yes"}}
     return said.get(question[-7:-1], "0 people")
-
-def odd(q): ...
 
 asked = []
 
@@ -282,28 +278,6 @@ def test_a_pipeline_that_changed_is_not_gone_on_with(pipes, town, ragbed):
     status, _, err = ragbed("run", town.folder / "town.yaml")
     assert status == 2
     assert "pipeline:mine" in err
-
-
-@pytest.mark.parametrize(("settings", "said"), [
-    ({"kind": "http", "name": "web", "url": "http://user:word@host/"}, "must not hold a user, password or query"),
-    ({"kind": "http", "name": "web", "url": "http://host/", "answer": "$["}, "is no JSONPath"),
-    ({"kind": "python", "name": "mine", "factory": "mine.py"}, "write FILE.py:NAME"),
-    ({"kind": "python", "name": "mine", "factory": "absent.py:answer"}, "absent.py"),
-    ({"kind": "python", "name": "mine", "factory": "mine.py:odd"}, "call them id, question"),
-    ({"kind": "http", "name": "web", "url": "http://host/", "request": {"q": "{query}"}}, "is {question}"),
-    ({"kind": "command", "name": "a\nb", "argv": ["true"]}, "one line"),
-    ({"kind": "carrier_pigeon", "name": "web"}, "carrier_pigeon")])
-def test_settings_that_do_not_fit_are_told_in_a_line(town, settings, said, monkeypatch):
-    monkeypatch.chdir(town.folder)
-    (town.folder / "mine.py").write_text(PYTHON)
-    with pytest.raises(UserError, match=said.replace("$[", r"\$\[")):
-        read_settings(town.config("http://127.0.0.1:9", pipelines=[settings]))
-
-
-def test_two_pipelines_need_two_names(town):
-    pair = [{"kind": "command", "name": "a", "argv": [name]} for name in ("true", "false")]
-    with pytest.raises(SettingsError, match="two pipelines are called a"):
-        read_settings(town.config("http://127.0.0.1:9", pipelines=pair))
 
 
 def test_numbers_of_numpy_and_dates_have_a_form_in_json(pipes):

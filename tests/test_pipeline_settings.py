@@ -1,0 +1,27 @@
+"""Settings of pipelines that do not fit are told before anything runs."""
+import pytest
+
+from documents.errors import SettingsError, UserError
+from experiments.settings.file import read_settings
+
+
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"kind": "http", "name": "web", "url": "http://user:word@host/"}, "must not hold a user, password or query"),
+    ({"kind": "http", "name": "web", "url": "http://host/", "answer": "$["}, "is no JSONPath"),
+    ({"kind": "python", "name": "mine", "factory": "mine.py"}, "write FILE.py:NAME"),
+    ({"kind": "python", "name": "mine", "factory": "absent.py:answer"}, "absent.py"),
+    ({"kind": "python", "name": "mine", "factory": "mine.py:odd"}, "call them id, question"),
+    ({"kind": "http", "name": "web", "url": "http://host/", "request": {"q": "{query}"}}, "is {question}"),
+    ({"kind": "command", "name": "a\nb", "argv": ["true"]}, "one line"),
+    ({"kind": "carrier_pigeon", "name": "web"}, "carrier_pigeon")])
+def test_settings_that_do_not_fit_are_told_in_a_line(town, settings, said, monkeypatch):
+    monkeypatch.chdir(town.folder)
+    (town.folder / "mine.py").write_text("def odd(q): ...\n")
+    with pytest.raises(UserError, match=said.replace("$[", r"\$\[")):
+        read_settings(town.config("http://127.0.0.1:9", pipelines=[settings]))
+
+
+def test_two_pipelines_need_two_names(town):
+    pair = [{"kind": "command", "name": "a", "argv": [name]} for name in ("true", "false")]
+    with pytest.raises(SettingsError, match="two pipelines are called a"):
+        read_settings(town.config("http://127.0.0.1:9", pipelines=pair))
