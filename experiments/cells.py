@@ -16,7 +16,7 @@ from strategies.types import AnswerFormat, Framing, Rules
 Show = Literal["question", "sub_questions"]
 # In the order in which tables show them.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
-           "condition", "perturbation", "wording", "show", "format", "framing", "answer_format", "repeat", "seed")
+           "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "repeat", "seed")
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
 _SAID = (*REPLICATED, "framing")  # whose values alone say too little
@@ -42,7 +42,8 @@ class Cell:
         chunker: how what is searched is cut; None where the run compares none, or it has no effect.
         embedder: what embeds it, likewise.
         history: how a question of a conversation is made to stand by itself; None where none has turns before it.
-        wording: how the question is put (`experiments.wordings`); None where it is as asked, whatever the settings say.
+        variation: how the question is put (`experiments.query_variations`); None where it is as asked, whatever the
+            settings say.
     """
 
     model: str
@@ -62,7 +63,7 @@ class Cell:
     framing: Framing | None = "none"
     answer_format: AnswerFormat | None = "tags"
     history: str | None = None
-    wording: str | None = None
+    variation: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
@@ -81,10 +82,10 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The factors by name, as a summary has them. A history and a wording are left out where there is none, so that
-        such a cell has the id that it had before there were any."""
+        """The factors by name, as a summary has them. A history and a variation are left out where there is none, so
+        that such a cell has the id that it had before there were any."""
         return {name: value for name, value in asdict(self).items()
-                if name not in ("history", "wording") or value is not None}
+                if name not in ("history", "variation") or value is not None}
 
     @property
     def searched(self) -> bool:

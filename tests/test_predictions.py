@@ -182,7 +182,7 @@ def test_a_format_without_its_package_names_the_extra(ragbed, monkeypatch):
 
 def test_a_file_answers_questions_as_they_were_asked(imported):
     one, = imported("trec_rag", FILES / "trec_rag.jsonl", "--set", "questions=[as_asked, typos]")
-    assert "wording" not in one or one["wording"] is None
+    assert "variation" not in one or one["variation"] is None
     again = imported("trec_rag", FILES / "trec_rag.jsonl", "--set", "repeats=2", name="twice")
     assert [figures(cell) for cell in again] == [figures(one)] * 2
 

@@ -28,9 +28,9 @@ from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.cells import Show
+from experiments.query_variations import QueryVariation
 from experiments.settings.pipelines import lists_of
 from experiments.settings.retrievers import RetrieverFactor, Searched, label
-from experiments.wordings import Wording
 from retrieval.conditions import Condition, Perturbation
 from retrieval.embedders import EmbedderSettings
 from strategies.settings.choosing import Family, Strategy, chosen, sweep
@@ -47,7 +47,7 @@ Lists = Mapping[str, Sequence[Any]]
 # Keys that may also be called as their column in the tables is.
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
            "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings",
-           "wording": "questions"}
+           "variation": "questions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,8 @@ RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition
 Conditions = Annotated[list[Condition], Many, Distinct]
 Perturbations = Annotated[list[Annotated[str, AfterValidator(
     lambda name: str(Perturbation.parse(name)))]], Many, Distinct]
-Wordings = Annotated[list[Annotated[str, AfterValidator(lambda name: str(Wording.parse(name)))]], Many, Distinct]
+Variations = Annotated[list[Annotated[str, AfterValidator(
+    lambda name: str(QueryVariation.parse(name)))]], Many, Distinct]
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
 AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
@@ -182,7 +183,7 @@ class Combination:
     retriever: str
     rules: Rules
     framing: Framing
-    wording: str
+    variation: str
     retrieval: str
     history: str
     answer_format: AnswerFormat

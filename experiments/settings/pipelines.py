@@ -46,5 +46,5 @@ def lists_of(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[s
         own |= {"condition": ["retrieved"], "perturbation": ["none"], "retrieval": [OWN]}
         alone += ["retriever", "format", "chunker", "embedder", "seed"]
     if one.recorded:
-        own["wording"] = ["as_asked"]
+        own["variation"] = ["as_asked"]
     return {**base, **{name: base[name][:1] for name in alone}, **own}

@@ -74,7 +74,7 @@ class _Part(Matrix):
     rules: matrix.RulesNames | None = None
     conditions: matrix.Conditions | None = None
     perturbations: matrix.Perturbations | None = None
-    questions: matrix.Wordings | None = None
+    questions: matrix.Variations | None = None
     show: matrix.Shows | None = None
     formats: matrix.Formats | None = None
     answer_formats: matrix.AnswerFormats | None = None
@@ -174,7 +174,7 @@ class RunSettings(Matrix):
     rules: matrix.RulesNames = Field(default=["grounded"])
     conditions: matrix.Conditions = Field(default=["given"])
     perturbations: matrix.Perturbations = Field(default=["none"])
-    questions: matrix.Wordings = Field(default=["as_asked"])
+    questions: matrix.Variations = Field(default=["as_asked"])
     paraphraser: str | None = None
     show: matrix.Shows = Field(default=["question"])
     formats: matrix.Formats = Field(default=["plain"])
