@@ -19,7 +19,8 @@ def loaded(target, source, path, out):
 
 
 def test_a_table_becomes_documents_that_say_the_same_and_an_answer_that_can_be_counted(tmp_path):
-    rows = [["ida", "3", "oak"], ["otto", "11", "elm"], ["nell", "7", "oak"], ["ruth", "2", "ash"], ["sven", "5", "yew"]]
+    rows = [["ida", "3", "oak"], ["otto", "11", "elm"], ["nell", "7", "oak"], ["ruth", "2", "ash"],
+            ["sven", "5", "yew"]]
     path = tmp_path / "tables.json"
     path.write_text(json.dumps([{"table_id": "1.csv", "title": "planters", "header": ["name", "trees", "kind"],
                                  "rows": rows}, {"table_id": "2.csv", "title": "few", "header": ["name"],
@@ -37,10 +38,12 @@ def test_a_table_becomes_documents_that_say_the_same_and_an_answer_that_can_be_c
 
 def test_an_edited_question_has_another_answer_wherever_the_first_stood(tmp_path):
     def row(number, answer):
-        texts = ("Esk lies in Marn.", f"Marn has its court in {answer}. {answer.upper()} is small; {answer}ville is not.")
+        said = f"Marn has its court in {answer}. {answer.upper()} is small; {answer}ville is not."
+        texts = ("Esk lies in Marn.", said, "Nothing.")
         return {"id": f"2hop__{number}", "question": "Where is the court of the county of Esk?", "answer": answer,
-                "answer_aliases": [], "paragraphs": [{"idx": at, "title": f"{number}-{at}", "paragraph_text": text, "is_supporting": at < 2}
-                               for at, text in enumerate((*texts, "Nothing."))],
+                "answer_aliases": [],
+                "paragraphs": [{"idx": at, "title": f"{number}-{at}", "paragraph_text": text, "is_supporting": at < 2}
+                               for at, text in enumerate(texts)],
                 "question_decomposition": [{"question": "Esk >> county", "answer": "Marn"},
                                            {"question": "#1 >> court", "answer": answer}]}
 
