@@ -42,6 +42,9 @@ from retrieval.types import Progress
 from strategies.types import Failure
 
 
+_REPLAYED_AT_ONCE = 32  # no server is asked; so many share a commit
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A run whose first call comes next."""
@@ -148,12 +151,13 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
 
 async def _play(jobs: Sequence[Job], work: _Work) -> None:
     """Each model has its own window, so that a slow one does not hold up the others. Ends early with the budget."""
-    settings, resources = work.plan.settings, work.resources
+    settings, resources, replayed = work.plan.settings, work.resources, work.journal.mode == "replay"
 
     async def of_model(name: str) -> None:
         for turn in turns_of([job for job in jobs if job.cell.model == name], settings.only_searches):
             own = side_by_side(turn, lambda job: prefix_of(job, settings.layout, resources))
-            await in_window(work.spending.affordable(own), resources.clients[name].limits.concurrency, work.carry_out)
+            at_once = _REPLAYED_AT_ONCE if replayed else resources.clients[name].limits.concurrency
+            await in_window(work.spending.affordable(own), at_once, work.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
     async with work.spending.in_time():
