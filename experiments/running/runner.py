@@ -41,7 +41,6 @@ from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure
 
-
 _REPLAYED_AT_ONCE = 32  # no server is asked; so many share a commit
 
 
@@ -201,7 +200,8 @@ class _Work:
         wording, seed = Wording.parse(cell.wording or "as_asked"), settings.seed if cell.seed is None else cell.seed
         asked = await asked_in(wording, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
         failure = Failure("budget", spent) if spent is not None else asked.end.failure
-        answer = await player.answer(replace(question, text=asked.end.text), self.cell_budgets.limits(cell.id)) \
+        worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
+        answer = await player.answer(worded, self.cell_budgets.limits(cell.id)) \
             if failure is None else unasked(failure)
         answer, placed = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
