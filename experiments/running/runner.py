@@ -19,6 +19,7 @@ from experiments.cells import Cell
 from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from experiments.judges.relevance import with_grades
 from experiments.metrics import ScoredRow, scored_result
+from experiments.query_variations import QueryVariation, asked_in
 from experiments.question import Question
 from experiments.record import Record, Result, Support, Verdict
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
@@ -36,7 +37,6 @@ from experiments.running.summary import summarise
 from experiments.runs.finished import start_up_kept
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.wordings import Wording, asked_in
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure
@@ -197,8 +197,9 @@ class _Work:
         cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
                                                        self.plan.scheme)
         player, spent = self._player(cell, cell.repeat), self.cell_budgets.spent(cell.id)
-        wording, seed = Wording.parse(cell.wording or "as_asked"), settings.seed if cell.seed is None else cell.seed
-        asked = await asked_in(wording, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
+        seed = settings.seed if cell.seed is None else cell.seed
+        variation = QueryVariation.parse(cell.variation or "as_asked")
+        asked = await asked_in(variation, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
         failure = Failure("budget", spent) if spent is not None else asked.end.failure
         worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
         answer = await player.answer(worded, self.cell_budgets.limits(cell.id)) \

@@ -57,7 +57,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *([grouped.note] if grouped.note else []),
                       *notes.on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *notes.on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
-                      *notes.on_wordings(((cell.wording, result) for cell in cells for result in by_cell[cell.id]),
+                      *notes.on_variations(((cell.variation, result) for cell in cells for result in by_cell[cell.id]),
                                          settings.paraphrasing_model, plan.models),
                       *notes.on_halves(rows), *notes.on_late_clues(questions.values()),
                       *notes.on_miners(plan.finders, cells, questions.values()),
