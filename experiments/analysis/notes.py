@@ -121,12 +121,13 @@ def on_rules(rules: Iterable[Rules]) -> list[str]:
             ] if without else []
 
 
-def on_wordings(worded: Iterable[tuple[str | None, Result]], paraphraser: str | None,
-                answering: Collection[str]) -> list[str]:
-    """Return how many questions a wording, that of each result's cell, left as they were asked, and who paraphrased."""
+def on_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: str | None,
+                  answering: Collection[str]) -> list[str]:
+    """Return how many questions each query variation left as they were asked, and who paraphrased; of each result
+    the variation of its cell."""
     changed: dict[str, dict[str, bool]] = {}
     used = Usage()
-    for name, result in worded:
+    for name, result in varied:
         if name:
             changed.setdefault(name, {})[result.question] = bool(result.asked)
         used += result.asked_usage
