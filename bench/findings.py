@@ -28,6 +28,7 @@ from experiments.words import difference, figure, probability, verdict
 
 FILE = Path(__file__).with_suffix(".yaml")
 OUT = Path("runs/findings")
+_NOBODY = "http://127.0.0.1:1/v1#nobody"
 _QUESTIONS = 100  # of each source
 _COMMON = {"out": str(OUT), "concurrency": 16, "limits": {"max_tokens": 256, "seconds": 3600},
            "calls": {"calls": {"seconds": 1800}}}  # on two cores calls wait long for each other
@@ -58,7 +59,7 @@ def prepare(stated: Mapping[str, Any], data: Path | None) -> None:
 def carried_out(known: Mapping[str, Any], given: argparse.Namespace) -> Iterator[tuple[str, ComparedRun]]:
     """Yield each run by its name: those that are wanted carried out first, of the others those that have finished."""
     for name, stated in known.items():
-        settings = settings_of(name, stated, given.model or "none", given.limit)
+        settings = settings_of(name, stated, given.model or _NOBODY, given.limit)
         if given.model and name in (given.runs or known):
             prepare(stated, given.data)
             run(settings).close()
