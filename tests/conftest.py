@@ -21,6 +21,7 @@ from strategies import REFUSAL
 # Children of the tests, and the next run, need not compile everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+os.environ["RAGBED_MODEL"] = "smollm2-135m"  # whatever else runs on this machine
 sys.path.append(str(Path(__file__).parent))  # for what several files' tests are made of, such as report_runs
 
 Line = str | dict[str, Any]
@@ -40,11 +41,13 @@ class ScriptedServer:
         url: base URL, ending in `/v1`.
         requests: `(body, headers)` of every request.
         busiest: the most requests that were open at once.
+        models: what it lists at `/v1/models`.
     """
 
     def __init__(self, script: Script) -> None:
         self.requests: list[tuple[dict[str, Any], dict[str, str]]] = []
         self.busiest = self._open = 0
+        self.models: Any = {"object": "list", "data": []}
         self._script = script
         self._next = 0
         self._loop = asyncio.new_event_loop()
@@ -64,6 +67,7 @@ class ScriptedServer:
     async def _start(self) -> str:
         app = web.Application(client_max_size=64 << 20)
         app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/v1/models", self._models)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -85,6 +89,9 @@ class ScriptedServer:
         else:
             line = {"status": 418, "error": {"message": "the script has run out of lines"}}
         return {"text": line} if isinstance(line, str) else line
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response(self.models)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

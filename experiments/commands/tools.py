@@ -59,7 +59,12 @@ def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
                                                "run as", "as published", "settings", "get", "here") if as_text[name]]
 
 
-def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed list models`, or hf:OWNER/REPO/FILE.gguf.")],
+def list_models(json: AsJson = False) -> None:
+    """Show local models with size, licence and hash: the catalogue's, and well-known ones of the hub."""
+    list_("models", json)
+
+
+def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed models list`, or any hf:OWNER/REPO/FILE.gguf.")],
          offline: Annotated[bool, typer.Option("--offline", help="Only say whether it is here.")] = False,
          json: AsJson = False) -> None:
     """Fetch a local model and check it against its sha256."""

@@ -104,11 +104,15 @@ def metrics() -> list[Row]:
 
 
 def models() -> list[Row]:
-    """List the local models of the catalogue and whether they are here."""
+    """List the local models of the catalogue and well-known ones of the hub, the smallest first, and what is here."""
     from agents import catalogue
-    return [{"name": entry.name, "kind": entry.kind, "licence": entry.licence,
-             "size": f"{entry.size / 1e6:.0f} MB", "here": catalogue.find(entry) is not None, "note": entry.note}
+    rows = [{"name": entry.name, "kind": entry.kind, "size": entry.size, "licence": entry.licence,
+             "here": catalogue.find(entry) is not None, "note": entry.note, "sha256": entry.weights.sha256}
             for entry in catalogue.ENTRIES]
+    rows += [{"name": one.name, "kind": "chat", "size": one.size, "licence": one.licence,
+              "here": catalogue.hub_place(one.name, absent=True).is_file(), "note": "", "sha256": one.sha256}
+             for one in catalogue.HUB_MODELS]
+    return [{**row, "size": f"{row['size'] / 1e6:,.0f} MB"} for row in rows]
 
 
 CONDITIONS = {
