@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -23,8 +23,8 @@ from strategies.types import Evidence, Exemplar, Form, Framing, Message, Task
 _LINE_START = re.compile(r"^", re.MULTILINE)
 _NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
 # What chat templates begin and end turns with: servers read these in a message as they read their own.
-_CONTROL = re.compile(r"[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])|<(?=</?SYS>>)",
-                      re.IGNORECASE)
+_CONTROL = re.compile(r"(?=[<＜\[])(?:[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])"
+                      r"|<(?=</?SYS>>))", re.IGNORECASE)
 
 
 def opening_of(*names: str) -> re.Pattern[str]:
@@ -48,13 +48,15 @@ def without_turns(text: str) -> str:
     return _CONTROL.sub("(", text)
 
 
+@lru_cache(maxsize=512)  # of several calls and strategies over the same passages
 def framed(content: str, framing: Framing) -> str:
     """Return what a document says, as it is shown between the marks. Nothing in it ends the documents, begins another
     one with a number of its own, passes for a turn of the conversation, or for tags of the answer: the first character
     of each becomes `(`."""
     if framing == "none":
         return content
-    content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
+    if any(sign in content for sign in "<＜["):  # most texts have none, and patterns look at every character
+        content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
     return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "quoted" else content
 
 
@@ -79,6 +81,23 @@ def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
     if wanted != set(fields):
         raise KeyError(f"prompt {name} has the fields {sorted(wanted)}, was given {sorted(fields)}")
     return _FIELD.sub(lambda field: fields[field.group(1)], text)
+
+
+WORDINGS = 5  # of every instruction in `prompts/wordings.md`, its own file's counted
+
+
+@cache
+def _other_wordings() -> dict[str, list[str]]:
+    """Read the wordings 2, 3, ... of instructions, by the name of the file that has the first."""
+    parts = re.split(r"^# (\w+)\n", template("wordings"), flags=re.MULTILINE)[1:]
+    return {name: text.strip().split("\n\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def instruction(task: Task, name: str, **fields: str) -> str:
+    """Fill in the fields of the instruction `prompts/<name>.md`, as the task words it: by `prompts/wordings.md`, where
+    that has it in other words. Raises as `fill`."""
+    others = _other_wordings().get(name)
+    return fill_text(others[task.wording - 2], name, fields) if others and task.wording > 1 else fill(name, **fields)
 
 
 def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
