@@ -72,8 +72,8 @@ def _from_hub(spec: str, progress: Fetched) -> Path:
         if not _SHA256.fullmatch(stated.etag or ""):
             raise ModelError(f"{spec}: the hub states no sha256 for it")
         if stated.etag != (known := next((one.sha256 for one in HUB_MODELS if one.name == spec), stated.etag)):
-            raise ModelError(f"{spec}: the hub has another file there now (sha256 {str(stated.etag)[:16]}…) than the one "
-                             f"that ragbed lists ({str(known)[:16]}…); fetch it yourself, and name it gguf:PATH")
+            raise ModelError(f"{spec}: the hub has another file there now (sha256 {str(stated.etag)[:16]}…) than the "
+                             f"one that ragbed lists ({str(known)[:16]}…); fetch it yourself, and name it gguf:PATH")
         if not (path.is_file() and sha256_of(path) == stated.etag):
             fetched = Path(hf_hub_download(repo, file, revision=stated.commit_hash, endpoint=endpoint,
                                            local_dir=hub_folder(spec) / ".incoming", tqdm_class=_bar(progress)))

@@ -9,10 +9,10 @@ OLLAMA = [{"id": name, "object": "model", "created": 1_780_200_000, "owned_by": 
           for name in ("nomic-embed-text:latest", "bge-m3:latest", "llama3.2:3b", "qwen3:8b")]
 LM_STUDIO = [{"id": name, "object": "model", "owned_by": "organization_owner"}
              for name in ("text-embedding-nomic-embed-text-v1.5", "qwen2.5-7b-instruct")]
-LLAMA_CPP = [{"id": "models/gemma-3-4b-it-Q4_K_M.gguf", "object": "model", "owned_by": "llamacpp", "created": 1_791_322_978,
-              "meta": {"n_ctx": 8192, "n_params": 3_880_099_328}}]
-VLLM = [{"id": "Qwen/Qwen3-8B", "object": "model", "created": 1_739_421_415, "owned_by": "vllm", "root": "Qwen/Qwen3-8B",
-         "parent": None, "max_model_len": 32768, "permission": []}]
+LLAMA_CPP = [{"id": "models/gemma-3-4b-it-Q4_K_M.gguf", "object": "model", "owned_by": "llamacpp",
+              "created": 1_791_322_978, "meta": {"n_ctx": 8192, "n_params": 3_880_099_328}}]
+VLLM = [{"id": "Qwen/Qwen3-8B", "object": "model", "created": 1_739_421_415, "owned_by": "vllm",
+         "root": "Qwen/Qwen3-8B", "parent": None, "max_model_len": 32768, "permission": []}]
 
 
 @pytest.fixture
@@ -53,12 +53,13 @@ def test_the_first_server_with_a_chat_model_answers_and_the_line_says_what_else_
         f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf"
     assert lines == [
         "no model is named; this machine has llama.cpp (models/gemma-3-4b-it-Q4_K_M.gguf), vLLM (Qwen/Qwen3-8B). "
-        f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf answers; name another by --model NAME, or for "
-        "good by RAGBED_MODEL=NAME"]
+        f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf answers; name another by --model NAME, or "
+        "for good by RAGBED_MODEL=NAME"]
 
 
 @pytest.mark.parametrize("answer", [
-    [], {"data": None}, ["no", {"id": 3}], {"error": "of another service"}, [{"id": "steals?key=1"}], [{"id": "a\x1b[2Jb"}]])
+    [], {"data": None}, ["no", {"id": 3}], {"error": "of another service"}, [{"id": "steals?key=1"}],
+    [{"id": "a\x1b[2Jb"}]])
 def test_what_is_no_list_of_usable_models_is_passed_over(listening, answer):
     listening(answer, None)
     lines = []

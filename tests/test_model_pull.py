@@ -229,10 +229,10 @@ def test_a_file_of_the_hub_is_checked_against_the_hash_it_states(site, cache, mo
 
 def test_a_listed_file_that_the_hub_has_replaced_is_refused(site, cache, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", site.url)
-    listed = catalogue.HubModel("hf:owner/repo/tiny.gguf", len(WEIGHTS), "0" * 64, "MIT")
+    listed = catalogue.HubModel("hf:owner/repo/small.gguf", len(WEIGHTS), "0" * 64, "MIT")
     monkeypatch.setattr("agents.pull.HUB_MODELS", (listed,))
     hub(site)
-    with pytest.raises(ModelError, match=r"another file there now.*than the one that ragbed lists \(0000000000000000…\)"):
+    with pytest.raises(ModelError, match=r"another file there now.*the one that ragbed lists \(0000000000000000…\)"):
         pull(listed.name)
 
 
