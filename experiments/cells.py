@@ -16,13 +16,14 @@ from strategies.types import AnswerFormat, Framing, Rules
 Show = Literal["question", "sub_questions"]
 # In the order in which tables show them.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
-           "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "repeat", "seed")
+           "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "wording", "repeat",
+           "seed")
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
-_SAID = (*REPLICATED, "framing")  # whose values alone say too little
+_SAID = (*REPLICATED, "framing", "wording")  # whose values alone say too little
 
 PART = " · "  # between the values in what a cell is called
-_OF_PROMPTS = ("framing", "answer_format")  # which some cells have none of: not what tells them from others
+_OF_PROMPTS = ("framing", "answer_format", "wording")  # which some cells have none of: not what tells them from others
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
 
 
@@ -44,6 +45,7 @@ class Cell:
         history: how a question of a conversation is made to stand by itself; None where none has turns before it.
         variation: how the question is put (`experiments.query_variations`); None where it is as asked, whatever the
             settings say.
+        wording: of the strategy's instruction, from 1; None where the run has the first alone, or there are no others.
     """
 
     model: str
@@ -64,6 +66,7 @@ class Cell:
     answer_format: AnswerFormat | None = "tags"
     history: str | None = None
     variation: str | None = None
+    wording: int | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
@@ -82,10 +85,10 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The factors by name, as a summary has them. A history and a variation are left out where there is none, so
-        that such a cell has the id that it had before there were any."""
+        """The factors by name, as a summary has them. A history, a variation and a wording are left out where there
+        is none, so that such a cell has the id that it had before there were any."""
         return {name: value for name, value in asdict(self).items()
-                if name not in ("history", "variation") or value is not None}
+                if name not in ("history", "variation", "wording") or value is not None}
 
     @property
     def searched(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from strategies.prompting import closing, fill, first_message, numbers, system_message, template
+from strategies.prompting import closing, fill, first_message, instruction, numbers, system_message, template
 from strategies.reading import is_refusal, outside_think, read_citations
 from strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, Reply, Task
 
@@ -16,7 +16,7 @@ def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool 
     """Make one call over the evidence with the instruction `prompts/<name>.md`, its fields filled in, and return the
     draft that its reply is, with these notes; `thinks` says whether the instruction asks for reasoning before the
     answer, `last` is as in `draft`."""
-    call = opening(task, fill(name, **fields), evidence, thinks)
+    call = opening(task, instruction(task, name, **fields), evidence, thinks)
     return (yield from draft(call, task, *notes, thinks=thinks, last=last))
 
 

@@ -81,6 +81,23 @@ def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
     return _FIELD.sub(lambda field: fields[field.group(1)], text)
 
 
+WORDINGS = 5  # of every instruction in `prompts/wordings.md`, its own file's counted
+
+
+@cache
+def _other_wordings() -> dict[str, list[str]]:
+    """Read the wordings 2, 3, ... of instructions, by the name of the file that has the first."""
+    parts = re.split(r"^# (\w+)\n", template("wordings"), flags=re.MULTILINE)[1:]
+    return {name: text.strip().split("\n\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def instruction(task: Task, name: str, **fields: str) -> str:
+    """Fill in the fields of the instruction `prompts/<name>.md`, as the task words it: by `prompts/wordings.md`, where
+    that has it in other words. Raises as `fill`."""
+    others = _other_wordings().get(name)
+    return fill_text(others[task.wording - 2], name, fields) if others and task.wording > 1 else fill(name, **fields)
+
+
 def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
     """Fill in fields that strangers wrote, each between marks such as `<passage>` on lines of their own. No mark of the
     text begins or ends in a field, such as `</passage>` in a passage, which would put what follows it among the

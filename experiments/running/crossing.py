@@ -14,7 +14,7 @@ from experiments.query_variations import QueryVariation
 from experiments.question import Benchmark
 from experiments.settings.retrievers import Finder, RetrieverFactor, label
 from retrieval.conditions import Condition, Perturbation
-from strategies.catalogue import SEARCH_ONLY
+from strategies.catalogue import CRESTS, SEARCH_ONLY
 from strategies.reasoning.pipeline import OWN, PIPELINE
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import FAMILIES, Family
@@ -38,6 +38,7 @@ class Crossing:
         self._subs = any(question.sub_questions for question in benchmark.questions)
         self._variations = {name for name in {one.variation for one in combinations} if name == "paraphrase" or any(
             QueryVariation.parse(name).of(question.text) != question.text for question in benchmark.questions)}
+        self._worded = any(one.wording > 1 for one in combinations)
         self._turns = any(question.turns for question in benchmark.questions)
         # All are shown where the reply is to answer each.
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
@@ -66,7 +67,9 @@ class Crossing:
             history=one.history if self._turns and not is_pipeline else None,
             variation=one.variation if one.variation in self._variations else None,
             framing=one.framing if asked and condition != "closed-book" else None,
-            answer_format=one.answer_format if asked else None)
+            answer_format=one.answer_format if asked else None,
+            wording=one.wording if self._worded and asked and any(
+                part.kind in CRESTS for part in self._strategies["reasoning"][one.reasoning].parts) else None)
 
     def _draws(self, change: Perturbation, one: Combination, searched: bool) -> bool:
         """Say whether a seed may change anything: ragbed's own strategies draw nothing, others may."""
