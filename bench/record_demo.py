@@ -21,7 +21,7 @@ from experiments.running.cassette import export_cassette
 from experiments.running.runner import RunWatch, run
 from experiments.runs.finished import Finished
 from experiments.settings.file import check_settings
-from experiments.terminal.demo import RECORDED_RUN
+from experiments.terminal.demo import QUESTIONS
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=Path("runs"))
     options = parser.parse_args()
-    content = {**RECORDED_RUN, "name": "recorded", "out": str(options.out), "models": options.model,
+    content = {**QUESTIONS, "name": "recorded", "out": str(options.out), "models": options.model,
                "calls": {"prices": {options.model: {"prompt": 0, "completion": 0}}, "calls": {"seconds": 600}}}
     if options.limit:
         content |= {"name": f"recorded-{options.limit}", "benchmark": {"kind": "demo", "limit": options.limit}}
