@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
 from documents.types import Format, digest
@@ -27,7 +27,7 @@ _OF_PROMPTS = ("framing", "answer_format", "wording")  # which some cells have n
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cell:
     """One combination. A factor that has no effect under the cell's condition is None.
 
@@ -73,10 +73,10 @@ class Cell:
         """Return the cell of a row of a summary."""
         return cls(**{name: row[name] for name in FACTORS if name in row})
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Short hash of the factors, equal in every run."""
-        return _id(self)
+        return digest(*(f"{name}={value}" for name, value in self.levels.items()))[:12]
 
     @property
     def finder(self) -> str | None:
@@ -109,11 +109,6 @@ class Cell:
     def separators(self) -> bool:
         """Whether documents are shown with numbers."""
         return not self.change.separators_off
-
-
-@lru_cache(maxsize=4096)
-def _id(cell: Cell) -> str:
-    return digest(*(f"{name}={value}" for name, value in cell.levels.items()))[:12]
 
 
 def finder_name(retriever: str | None, chunker: str | None, embedder: str | None) -> str | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -23,8 +23,8 @@ from strategies.types import Evidence, Exemplar, Form, Framing, Message, Task
 _LINE_START = re.compile(r"^", re.MULTILINE)
 _NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
 # What chat templates begin and end turns with: servers read these in a message as they read their own.
-_CONTROL = re.compile(r"[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])|<(?=</?SYS>>)",
-                      re.IGNORECASE)
+_CONTROL = re.compile(r"(?=[<＜\[])(?:[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])"
+                      r"|<(?=</?SYS>>))", re.IGNORECASE)
 
 
 def opening_of(*names: str) -> re.Pattern[str]:
@@ -48,13 +48,15 @@ def without_turns(text: str) -> str:
     return _CONTROL.sub("(", text)
 
 
+@lru_cache(maxsize=512)  # of several calls and strategies over the same passages
 def framed(content: str, framing: Framing) -> str:
     """Return what a document says, as it is shown between the marks. Nothing in it ends the documents, begins another
     one with a number of its own, passes for a turn of the conversation, or for tags of the answer: the first character
     of each becomes `(`."""
     if framing == "none":
         return content
-    content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
+    if any(sign in content for sign in "<＜["):  # most texts have none, and patterns look at every character
+        content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
     return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "quoted" else content
 
 

@@ -41,6 +41,8 @@ from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure
 
+_REPLAYED_AT_ONCE = 32  # no server is asked; so many share a commit
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:
@@ -148,12 +150,13 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
 
 async def _play(jobs: Sequence[Job], work: _Work) -> None:
     """Each model has its own window, so that a slow one does not hold up the others. Ends early with the budget."""
-    settings, resources = work.plan.settings, work.resources
+    settings, resources, replayed = work.plan.settings, work.resources, work.journal.mode == "replay"
 
     async def of_model(name: str) -> None:
         for turn in turns_of([job for job in jobs if job.cell.model == name], settings.only_searches):
             own = side_by_side(turn, lambda job: prefix_of(job, settings.layout, resources))
-            await in_window(work.spending.affordable(own), resources.clients[name].limits.concurrency, work.carry_out)
+            at_once = _REPLAYED_AT_ONCE if replayed else resources.clients[name].limits.concurrency
+            await in_window(work.spending.affordable(own), at_once, work.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
     async with work.spending.in_time():
@@ -198,7 +201,8 @@ class _Work:
         variation = QueryVariation.parse(cell.variation or "as_asked")
         asked = await asked_in(variation, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
         failure = Failure("budget", spent) if spent is not None else asked.end.failure
-        answer = await player.answer(replace(question, text=asked.end.text), self.cell_budgets.limits(cell.id)) \
+        worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
+        answer = await player.answer(worded, self.cell_budgets.limits(cell.id)) \
             if failure is None else unasked(failure)
         answer, placed = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
