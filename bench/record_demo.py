@@ -38,7 +38,7 @@ def main() -> None:
     if options.limit:
         content |= {"name": f"recorded-{options.limit}", "benchmark": {"kind": "demo", "limit": options.limit}}
     settings = check_settings(content, "record_demo")
-    watch = RunWatch(lambda *_: None, lambda _: None, lambda record: print(  # noqa: T201
+    watch = RunWatch(lambda *_: None, lambda _: None, lambda record: print(
         record.result.cell, record.result.question, record.result.outcome, file=sys.stderr), print)
     folder = asyncio.run(run(settings, watch))
     name = resolve(options.model, calls=False).identity
