@@ -20,5 +20,5 @@ __all__ = [
     "Aids", "Auto", "Bm25", "BuildReport", "Condition", "CrossEncoding", "Dense", "Expanded", "External", "Flat",
     "FromLangChain", "Fused", "Hit", "Hnsw", "Index", "IndexSettings", "Ivf", "IvfPq", "JudgeReranker",
     "LateInteraction", "Matrix", "Mmr", "Nothing", "Perturbation", "Pool", "Reranked", "RetrieverSettings",
-    "Sentence", "Server", "Static", "VectorIndex", "add_to_index", "as_documents", "as_langchain", "build_index", "estimate_index", "find_model",
-    "index_documents", "open_embedder", "remove_from_index"]
+    "Sentence", "Server", "Static", "VectorIndex", "add_to_index", "as_documents", "as_langchain", "build_index",
+    "estimate_index", "find_model", "index_documents", "open_embedder", "remove_from_index"]
