@@ -47,7 +47,7 @@ def recording_of(spec: str) -> Recording:
     if len(models) != 1:
         raise ModelError(f"{spec}: its calls are of {', '.join(models) or 'no model'}; name a cassette of one model")
     outcomes = {row.call: row.reply or row.failure for row in cassette.rows() if isinstance(row, CallLine)}
-    return Recording(*models.values(), cassette.about.get("made_with", {}),
+    return Recording(next(iter(models.values())), cassette.about.get("made_with", {}),
                      {key: outcome for key, outcome in outcomes.items() if outcome is not None})
 
 
