@@ -15,11 +15,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics.intervals import TAIL, student
-from experiments.statistics.testing import POWER
+from experiments.statistics.testing import DEVIATION, POWER
 
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
+PLANNED = ("wording", "strategy x question", "rest")  # the components that a difference of strategies has
+# Their variances before anything is measured: the last two make `DEVIATION` of two cells in one wording each.
+ASSUMED = (0.03**2, DEVIATION**2 / 4, DEVIATION**2 / 4)
 _MOST = 100_000  # questions of a study
 
 
