@@ -175,8 +175,8 @@ def precision(cells: Sequence[Cell], questions: int, worth: float, wanted: float
             raise RunError(f"{pilot} compares no wordings of several strategies; run it with wordings: {WORDINGS}")
         variances = [max(one["components"][name]["likely"] for one in found) for name in PLANNED]
         worth = questions * found[0]["units"] / found[0]["questions"]
-    needed = {count: questions_for(wanted, *variances, strategies, count) for count in range(2, WORDINGS + 1)
+    needed = {count: questions_for(wanted, variances, strategies, count) for count in range(2, WORDINGS + 1)
               } if wanted else {}
-    return {"half": half_width(*variances, strategies, wordings, round(worth)), "wordings": wordings, "wanted": wanted,
+    return {"half": half_width(variances, strategies, wordings, round(worth)), "wordings": wordings, "wanted": wanted,
             "pilot": pilot and str(pilot), "deviations": [math.sqrt(one) for one in variances],
             "questions": {count: found and math.ceil(found * questions / worth) for count, found in needed.items()}}
