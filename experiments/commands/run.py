@@ -115,9 +115,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
-            for one in runs]
-    if cassette is None:
-        runs = _with_models(runs, fresh, look=journal != "replay")
+            for one in (runs if cassette else _with_models(runs, fresh, look=journal != "replay"))]
     if dry:
         _plan(runs, precision, pilot, json)
     else:
