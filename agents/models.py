@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -16,14 +15,15 @@ from agents.catalogue import HUB, check, hub_place, sha256_of
 from agents.client import ModelClient
 from agents.journal import Journal, Model
 from agents.pipelines.base import FORM
+from agents.recorded import RECORDED, RecordedClient, recording_of
 from agents.relevance import RelevanceJudges
 from agents.replies import Pricer, free, priced, pricer
 from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
-from documents.errors import MissingExtra, ModelError
+from documents.errors import ModelError
 from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
-FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
+FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
 NO_MODEL = "none"  # the name of no model, for a strategy that asks none
 _SEARCHES = 512  # questions of such a strategy at once: their searches are made together, and kept together
 
@@ -45,6 +45,8 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     for an unknown name or form, a missing key or file, a wrong hash."""
     if spec == NO_MODEL or spec.startswith(FORM):
         return Target(spec, known or spec, spec)
+    if spec.startswith(RECORDED):
+        return Target(spec, recording_of(spec).identity, spec)
     form, colon, rest = spec.partition(":")
     known = None if calls else known
     if form in SERVED and colon:
@@ -71,9 +73,12 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:
     """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`. A
     replay, without `calls`, needs no keys, weights or server, and a call raises ModelError; `known` is as in `resolve`.
-    Raises ModelError as `resolve`, and MissingExtra where the model is local, and llama.cpp not installed."""
+    Raises ModelError as `resolve`."""
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
+    if spec.startswith(RECORDED):
+        yield RecordedClient(spec, settings)
+        return
     if spec == NO_MODEL:
         endpoint: Endpoint | Address = NoCalls("none is no model: it is for reasoning: search_only, which asks nothing")
         limits = CallLimits(concurrency=_SEARCHES)
@@ -83,8 +88,6 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
         endpoint = target.remote
     else:
         from agents.local_server import LocalServer
-        if find_spec("xllamacpp") is None:
-            raise MissingExtra("xllamacpp", "local")
         assert target.weights is not None
         endpoint = LocalServer(target.weights, settings.local)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
@@ -131,7 +134,7 @@ def _price(spec: str, target: Target, settings: ModelSettings) -> Pricer:
 
 
 def _context(target: Target, settings: ModelSettings) -> Context | None:
-    if target.name == NO_MODEL or target.name.startswith(FORM):
+    if target.name == NO_MODEL or target.name.startswith((FORM, RECORDED)):
         return None
     if target.remote is None:
         return Context(settings.local.context, whole_reply=False)
