@@ -57,7 +57,7 @@ def test_wordings_are_a_factor_of_a_run_that_asks_the_first_as_a_run_without_the
     assert sum(pair["factor"] == "wording" for pair in made["comparisons"]["pairs"]) == 3
     prompts = {number: ragbed("show", town.run, "#2", "--prompts", "--cell", f"direct · wording {number}")[1]
                for number in (1, 2, 3)}
-    assert prompts[1].split("Question:")[1].split() != prompts[2].split("Question:")[1].split()
+    assert prompts[1].split("Rules:")[1].split() != prompts[2].split("Rules:")[1].split()
     asked = [body["messages"][1]["content"] for body, _ in server.requests]
     assert {prompt for prompt in asked[len(alone):] if prompt in alone} == alone
     listed = ragbed.json("run", town.config(server.url, "listed", wordings=[2, 3], name="listed"))
