@@ -1,7 +1,7 @@
 """Least-to-most: split the question, solve the parts in turn, then the whole (Zhou et al. 2023; CReSt, Figure 8)."""
 from __future__ import annotations
 
-from strategies.answering import answer, asking, draft, form_named, form_of
+from strategies.answering import answer, asking, draft, form_named, form_of, inquiry
 from strategies.parts.conversation import said
 from strategies.parts.reading import listed
 from strategies.prompting import first_message, instruction, numbers, system_message
@@ -18,8 +18,7 @@ def least_to_most(task: Task) -> Recipe:
     """
     thinks = task.layout != "as_published"
     evidence = yield from task.gather(task.question)
-    asked = first_message(task, evidence, instruction(task, "least_to_most_decompose"), rules=False)
-    plan: Reply = yield Generate((system_message(), asked), "decompose", numbers(task, evidence))
+    plan: Reply = yield inquiry(task, instruction(task, "least_to_most_decompose"), evidence, "decompose")
     parts = listed(plan.text, task.question)
     if not parts:
         return (yield from answer(task, "least_to_most_alone", evidence, "no_sub_questions"))
