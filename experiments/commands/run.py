@@ -115,7 +115,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
-            for one in runs]
+            for one in (runs if cassette else _with_models(runs, fresh, look=journal != "replay"))]
     if dry:
         _plan(runs, precision, pilot, json)
     else:
@@ -173,6 +173,27 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
     if cassette is not None and len(runs) > 1:
         refuse(f"{target} is {len(runs)} runs, and a cassette is of one; give one benchmark")
     return runs
+
+
+def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool) -> list[RunSettings]:
+    """Return the runs, each with models: one that names none has those of its folder, where it was begun, or else the
+    one that is found for all of them, where to `look` for one is wanted."""
+    from functools import cache
+
+    from agents.discovery import unnamed_model
+    from experiments.settings.file import read_settings
+    from experiments.terminal.display import note
+
+    found = cache(lambda: [unnamed_model(note)])
+
+    def models(run: RunSettings) -> list[str]:
+        begun = run.folder / "config.yaml"
+        if begun.is_file() and not fresh:
+            return read_settings(begun).models
+        return found() if look else run.models
+
+    return [one if "models" in one.model_fields_set else one.model_copy(update={"models": models(one)})
+            for one in runs]
 
 
 def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
