@@ -10,8 +10,9 @@ CASSETTE = SHIPPED / f"{RECORDED.removeprefix('recorded:')}.cassette.jsonl.gz"
 
 
 def test_the_recording_answers_the_first_questions_without_a_miss_and_says_what_it_is(ragbed, tmp_path):
+    first = {"kind": "demo", "limit": 6}
     (tmp_path / "six.json").write_text(json.dumps({
-        **QUESTIONS, "name": "six", "out": str(tmp_path), "models": RECORDED, "benchmark": {"kind": "demo", "limit": 6}}))
+        **QUESTIONS, "name": "six", "out": str(tmp_path), "models": RECORDED, "benchmark": first}))
     said = ragbed.json("run", tmp_path / "six.json")
     assert len(said["cells"]) == 9
     assert {cell["outcomes"]["error"] for cell in said["cells"]} == {0}
