@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,10 @@ def steps(page):
 def shell(tmp_path):
     """A shell in a folder that has what the repository bundles, where `ragbed` is this one."""
     (tmp_path / "bin").mkdir()
-    command = tmp_path / "bin" / "ragbed"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m experiments.cli "$@"\n')
-    command.chmod(0o755)
+    for name, module in (("ragbed", "-m experiments.cli"), ("python", "")):
+        command = tmp_path / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        command.chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
     for name in ("tests", "experiments"):
@@ -62,9 +64,20 @@ def shell(tmp_path):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_prints_what_it_shows(page, shell):
     work, environment = shell
+    with ExitStack() as servers:
+        follow(page, work, environment, servers)
+
+
+def follow(page, work, environment, servers):
+    """Does what the page says; what a command leaves in the background (`&`) is ended with `servers`."""
     for said, shown in steps(page):
         if isinstance(shown, str):
             (work / said).write_text(shown, encoding="utf-8")
+            continue
+        if said.endswith("&"):
+            server = subprocess.Popen(f"exec {said[:-1]}", shell=True, cwd=work, env=environment)
+            servers.callback(server.wait)
+            servers.callback(server.terminate)
             continue
         done = subprocess.run(said, shell=True, cwd=work, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, (said, done.stderr)
