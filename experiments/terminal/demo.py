@@ -14,7 +14,7 @@ from strategies.catalogue import CRESTS
 
 RECORDED = "recorded:qwen2.5-coder-1.5b-instruct"
 QUESTIONS: dict[str, Any] = {
-    "benchmark": {"kind": "demo", "limit": 39}, "reasoning": list(CRESTS), "conditions": "retrieved",
+    "benchmark": {"kind": "demo", "limit": 60}, "reasoning": list(CRESTS), "conditions": "retrieved",
     "include": [{"reasoning": ["direct", "chain_of_thought"], "conditions": ["gold", "closed-book"]}],
     "retriever": {"kind": "bm25", "k": 4, "build": {"embedder": "none"}}, "brief": True, "limits": {"max_tokens": 256}}
 _LIVE: dict[str, Any] = {
