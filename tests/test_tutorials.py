@@ -1,16 +1,8 @@
 """Tutorials are followed from top to bottom: files are written, commands run, and what the page shows is printed."""
-import os
-import re
-import subprocess
-import sys
-from contextlib import ExitStack
-from pathlib import Path
+from contextlib import closing
 
 import pytest
-
-ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").glob("tutorial-*.md"))
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+from tutorials import PAGES, README, follow, renewed
 
 
 def missing(shown, printed):
@@ -18,7 +10,7 @@ def missing(shown, printed):
 
     `...` stands for lines that are left out, and at the end of a line for the rest of it.
     """
-    left, skip = [line.rstrip() for line in printed], False
+    left, skip = list(printed), False
     for line in shown:
         if line == "...":
             skip = True
@@ -34,51 +26,22 @@ def missing(shown, printed):
     return None if skip or not left else left[0]
 
 
-def steps(page):
-    """Files to write, as (name, text), and commands to run, as (command, lines shown), in the order of the page."""
-    for language, text in FENCE.findall(page.read_text(encoding="utf-8")):
-        if language == "console":
-            for one in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-                command, *shown = one.splitlines()
-                yield command, shown
-        elif named := re.match(r"# (\w+\.\w+)\n", text):
-            yield named[1], text
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """A shell in a folder that has what the repository bundles, where `ragbed` is this one."""
-    (tmp_path / "bin").mkdir()
-    for name, module in (("ragbed", "-m experiments.cli"), ("python", "")):
-        command = tmp_path / "bin" / name
-        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
-        command.chmod(0o755)
-    work = tmp_path / "work"
-    work.mkdir()
-    for name in ("tests", "experiments"):
-        (work / name).symlink_to(ROOT / name)
-    return work, {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_tutorial_prints_what_it_shows(page, shell):
-    work, environment = shell
-    with ExitStack() as servers:
-        follow(page, work, environment, servers)
+def test_a_page_shows_what_its_commands_print(page, tmp_path):
+    with closing(follow(page, tmp_path)) as followed:
+        for said, shown, printed in followed:
+            if page == README:
+                assert shown == renewed(page, shown, printed), f"{said}: run python bench/tutorials.py README.md"
+            else:
+                assert missing(shown, printed) is None, f"{said}: run python bench/tutorials.py docs/{page.name}"
 
 
-def follow(page, work, environment, servers):
-    """Does what the page says; what a command leaves in the background (`&`) is ended with `servers`."""
-    for said, shown in steps(page):
-        if isinstance(shown, str):
-            (work / said).write_text(shown, encoding="utf-8")
-            continue
-        if said.endswith("&"):
-            server = subprocess.Popen(f"exec {said[:-1]}", shell=True, cwd=work, env=environment)
-            servers.callback(server.wait)
-            servers.callback(server.terminate)
-            continue
-        done = subprocess.run(said, shell=True, cwd=work, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, (said, done.stderr)
-        assert missing(shown, done.stdout.splitlines()) is None, said
+def test_figures_of_a_page_are_renewed_in_their_places():
+    shown = ["...", "what      score...", "direct    0.30", "draft     0.40", "...", "done: 2 of 2 records"]
+    printed = ["1 of 2", "what      score  n", "direct    0.35", "draft     0.20", "", "wrote", "done: 3 of 3 records"]
+    now = renewed(PAGES[1], shown, printed)
+    assert now == ["...", "what      score...", "direct    0.35", "draft     0.20", "...", "done: 3 of 3 records"]
+    assert missing(now, printed) is None
+    table = ["what    n  p", "draft   9  0.30", "direct  9  0.25", "", "p is not corrected"]
+    assert renewed(README, ["what    p", "direct  0.5"], table) == ["what    p", "direct  0.25"]
