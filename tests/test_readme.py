@@ -65,11 +65,6 @@ def test_settings_that_are_shown_are_valid(path, first, content, monkeypatch, tm
     assert check_settings({"name": "shown", **content}, path.name).reasoning
 
 
-def test_the_first_settings_of_the_readme_are_over_questions_that_are_here():
-    (_, content), *_ = settings_of(README)
-    assert (ROOT / content["benchmark"]["path"]).is_dir()
-
-
 def test_the_example_of_a_matrix_leaves_out_and_brings_in():
     (content,) = (content for first, content in settings_of(ROOT / "docs" / "experiments.md") if "matrix" in first)
     made = combinations_of(check_settings({"name": "matrix", **content}, "experiments.md"))
