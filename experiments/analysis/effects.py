@@ -142,7 +142,7 @@ def table_of(variants: Sequence[Variant], clusters: Clusters, metric: str,
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A factor, or two that interact, over the cells that tell it and the questions that have a score in all of them."""
+    """A factor, or two that interact, over the cells that tell it and the questions with a score in all of them."""
 
     names: Term
     combinations: list[tuple[str, ...]]

@@ -229,9 +229,8 @@ def fit(scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], met
 
 def _part(scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
           limits: tuple[float, float]) -> _FittedPart:
-    """Fit one part. Every cluster is in every cell, so that the covariance is that of a mean: as statsmodels' WLS has it
-    with `cov_type="cluster"`, without a row for every score. The weights of questions add up to the share in the figure
-    that is fitted."""
+    """Fit one part. Every cluster is in every cell, so that the covariance is that of a mean, as statsmodels' WLS has
+    it with `cov_type="cluster"`. The weights of questions add up to the share in the figure that is fitted."""
     import numpy as np
 
     size = np.bincount(clusters, weights).astype(np.float64)
