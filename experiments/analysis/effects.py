@@ -157,8 +157,8 @@ class _Term:
     def of(cls, design: Design, names: Term, variants: Sequence[Variant], clusters: Clusters, metric: str,
            scoring: Scoring) -> _Term:
         means = design.means(names)
-        asked = means.any(axis=0)
-        own = [one for one, there in zip(variants, asked, strict=True) if there]
+        asked = means.any(axis=0).nonzero()[0]
+        own = [variants[place] for place in asked]
         questions, table, split, groups, left_out = table_of(own, clusters, metric, scoring)
         return cls(names, design.combinations(names), own, means[:, asked], design.effects(names)[:, asked],
                    fit(table, split, groups, metric), len(questions), left_out)
