@@ -59,8 +59,16 @@ def form_of(task: Task, thinks: bool = True) -> str:
     form = form_named(task, thinks)
     if form == "fields":
         named = "; ".join(template(f"field_{name}") for name in answer_schema(task, thinks)["properties"])
-        return f"\n\n{fill('form_json', fields=named)}"
-    return (f" {template('form_tags')}" if form == "tags" else "") + closing(task)
+        return f"\n\n{fill('form_json', fields=named)}{_brief_of(task, form)}"
+    tags = f" {fill('form_tags', cited=template('form_cited') if task.cites else '')}" if form == "tags" else ""
+    return tags + _brief_of(task, form) + closing(task)
+
+
+def _brief_of(task: Task, form: Form) -> str:
+    if not task.brief or task.chooses:
+        return ""
+    said = "Mount Etna [2]" if task.cites and form != "fields" else "Mount Etna"
+    return " " + fill("brief", example=f"<Answer>{said}</Answer>" if form == "tags" else said)
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:

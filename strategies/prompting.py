@@ -1,7 +1,8 @@
 """Put prompts together from text files with named fields, and set what strangers wrote apart from instructions.
 
-The first user message begins with the documents; exemplars, rules, question, options and the strategy's instruction
-follow. Serving engines then compute the documents once for all strategies.
+The first user message begins with the documents; exemplars, rules, the strategy's instruction, question and options
+follow. Serving engines then compute the documents once for all strategies, and small models answer a question that
+comes last better than one before an instruction.
 
 Documents stand between marks (delimiting), or have a sign on every line too, which follows datamarking (Hines et al.,
 "Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024, arXiv:2403.14720). That puts one between
@@ -175,8 +176,6 @@ def rules_of(task: Task) -> str:
     lines = [fill(name, refusal=REFUSAL) if task.rules == "grounded" else template(name)]
     if task.framing != "none" and task.rules != "closed-book":
         lines.append(template("framed_rule"))
-    if task.brief and not task.chooses:
-        lines.append(template("brief_cited" if task.cites else "brief"))
     return "\n".join(lines)
 
 
@@ -212,9 +211,10 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
     """
     documents = show_documents(task, evidence)
     rule_text, exemplars = (rules_of(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")
+    before, after = ("", f"\n\n{instruction}") if instruction_last else (f"{instruction}\n\n", "")
     if task.layout == "documents_first":
         shared = (documents, exemplars) if exemplars else (documents,)
-        return Message("user", (*shared, f"{rule_text}{_question(task)}\n\n{instruction}"))
+        return Message("user", (*shared, f"{rule_text}{before}{_question(task)}{after}"))
     shown = documents.rstrip()
     if instruction_last:
         return Message("user", (f"{rule_text}{exemplars}{_question(task)}\n\n", shown, f"\n\n{instruction}"))

@@ -52,6 +52,8 @@ def test_wordings_are_a_factor_of_a_run_that_asks_the_first_as_a_run_without_the
     assert [(cell["reasoning"], cell.get("wording")) for cell in made["cells"]] == [
         ("direct", 1), ("quote_first", None), ("direct", 2), ("direct", 3)]
     assert any("6 combinations of the settings are 4 cells" in note for note in made["notes"])
+    assert any(note.startswith("Wording alone moves the difference of two strategies") for note in made["notes"])
+    assert [view["name"] for view in made["views"] if view["name"].startswith("wordings")] == ["wordings"]
     assert sum(pair["factor"] == "wording" for pair in made["comparisons"]["pairs"]) == 3
     prompts = {number: ragbed("show", town.run, "#2", "--prompts", "--cell", f"direct · wording {number}")[1]
                for number in (1, 2, 3)}
