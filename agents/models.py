@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -20,7 +19,7 @@ from agents.recorded import RECORDED, RecordedClient, recording_of
 from agents.relevance import RelevanceJudges
 from agents.replies import Pricer, free, priced, pricer
 from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
-from documents.errors import MissingExtra, ModelError
+from documents.errors import ModelError
 from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
@@ -74,7 +73,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:
     """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`. A
     replay, without `calls`, needs no keys, weights or server, and a call raises ModelError; `known` is as in `resolve`.
-    Raises ModelError as `resolve`, and MissingExtra where the model is local, and llama.cpp not installed."""
+    Raises ModelError as `resolve`."""
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
     if spec.startswith(RECORDED):
@@ -89,8 +88,6 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
         endpoint = target.remote
     else:
         from agents.local_server import LocalServer
-        if find_spec("xllamacpp") is None:
-            raise MissingExtra("xllamacpp", "local")
         assert target.weights is not None
         endpoint = LocalServer(target.weights, settings.local)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given

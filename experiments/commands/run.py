@@ -90,6 +90,10 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked: cells, calls, tokens, "
                                                             "price, and the smallest difference that so many questions "
                                                             "can detect.")] = False,
+        precision: Annotated[float | None, typer.Option("--precision", min=0.001, help=(
+            "With --dry-run: how many questions and wordings tell two strategies apart to within so much."))] = None,
+        pilot: Annotated[Path | None, typer.Option("--pilot", metavar="RUN", help=(
+            "With --dry-run: a finished run that tells how much wordings and questions vary."))] = None,
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped.
 
@@ -106,12 +110,14 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
     options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
+    if (precision or pilot) and not dry:
+        refuse("--precision and --pilot plan a run; give --dry-run with them")
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
-            for one in runs]
+            for one in (runs if cassette else _with_models(runs, fresh, look=journal != "replay"))]
     if dry:
-        _plan(runs, json)
+        _plan(runs, precision, pilot, json)
     else:
         _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette)
 
@@ -169,6 +175,27 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
     return runs
 
 
+def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool) -> list[RunSettings]:
+    """Return the runs, each with models: one that names none has those of its folder, where it was begun, or else the
+    one that is found for all of them, where to `look` for one is wanted."""
+    from functools import cache
+
+    from agents.discovery import unnamed_model
+    from experiments.settings.file import read_settings
+    from experiments.terminal.display import note
+
+    found = cache(lambda: [unnamed_model(note)])
+
+    def models(run: RunSettings) -> list[str]:
+        begun = run.folder / "config.yaml"
+        if begun.is_file() and not fresh:
+            return read_settings(begun).models
+        return found() if look else run.models
+
+    return [one if "models" in one.model_fields_set else one.model_copy(update={"models": models(one)})
+            for one in runs]
+
+
 def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
                cassette: Replay | None) -> None:
     from documents.errors import BenchmarkError
@@ -190,12 +217,12 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
         in_turn(runs, carry, json, fresh, replay=journal == "replay")
 
 
-def _plan(runs: Sequence[RunSettings], json: bool) -> None:
+def _plan(runs: Sequence[RunSettings], precision: float | None, pilot: Path | None, json: bool) -> None:
     from experiments.running.dry_run import plan_run
     from experiments.terminal.display import print_json
     from experiments.terminal.dry_run import show_plan, show_total
 
-    plans = [plan_run(settings) for settings in runs]
+    plans = [plan_run(settings, precision, pilot) for settings in runs]
     if json:
         print_json(plans if len(plans) > 1 else plans[0])
         return
