@@ -118,7 +118,7 @@ class ChunkTable(Sequence[Chunk]):
         column = self._groups.column("windows")
         if column.null_count:
             return np.asarray(column)
-        return np.from_dlpack(column.combine_chunks())  # Arrow's other ways to NumPy load pandas
+        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)  # Arrow's other ways to NumPy load pandas
 
     def documents(self) -> set[str]:
         """Return the ids of the documents that chunks are of."""
