@@ -157,7 +157,7 @@ class _Term:
     def of(cls, design: Design, names: Term, variants: Sequence[Variant], clusters: Clusters, metric: str,
            scoring: Scoring) -> _Term:
         means = design.means(names)
-        asked = means.any(axis=0).nonzero()[0]
+        asked = [place for place, column in enumerate(means.T) if column.any()]
         own = [variants[place] for place in asked]
         questions, table, split, groups, left_out = table_of(own, clusters, metric, scoring)
         return cls(names, design.combinations(names), own, means[:, asked], design.effects(names)[:, asked],
