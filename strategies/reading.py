@@ -26,8 +26,9 @@ def read_answer(text: str) -> tuple[str, bool]:
     """Return the final answer, and whether it stood in answer tags.
 
     It stands after the last `<Answer>` and before the next `</Answer>`, with the citations that follow that at once; a
-    reply that was cut before the closing tag ends the answer. Without answer tags it is the whole reply less its thinking. What a reasoning
-    model thinks in `<think>`, closed or cut, is never the answer, whatever tags it quotes there.
+    reply that was cut before the closing tag ends the answer. Without answer tags it is the whole reply less its
+    thinking. What a reasoning model thinks in `<think>`, closed or cut, is never the answer, whatever tags it quotes
+    there.
     """
     text = outside_think(text)
     *before, last = _ANSWER.split(text)
