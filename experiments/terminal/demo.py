@@ -44,8 +44,8 @@ def demo(model: str, out: Path, fresh: bool, live: bool, json: bool) -> None:
     def carry(one: RunSettings, put: Put) -> None:
         if one.name == "demo-live" and not begun:
             with TemporaryDirectory() as trial:
-                one = both(min(max(_fitting(settings("demo-pace", _TRIED, models=model, out=trial, include=[], **_LIVE)),
-                                   _LEAST), every))
+                few = settings("demo-pace", _TRIED, models=model, out=trial, include=[], **_LIVE)
+                one = both(min(max(_fitting(few), _LEAST), every))
             note(f"{one.folder}: the first {one.benchmark.limit} of {every} questions")
         carry_out(one, fresh=fresh, json=json, put=put)
 
