@@ -86,7 +86,8 @@ def renewed(page: Path, shown: list[str], printed: list[str]) -> list[str]:
             continue
         cut = len(line) - 3 if line.endswith("...") else None
         if lines[-1:] == ["..."] and printed:
-            alike = [difflib.SequenceMatcher(None, line[:cut], one[:cut]).ratio() for one in printed]
+            alike = [difflib.SequenceMatcher(None, *(re.sub(r"\d", "0", text[:cut]) for text in (line, one))).ratio()
+                     for one in printed]  # whatever the figures: the first of those that are alike
             printed = printed[alike.index(max(alike)):]
         for now in printed[:1]:
             lines.append(now if cut is None or len(now) <= cut else f"{now[:cut]}...")

@@ -38,10 +38,10 @@ def test_a_page_shows_what_its_commands_print(page, tmp_path):
 
 
 def test_figures_of_a_page_are_renewed_in_their_places():
-    shown = ["...", "what      score...", "direct    0.30", "draft     0.40", "...", "done: 2 of 2 records"]
-    printed = ["1 of 2", "what      score  n", "direct    0.35", "draft     0.20", "", "wrote", "done: 3 of 3 records"]
+    shown = ["...", "what      score...", "...", "direct    0.30", "draft     0.40", "...", "2 of 2"]
+    printed = ["1 of 2", "what      score  n", "direct    0.35", "draft     0.20", "", "direct    0.30", "3 of 3"]
     now = renewed(PAGES[1], shown, printed)
-    assert now == ["...", "what      score...", "direct    0.35", "draft     0.20", "...", "done: 3 of 3 records"]
+    assert now == ["...", "what      score...", "...", "direct    0.35", "draft     0.20", "...", "3 of 3"]
     assert missing(now, printed) is None
     table = ["what    n  p", "draft   9  0.30", "direct  9  0.25", "", "p is not corrected"]
     assert renewed(README, ["what    p", "direct  0.5"], table) == ["what    p", "direct  0.25"]
