@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, Foreign, Fresh, Texts, refuse
+from experiments.commands.options import AsJson, Foreign, Fresh, ShardName, Texts, refuse
 
 if TYPE_CHECKING:
     from experiments.running.cassette import Replay
@@ -76,7 +76,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
         skip_bad: SkipBad = False,
         limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, race: Race = False,
-        budget: Budgets = None, probe: Probe = None,
+        budget: Budgets = None, probe: Probe = None, shard: ShardName = None,
         fresh: Fresh = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
@@ -113,7 +113,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     if dry:
         _plan(runs, json)
     else:
-        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette)
+        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, shard)
 
 
 def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
@@ -170,8 +170,9 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
 
 
 def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
-               cassette: Replay | None) -> None:
+               cassette: Replay | None, shard: str | None = None) -> None:
     from documents.errors import BenchmarkError
+    from documents.shards import Shard
     from experiments.benchmarks.hub import only_cached
     from experiments.terminal.display import print_json
     from experiments.terminal.run import Put, carry_out, in_turn
@@ -180,7 +181,8 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
         try:
             with only_cached() if cassette else nullcontext():
                 carry_out(settings, journal, again=retry or journal != "record", fresh=fresh,
-                          json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette)
+                          json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette,
+                          shard=Shard.parse(shard) if shard else None)
         except BenchmarkError as error:
             raise (error if cassette is None else cassette.explained(error, settings)) from error
 

@@ -10,6 +10,7 @@ import typer
 
 from agents.journal import Mode
 from documents.errors import UserError
+from documents.shards import Shard
 from experiments.analysis.view import View
 from experiments.report.page import headlines, report_run
 from experiments.running.cassette import Replay, misses
@@ -69,26 +70,22 @@ def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put],
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
               json: bool = False, retry: str = "the same command", put: Put = print_json,
-              replay: Replay | None = None) -> None:
+              replay: Replay | None = None, shard: Shard | None = None) -> None:
     """Run or continue, write the report, and show the figures, as JSON alone where asked for, which `put` takes;
-    `retry` is the command that asks again what failed. Exit status 1 where every question ended without a reply, or a
-    replay, of a cassette or of the run's own journal, missed anything or gave other results than the cassette's."""
+    `retry` is the command that asks again what failed. Of a shard only its records are made. Exit status 1 where every
+    question ended without a reply, or a replay, of a cassette or of the run's own journal, missed anything or gave
+    other results than the cassette's."""
     started = time.monotonic()
     with stoppable("what was answered is kept, and the same command continues"):
         with RunView() as view:
             watch = RunWatch(view.stage, view.begun, view.record, view.note)
-            folder = asyncio.run(run(settings, watch, mode, again, fresh, replay))
+            folder = asyncio.run(run(settings, watch, mode, again, fresh, replay, shard))
         try:
-            report = report_run(Finished.of(folder))
-            if json:
-                put(run_json(folder))
-            else:
-                _show(folder)
-            for text in on_failures(folder, retry):
-                note(text)
-            if not json:
-                note(f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s")
-                say(f"report: {report}")
+            if shard is not None:
+                put_shard(folder, shard, put if json else None)
+                return
+            show_finished(folder, retry, put if json else None,
+                          f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s")
             said, whole = on_replay(folder, settings, replay) if mode == "replay" else ([], True)
             for text in said:
                 note(text)
@@ -96,6 +93,30 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
                 raise typer.Exit(1)
         finally:
             folder.close()
+
+
+def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str) -> None:
+    """Write the report of a finished run, and show its figures, which `put` takes as JSON, and what was `done`; `retry`
+    is the command that asks again what failed."""
+    report = report_run(Finished.of(folder))
+    if put is not None:
+        put(run_json(folder))
+    else:
+        _show(folder)
+    for text in on_failures(folder, retry):
+        note(text)
+    if put is None:
+        note(done)
+        say(f"report: {report}")
+
+
+def put_shard(folder: RunFolder, shard: Shard, put: Put | None) -> None:
+    """Say that a shard has all its records, which `put` takes as JSON."""
+    there = len(folder.done())
+    if put is not None:
+        put({"run": str(folder.path), "shard": str(shard), "records": there})
+    else:
+        say(f"shard {shard} has its {there:,} records; when all have theirs: ragbed merge {folder.path.parent}")
 
 
 def run_json(folder: RunFolder) -> dict[str, Any]:

@@ -1,0 +1,69 @@
+"""`ragbed merge`: joins what shards made."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from experiments.commands.options import AsJson, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Parts = Annotated[list[Path], typer.Argument(metavar="DIR...", help=(
+    "The folders of all shards, of an index or of a run; or the one folder that holds them, as in idx.shards."))]
+Out = Annotated[Path | None, typer.Option("--out", help=(
+    "Folder of the whole; by default the one that shards were made for, as in idx."))]
+
+
+def merge(dirs: Parts, out: Out = None, json: AsJson = False) -> None:
+    """Join the shards of an index or of a run.
+
+    The index is the one that one build makes, and the run's summary.json has the bytes of the run that was never
+    divided. A shard that is missing, lacks records, or was made with other settings is named, and nothing is joined.
+    """
+    from documents.shards import whole_of
+
+    folders = list(_parts(dirs))
+    place = out or whole_of(folders[0])
+    if place is None:
+        refuse(f"{folders[0]} does not stand in a folder NAME.shards, so say where the whole is to be: --out DIR")
+    if all((folder / "records.sqlite").is_file() for folder in folders):
+        _merge_runs(folders, place, json)
+    else:
+        _merge_indexes(folders, place, json)
+
+
+def _parts(given: Sequence[Path]) -> Iterator[Path]:
+    for path in given:
+        inside = sorted(path.glob("*-of-*")) if path.is_dir() else []
+        yield from inside or [path]
+
+
+def _merge_runs(folders: Sequence[Path], out: Path, json: bool) -> None:
+    from contextlib import closing
+    from shlex import join
+
+    from experiments.running.merge import merge_runs
+    from experiments.terminal.display import print_json
+    from experiments.terminal.run import show_finished
+
+    with closing(merge_runs(folders, out)) as folder:
+        retry = join(["ragbed", "run", str(folder.path / "config.yaml"), "--retry"])
+        show_finished(folder, f"`{retry}`", print_json if json else None,
+                      f"{len(folder.done()):,} records of {len(folders)} shards")
+
+
+def _merge_indexes(folders: Sequence[Path], out: Path, json: bool) -> None:
+    from experiments.terminal.display import Bars, print_result
+    from retrieval.building.merge import merge_indexes
+
+    with Bars() as bars:
+        report = merge_indexes(folders, out, bars)
+    print_result(json, {"index": str(out), "shards": len(folders), "documents": report.documents,
+                        "chunks": report.chunks, "windows": report.windows, "search": report.how,
+                        "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped]}, (
+        f"{report.documents} documents, {report.chunks} chunks, {report.windows} windows of {len(folders)} shards, "
+        f"{len(report.skipped)} skipped\n{report.how}; {out}"))
