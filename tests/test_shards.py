@@ -138,3 +138,15 @@ def test_shards_of_other_sources_or_settings_make_no_index(pages, tmp_path):
     with pytest.raises(IndexFolderError, match="whole is no shard"):
         merge_indexes([folders[0], tmp_path / "whole"], tmp_path / "idx")
     assert not (tmp_path / "idx").exists()
+
+
+def test_the_local_launcher_makes_shards_in_processes_and_merges_them(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url)
+    run = ragbed.json("run", path, "--launcher", "local:2")
+    assert [cell["n"] for cell in run["cells"]] == [6]
+    assert len(server.requests) == 6
+    assert (town.run / "report.html").is_file()
+    broken = town.config(serve(lambda body: {"status": 401, "error": {"message": "no"}}).url, "broken")
+    ragbed.refuses("run", broken, "--launcher", "local:2", says=["2 of 2 shards", "1/2, 2/2"])
+    ragbed.refuses("run", path, "--launcher", "ray", says=["local:4"])

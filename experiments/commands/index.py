@@ -1,6 +1,7 @@
 """`ragbed index`."""
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from experiments.commands.options import AsJson, ShardName, refuse
+from experiments.commands.options import AsJson, Launcher, ShardName, refuse
 
 if TYPE_CHECKING:
     from retrieval.build import BuildEstimate, BuildReport
@@ -44,7 +45,8 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
           format: Rendering = None,
           embedder: EmbedderText = None, vectors: Vectors = None,
           metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
-          dry_run: DryRun = False, shard: ShardName = None, json: AsJson = False) -> None:
+          dry_run: DryRun = False, shard: ShardName = None, launcher: Launcher = None,
+          json: AsJson = False) -> None:
     """Parse, chunk, embed and index documents.
 
     Run again after a change, only what changed is done.
@@ -61,14 +63,21 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
     if modes and made_other:
         refuse(f"{made_other[0]} does not go with {modes[0]}: the index keeps its settings; build it anew to change "
                "them")
-    if shard is not None and (modes or dry_run):
-        refuse(f"--shard does not go with {modes[0] if modes else '--dry-run'}")
+    dividing = [name for name, text in (("--shard", shard), ("--launcher", launcher)) if text]
+    if dividing and (others := [*dividing[1:], *modes, *["--dry-run"] * dry_run]):
+        refuse(f"{dividing[0]} does not go with {others[0]}")
     if remove and (metadata or dry_run):
         refuse(f"--remove does not go with {'--metadata' if metadata else '--dry-run'}")
     if check:
         _check(out, json)
     elif dry_run:
         _estimate(sources or [], out, None if add else _settings(given), json)
+    elif launcher:
+        from experiments.commands.shards import merge_indexes
+        from experiments.terminal.launcher import launch, shards_of
+
+        launch(sys.argv[1:], shards := shards_of(launcher))
+        merge_indexes([one.folder(out) for one in shards], out, json)
     else:
         _build(sources or [], out, None if modes else _settings(given), metadata, remove, json, shard)
 

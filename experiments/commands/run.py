@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, Foreign, Fresh, ShardName, Texts, refuse
+from experiments.commands.options import AsJson, Foreign, Fresh, Launcher, ShardName, Texts, refuse
 
 if TYPE_CHECKING:
     from experiments.running.cassette import Replay
@@ -77,6 +77,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         skip_bad: SkipBad = False,
         limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, race: Race = False,
         budget: Budgets = None, probe: Probe = None, shard: ShardName = None,
+        launcher: Launcher = None,
         fresh: Fresh = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
@@ -110,8 +111,12 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
             for one in runs]
+    if shard and launcher:
+        refuse("--launcher makes the shards itself; leave --shard out")
     if dry:
         _plan(runs, json)
+    elif launcher:
+        _launch(runs, launcher, json, calls=cassette is None and journal != "replay")
     else:
         _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, shard)
 
@@ -177,19 +182,31 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
     from experiments.terminal.display import print_json
     from experiments.terminal.run import Put, carry_out, in_turn
 
+    part = Shard.parse(shard) if shard else None
+
     def carry(settings: RunSettings, put: Put) -> None:
         try:
             with only_cached() if cassette else nullcontext():
                 carry_out(settings, journal, again=retry or journal != "record", fresh=fresh,
                           json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette,
-                          shard=Shard.parse(shard) if shard else None)
+                          shard=part)
         except BenchmarkError as error:
             raise (error if cassette is None else cassette.explained(error, settings)) from error
 
     if len(runs) == 1:
         carry(runs[0], print_json)
     else:
-        in_turn(runs, carry, json, fresh, replay=journal == "replay")
+        in_turn(runs, carry, json, fresh, replay=journal == "replay", shard=part)
+
+
+def _launch(runs: Sequence[RunSettings], launcher: str, json: bool, calls: bool) -> None:
+    from experiments.commands.shards import merge_and_show
+    from experiments.terminal.launcher import launch, shards_of
+
+    shards = shards_of(launcher)
+    launch(sys.argv[1:], shards, runs if calls else ())
+    for settings in runs:
+        merge_and_show([shard.folder(settings.folder) for shard in shards], settings.folder, json)
 
 
 def _plan(runs: Sequence[RunSettings], json: bool) -> None:

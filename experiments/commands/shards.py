@@ -31,9 +31,9 @@ def merge(dirs: Parts, out: Out = None, json: AsJson = False) -> None:
     if place is None:
         refuse(f"{folders[0]} does not stand in a folder NAME.shards, so say where the whole is to be: --out DIR")
     if all((folder / "records.sqlite").is_file() for folder in folders):
-        _merge_runs(folders, place, json)
+        merge_and_show(folders, place, json)
     else:
-        _merge_indexes(folders, place, json)
+        merge_indexes(folders, place, json)
 
 
 def _parts(given: Sequence[Path]) -> Iterator[Path]:
@@ -42,7 +42,8 @@ def _parts(given: Sequence[Path]) -> Iterator[Path]:
         yield from inside or [path]
 
 
-def _merge_runs(folders: Sequence[Path], out: Path, json: bool) -> None:
+def merge_and_show(folders: Sequence[Path], out: Path, json: bool) -> None:
+    """Join the shards of a run, and show it as `ragbed run` does."""
     from contextlib import closing
     from shlex import join
 
@@ -56,12 +57,13 @@ def _merge_runs(folders: Sequence[Path], out: Path, json: bool) -> None:
                       f"{len(folder.done()):,} records of {len(folders)} shards")
 
 
-def _merge_indexes(folders: Sequence[Path], out: Path, json: bool) -> None:
+def merge_indexes(folders: Sequence[Path], out: Path, json: bool) -> None:
+    """Join the shards of an index, and say what is in it."""
     from experiments.terminal.display import Bars, print_result
-    from retrieval.building.merge import merge_indexes
+    from retrieval.building import merge
 
     with Bars() as bars:
-        report = merge_indexes(folders, out, bars)
+        report = merge.merge_indexes(folders, out, bars)
     print_result(json, {"index": str(out), "shards": len(folders), "documents": report.documents,
                         "chunks": report.chunks, "windows": report.windows, "search": report.how,
                         "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped]}, (

@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
 from documents.errors import RunError, UserError
+from documents.shards import Shard
 from experiments.running.budget import check_prices
+from experiments.running.checks import check_divisible
 from experiments.running.identity import identities, manifest_for, what_sets_apart
 from experiments.running.plan import Plan
 from experiments.runs.manifest import known_models
@@ -126,23 +128,25 @@ def continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bo
     return True
 
 
-def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False) -> None:
-    """Make sure, before the first call of any, that each of several runs could begin; else RunError names the run."""
+def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False,
+              shard: Shard | None = None) -> None:
+    """Make sure, before the first call of any, that each of several runs, or of their shards, could begin; else RunError
+    names the run."""
     for settings in runs:
         try:
-            _check(settings, fresh, replay)
+            _check(replace(Plan.of(settings), shard=shard), fresh, replay)
         except UserError as error:
             raise RunError(f"{settings.name}: {error}; so none of the runs was begun") from error
 
 
-def _check(settings: RunSettings, fresh: bool, replay: bool) -> None:
-    plan = Plan.of(settings)
+def _check(plan: Plan, fresh: bool, replay: bool) -> None:
+    check_divisible(plan)
     if not replay:
-        check_prices(settings, plan.models)
+        check_prices(plan.settings, plan.models)
     searched = {str(cell.finder) for cell in plan.cells if cell.format is not None and not replay}
     for folder in {plan.finders[name].retriever.index for name in searched} - {None}:
         Index.open(str(folder))
-    if fresh or not (settings.folder / "records.sqlite").exists():
+    if fresh or not (plan.folder / "records.sqlite").exists():
         identities(plan, {})
     else:
         prepare_run(plan).close()

@@ -44,11 +44,11 @@ _ALL_FAILED, _MENDABLE = 1, 2
 
 
 def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put], None], json: bool = False,
-            fresh: bool = False, replay: bool = False) -> None:
+            fresh: bool = False, replay: bool = False, shard: Shard | None = None) -> None:
     """Carry out each run; one that stops does not keep the next from its turn. With `json` the figures of all are
     printed as a list. Returns the worst exit status of all; raises RunError where one of them could not begin, so none
     did."""
-    check_all(runs, fresh, replay)
+    check_all(runs, fresh, replay, shard)
     figures: list[Mapping[str, Any]] = []
     worst = 0
     for place, settings in enumerate(runs, start=1):
