@@ -130,8 +130,8 @@ def continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bo
 
 def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False,
               shard: Shard | None = None) -> None:
-    """Make sure, before the first call of any, that each of several runs, or of their shards, could begin; else RunError
-    names the run."""
+    """Make sure, before the first call of any, that each of several runs, or of their shards, could begin; else
+    RunError names the run."""
     for settings in runs:
         try:
             _check(replace(Plan.of(settings), shard=shard), fresh, replay)

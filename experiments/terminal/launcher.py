@@ -1,0 +1,112 @@
+"""The local launcher: a command carried out as shards, a process each, with one view of how all of them come on."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import pairwise
+
+from agents.local_server import LocalServer
+from agents.models import SHARED, resolve
+from documents.errors import RunError, SettingsError
+from documents.places import child_environment
+from documents.shards import Shard
+from experiments.settings import RunSettings
+from experiments.terminal.display import Bars, note, stoppable
+
+_ALONE = ("--json", "--launcher")  # options of the whole
+
+
+def shards_of(launcher: str) -> list[Shard]:
+    """Return the shards that `local:N` divides a command into; SettingsError for anything else."""
+    kind, _, count = launcher.partition(":")
+    if kind != "local" or not count.isdecimal() or not 2 <= int(count) <= 256:
+        raise SettingsError(f"--launcher {launcher}: expected local:N, for so many processes, as in local:4")
+    return [Shard(number + 1, int(count)) for number in range(int(count))]
+
+
+def launch(words: Sequence[str], shards: Sequence[Shard], runs: Iterable[RunSettings] = ()) -> None:
+    """Carry out the command of these words as shards, a process each; a local model of the runs is served once, to all
+    of them. Raises RunError where a shard did not come to its end: its work is kept, and the same command continues."""
+    kept = [word for before, word in pairwise(["", *words])
+            if word not in _ALONE and before != "--launcher" and not word.startswith("--launcher=")]
+    with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
+        failed = asyncio.run(_launched(kept, shards, list(runs), _Together(bars, len(shards))))
+    for shard, why in failed:
+        note(f"shard {shard}: {why}")
+    if failed:
+        names = ", ".join(str(shard) for shard, _ in failed)
+        raise RunError(f"{len(failed)} of {len(shards)} shards did not come to their end: {names}; what they made is "
+                       "kept, and the same command continues")
+
+
+class _Together:
+    """The progress of all shards, stage by stage; the total is known once each of them has said its own."""
+
+    def __init__(self, bars: Bars, count: int) -> None:
+        self._bars, self._count = bars, count
+        self._said: dict[str, dict[Shard, tuple[int, int | None]]] = {}
+
+    def __call__(self, shard: Shard, line: str) -> bool:
+        """Take a line of a shard's; say whether it was one of progress."""
+        try:
+            said = json.loads(line)
+            stage, done, total = str(said["stage"]), int(said["done"]), said["total"]
+        except (ValueError, TypeError, KeyError):
+            return False
+        of = self._said.setdefault(stage, {})
+        of[shard] = done, total
+        totals = [one for _, one in of.values() if one is not None]
+        self._bars(stage, sum(one for one, _ in of.values()), sum(totals) if len(totals) == self._count else None)
+        return True
+
+
+async def _launched(words: Sequence[str], shards: Sequence[Shard], runs: Sequence[RunSettings],
+                    progress: _Together) -> list[tuple[Shard, str]]:
+    """The shards that failed, each with the last line that it said."""
+    async with _served(runs) as servers:
+        environment = {**os.environ, "PYTHONPATH": child_environment()["PYTHONPATH"], SHARED: json.dumps(servers)}
+        ends = await asyncio.gather(*(_carried_out(words, shard, environment, progress) for shard in shards))
+    return [(shard, why) for shard, why in zip(shards, ends, strict=True) if why is not None]
+
+
+async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str, str],
+                       progress: _Together) -> str | None:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "experiments.cli", *words, "--shard", str(shard), env=environment,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        start_new_session=True)  # Ctrl-C is for us, who pass it on
+    last = ""
+    try:
+        assert child.stderr is not None
+        async for raw in child.stderr:
+            line = raw.decode(errors="replace").rstrip()
+            if line and not progress(shard, line):
+                last = line
+        status = await child.wait()
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                child.terminate()
+            await child.wait()
+    return None if status == 0 else f"ended with status {status}: {last or 'without a word'}"
+
+
+@contextlib.asynccontextmanager
+async def _served(runs: Sequence[RunSettings]) -> AsyncIterator[dict[str, tuple[str, str]]]:
+    """Start the server of each local model, and yield their addresses and keys by the models' identities."""
+    servers: dict[str, tuple[str, str]] = {}
+    async with contextlib.AsyncExitStack() as stack:
+        for settings in runs:
+            models = [*settings.models, *(name for more in settings.include for name in more.models or ())]
+            for name in dict.fromkeys([*models, *settings.other_models]):
+                target = await asyncio.to_thread(resolve, name)
+                if target.weights is not None and target.identity not in servers:
+                    server = LocalServer(target.weights, settings.asking.local)
+                    stack.push_async_callback(server.aclose)
+                    address = await server.address()
+                    servers[target.identity] = address.url, address.key
+        yield servers
