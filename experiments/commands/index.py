@@ -139,10 +139,11 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         note("the index that stood here was made with other settings; options are not remembered, so give them again")
     if settings and before is not None and before.fields and metadata is None:
         note("the index that stood here had metadata; it is not remembered, so give --metadata again")
-    _show(report, place, {"unread": unread, "estimate": asdict(estimates[0]) if estimates else None} if json else None)
+    more = {"unread": unread, "estimate": asdict(estimates[0]) if estimates else None}
+    show_built(report, place, more if json else None)
 
 
-def _show(report: BuildReport, place: Path, more: Mapping[str, Any] | None) -> None:
+def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None) -> None:
     """Say what a build did; as JSON with `more`."""
     from experiments.terminal.display import note, print_json, say
 

@@ -44,14 +44,13 @@ def _parts(given: Sequence[Path]) -> Iterator[Path]:
 
 def merge_and_show(folders: Sequence[Path], out: Path, json: bool) -> None:
     """Join the shards of a run, and show it as `ragbed run` does."""
-    from contextlib import closing
     from shlex import join
 
-    from experiments.running.merge import merge_runs
+    from experiments.running.merge import merged_run
     from experiments.terminal.display import print_json
     from experiments.terminal.run import show_finished
 
-    with closing(merge_runs(folders, out)) as folder:
+    with merged_run(folders, out) as folder:
         retry = join(["ragbed", "run", str(folder.path / "config.yaml"), "--retry"])
         show_finished(folder, f"`{retry}`", print_json if json else None,
                       f"{len(folder.done()):,} records of {len(folders)} shards")
@@ -59,13 +58,10 @@ def merge_and_show(folders: Sequence[Path], out: Path, json: bool) -> None:
 
 def merge_indexes(folders: Sequence[Path], out: Path, json: bool) -> None:
     """Join the shards of an index, and say what is in it."""
-    from experiments.terminal.display import Bars, print_result
+    from experiments.commands.index import show_built
+    from experiments.terminal.display import Bars
     from retrieval.building import merge
 
     with Bars() as bars:
         report = merge.merge_indexes(folders, out, bars)
-    print_result(json, {"index": str(out), "shards": len(folders), "documents": report.documents,
-                        "chunks": report.chunks, "windows": report.windows, "search": report.how,
-                        "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped]}, (
-        f"{report.documents} documents, {report.chunks} chunks, {report.windows} windows of {len(folders)} shards, "
-        f"{len(report.skipped)} skipped\n{report.how}; {out}"))
+    show_built(report, out, {"shards": len(folders)} if json else None)

@@ -3,8 +3,8 @@ was never divided. What they are of, data, models and indexes, is not needed for
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from experiments.running.identity import what_sets_apart
 from experiments.running.plan import Plan
 from experiments.running.prepare import continues
 from experiments.running.summary import summarise
-from experiments.runs.manifest import Made, MadeShard, manifest_of
+from experiments.runs.manifest import Made, manifest_of
 from experiments.runs.store import RunFolder, config_of, content_of, hold
 
 
@@ -24,52 +24,47 @@ from experiments.runs.store import RunFolder, config_of, content_of, hold
 class _Part:
     """A shard of a run, whose folder is held: nobody is working on it."""
 
+    path: Path
     folder: RunFolder
     made: Made
-    said: MadeShard | None
     config: str
 
-    @property
-    def path(self) -> Path:
-        return self.folder.path
 
-
-def merge_runs(paths: Sequence[Path], out: Path) -> RunFolder:
-    """Join all shards of a run, and return the folder `out` of the finished run, open. Its summary has the bytes of the
-    run that was never divided. Raises RunError where a folder is no shard, or is being worked on, one is missing, holds
-    another run or lacks records, or what was searched differs."""
+@contextmanager
+def merged_run(paths: Sequence[Path], out: Path) -> Iterator[RunFolder]:
+    """Join all shards of a run, and yield the folder `out` of the finished run, closed in the end. Its summary has the
+    bytes of the run that was never divided. Raises RunError where a folder is no shard, or is being worked on, one is
+    missing, holds another run or lacks records, or what was searched differs."""
     with ExitStack() as opened:
         parts = [_opened(path, opened) for path in paths]
-        if apart := lacking({part.path: part.said.part if part.said else None for part in parts}):
+        said = [part.made.shard for part in parts]
+        if apart := lacking({part.path: one.part if one else None for part, one in zip(parts, said, strict=True)}):
             raise RunError(f"the run cannot be merged: {apart}")
+        first, about = parts[0], said[0]
+        assert about is not None
         for part in parts:
-            _check(part, parts[0])
-        first = parts[0]
+            _check(part, first)
         manifest: dict[str, Any] = json.loads(content_of(first.path / "manifest.json"))
         del manifest["shard"]
-        with ExitStack() as undone:
-            lock = hold(out)
-            undone.callback(lock.release)
-            folder = RunFolder(out, lock)
-            undone.pop_all()
-            undone.callback(folder.close)
-            continues(folder, first.config, manifest)
-            for name, content in first.folder.pins().items():
-                folder.pin(name, content)
-            folder.reopen()
-            folder.begin(first.config, manifest, {})
-            for part in parts:
-                folder.database.take_from(part.folder.database.path)
-            if folder.stored_questions() != first.made.benchmark["stored"]:
-                raise RunError("the shards' questions are not those of the whole run: one of the folders was begun and "
-                               "not carried out, or is damaged; give the command of each shard once more")
-            assert first.said is not None
-            questions, cells = folder.questions(), map(Cell.of, first.made.cells)
-            plan = replace(Plan.of_records(out, first.made.scheme, questions.values(), cells), notes=first.said.notes)
-            folder.keep_records({(cell.id, question) for cell in plan.cells for question in questions})
-            folder.finish(summarise(plan, folder, first.said.exemplars))
-            undone.pop_all()
-        return folder
+        lock = hold(out)
+        opened.callback(lock.release)
+        folder = RunFolder(out, lock)
+        opened.callback(folder.close)
+        continues(folder, first.config, manifest)
+        for name, content in first.folder.pins().items():
+            folder.pin(name, content)
+        folder.reopen()
+        folder.begin(first.config, manifest, {})
+        for part in parts:
+            folder.database.take_from(part.folder.database.path)
+        if folder.stored_questions() != first.made.benchmark["stored"]:
+            raise RunError("the shards' questions are not those of the whole run: one of the folders was begun and not "
+                           "carried out, or is damaged; give the command of each shard once more")
+        questions, cells = folder.questions(), map(Cell.of, first.made.cells)
+        plan = replace(Plan.of_records(out, first.made.scheme, questions.values(), cells), notes=about.notes)
+        folder.keep_records({(cell.id, question) for cell in plan.cells for question in questions})
+        folder.finish(summarise(plan, folder, about.exemplars))
+        yield folder
 
 
 def _opened(path: Path, opened: ExitStack) -> _Part:
@@ -79,8 +74,7 @@ def _opened(path: Path, opened: ExitStack) -> _Part:
     opened.callback(hold(path).release)
     folder = RunFolder.existing(path)
     opened.callback(folder.close)
-    made = manifest_of(path)
-    return _Part(folder, made, made.shard, config)
+    return _Part(path, folder, manifest_of(path), config)
 
 
 def _check(part: _Part, first: _Part) -> None:
@@ -96,6 +90,4 @@ def _check(part: _Part, first: _Part) -> None:
                        "them anew that is not wanted, with --fresh")
     wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in part.folder.questions()}
     if missing := wanted - part.folder.done():
-        assert part.said is not None
-        raise RunError(f"{part.path} lacks {len(missing):,} of its {len(wanted):,} records; continue it, with --shard "
-                       f"{part.said.part}")
+        raise RunError(f"{part.path} lacks {len(missing):,} of its {len(wanted):,} records; give its command again")

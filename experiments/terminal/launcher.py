@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import pairwise
 
@@ -35,12 +36,11 @@ def launch(words: Sequence[str], shards: Sequence[Shard], runs: Iterable[RunSett
             if word not in _ALONE and before != "--launcher" and not word.startswith("--launcher=")]
     with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
         failed = asyncio.run(_launched(kept, shards, list(runs), _Together(bars, len(shards))))
-    for shard, why in failed:
-        note(f"shard {shard}: {why}")
+    for why in failed:
+        note(why)
     if failed:
-        names = ", ".join(str(shard) for shard, _ in failed)
-        raise RunError(f"{len(failed)} of {len(shards)} shards did not come to their end: {names}; what they made is "
-                       "kept, and the same command continues")
+        raise RunError(f"{len(failed)} of {len(shards)} shards did not come to their end; what they made is kept, and "
+                       "the same command continues")
 
 
 class _Together:
@@ -48,29 +48,29 @@ class _Together:
 
     def __init__(self, bars: Bars, count: int) -> None:
         self._bars, self._count = bars, count
-        self._said: dict[str, dict[Shard, tuple[int, int | None]]] = {}
+        self._said: dict[str, dict[Shard, tuple[int, int | None]]] = defaultdict(dict)
 
     def __call__(self, shard: Shard, line: str) -> bool:
         """Take a line of a shard's; say whether it was one of progress."""
         try:
             said = json.loads(line)
-            stage, done, total = str(said["stage"]), int(said["done"]), said["total"]
+            of = self._said[said["stage"]]
+            of[shard] = said["done"], said["total"]
         except (ValueError, TypeError, KeyError):
             return False
-        of = self._said.setdefault(stage, {})
-        of[shard] = done, total
-        totals = [one for _, one in of.values() if one is not None]
-        self._bars(stage, sum(one for one, _ in of.values()), sum(totals) if len(totals) == self._count else None)
+        totals = [total for _, total in of.values() if total is not None]
+        self._bars(said["stage"], sum(done for done, _ in of.values()),
+                   sum(totals) if len(totals) == self._count else None)
         return True
 
 
 async def _launched(words: Sequence[str], shards: Sequence[Shard], runs: Sequence[RunSettings],
-                    progress: _Together) -> list[tuple[Shard, str]]:
-    """The shards that failed, each with the last line that it said."""
+                    progress: _Together) -> list[str]:
+    """Carry out all shards; say of those that failed why."""
     async with _served(runs) as servers:
         environment = {**os.environ, "PYTHONPATH": child_environment()["PYTHONPATH"], SHARED: json.dumps(servers)}
         ends = await asyncio.gather(*(_carried_out(words, shard, environment, progress) for shard in shards))
-    return [(shard, why) for shard, why in zip(shards, ends, strict=True) if why is not None]
+    return [why for why in ends if why is not None]
 
 
 async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str, str],
@@ -79,7 +79,7 @@ async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str
         sys.executable, "-P", "-m", "experiments.cli", *words, "--shard", str(shard), env=environment,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         start_new_session=True)  # Ctrl-C is for us, who pass it on
-    last = ""
+    last = "without a word"
     try:
         assert child.stderr is not None
         async for raw in child.stderr:
@@ -92,7 +92,7 @@ async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str
             with contextlib.suppress(ProcessLookupError):
                 child.terminate()
             await child.wait()
-    return None if status == 0 else f"ended with status {status}: {last or 'without a word'}"
+    return f"shard {shard} ended with status {status}: {last}" if status else None
 
 
 @contextlib.asynccontextmanager
