@@ -4,7 +4,7 @@
 #   make test       the tests but for slow ones
 #   make test-all   every test, with line coverage, as in CI
 #   make check      ruff, mypy, import directions
-#   make docs       docs/commands.md, out of the commands' own help
+#   make docs       docs/commands.md out of the commands' own help, and the site of docs/ in site/
 #
 # On Linux, plain PyPI serves PyTorch with several GB of GPU libraries. Where your index has no CPU build:
 #   make setup TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -45,6 +45,8 @@ check: setup
 
 docs: setup
 	$(BIN)/python bench/commands.py
+	$(BIN)/zensical build --clean --strict
+	cp docs/*.md site/
 
 constraints: setup
 	(echo '# Exact versions that a set-up resolves to. Renew with: make constraints'; \

@@ -33,6 +33,7 @@ from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 from strategies.catalogue import SEARCH_ONLY
 from strategies.history import in_conversation
+from strategies.prompting import WORDINGS
 from strategies.settings.choosing import Strategy, chosen
 from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
@@ -56,6 +57,7 @@ class AssistantSettings(BaseModel):
     rules: Rules = "grounded"
     answer_format: AnswerFormat = "tags"
     framing: Framing = "marked"
+    wording: int = Field(default=1, ge=1, le=WORDINGS, exclude_if=lambda wording: wording == 1)
     layout: Layout = "documents_first"
     brief: bool = False
     exemplars: tuple[Exemplar, ...] = ()
@@ -254,7 +256,8 @@ class Assistant:
                     options=tuple((label, text) for label, text in state.get("options", ())),
                     turns=tuple(Turn(**turn) for turn in state.get("turns", ())),
                     answer_format=self.settings.answer_format, framing=self.settings.framing,
-                    layout=self.settings.layout, brief=self.settings.brief, exemplars=self.settings.exemplars)
+                    wording=self.settings.wording, layout=self.settings.layout, brief=self.settings.brief,
+                    exemplars=self.settings.exemplars)
         play = Playback(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))
         restore(play, state.get("results", ()))

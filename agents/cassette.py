@@ -32,6 +32,7 @@ from retrieval.storage.files import in_place_of, why_unwritten
 from strategies.types import Failure, Reply
 
 VERSION = 3  # of the format
+ENDING = ".cassette.jsonl.gz"
 MOST = 1 << 30  # bytes that a cassette may unpack to
 _LEVEL = 6
 Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

@@ -142,7 +142,7 @@ def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
-        return go_on(state, play, play.take_asked(await _asked(play, writer)), writer)
+        return go_on(state, play, await _asked(play, writer), writer)
 
     async def finish(state: State, writer: StreamWriter) -> State:
         play = player.playback(state)
@@ -166,6 +166,13 @@ def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any
     return graph.compile(checkpointer=checkpointer)
 
 
+async def play_through(play: Playback) -> None:
+    """Play to its end, by the steps of the graph, a question that nobody watches or saves. LangGraph's own scheduling
+    would take as long as all the rest of a replay, which waits for nothing."""
+    while play.node != "finish" and not play.stop_over_budget():
+        await (_searched(play) if play.node == "search" else _asked(play))
+
+
 def recursion_limit(limits: Limits) -> RunnableConfig:
     """Return LangGraph's own bound on steps, above what the question's limits allow, so that those speak first."""
     return {"recursion_limit": limits.calls + limits.searches + 10}
@@ -185,11 +192,13 @@ async def _searched(play: Playback) -> dict[str, Any]:
     return play.take_found(found)
 
 
-async def _asked(play: Playback, writer: StreamWriter) -> list[CallOutcome]:
-    if not play.watched:
-        return await _together(play.calls(), lambda call: play.runtime.ask(call, play.deadline, None))
+async def _asked(play: Playback, writer: StreamWriter | None = None) -> dict[str, Any]:
+    """Make the pending calls, told of where the question is watched, and return the entry for the state."""
+    if not (play.watched and writer):
+        return play.take_asked(await _together(play.calls(), lambda call: play.runtime.ask(call, play.deadline, None)))
     tellers = [Teller(writer, number, call) for number, call in enumerate(play.calls(), play.made + 1)]
-    return await _together(tellers, lambda told: told.outcome(play.runtime.ask(told.call, play.deadline, told)))
+    return play.take_asked(await _together(
+        tellers, lambda told: told.outcome(play.runtime.ask(told.call, play.deadline, told))))
 
 
 async def _together(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:

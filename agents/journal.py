@@ -228,7 +228,7 @@ class Model:
             except CallError as error:
                 asked = CallOutcome(key, failure_of(error), error.attempts)
             else:
-                asked = CallOutcome(key, done.reply, done.attempts)
+                asked = CallOutcome(key, done.reply, done.attempts, replayed=not done.attempts)
             await self.journal.keep(key, action.messages, parameters, asked.outcome)
         return asked
 

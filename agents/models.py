@@ -18,6 +18,7 @@ from agents.catalogue import HUB, check, hub_place, sha256_of
 from agents.client import ModelClient
 from agents.journal import Journal, Model
 from agents.pipelines.base import FORM
+from agents.recorded import RECORDED, RecordedClient, recording_of
 from agents.relevance import RelevanceJudges
 from agents.replies import Pricer, free, priced, pricer
 from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
@@ -25,7 +26,7 @@ from documents.errors import MissingExtra, ModelError
 from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
-FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
+FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
 NO_MODEL = "none"  # the name of no model, for a strategy that asks none
 SHARED = "RAGBED_LOCAL_SERVERS"
 """The environment variable by which a launcher tells its processes of the local models' servers that it has started: in
@@ -50,6 +51,8 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     for an unknown name or form, a missing key or file, a wrong hash."""
     if spec == NO_MODEL or spec.startswith(FORM):
         return Target(spec, known or spec, spec)
+    if spec.startswith(RECORDED):
+        return Target(spec, recording_of(spec).identity, spec)
     form, colon, rest = spec.partition(":")
     known = None if calls else known
     if form in SERVED and colon:
@@ -79,6 +82,9 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     Raises ModelError as `resolve`, and MissingExtra where the model is local, and llama.cpp not installed."""
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
+    if spec.startswith(RECORDED):
+        yield RecordedClient(spec, settings)
+        return
     if spec == NO_MODEL:
         endpoint: Endpoint | Address = NoCalls("none is no model: it is for reasoning: search_only, which asks nothing")
         limits = CallLimits(concurrency=_SEARCHES)
@@ -137,7 +143,7 @@ def _price(spec: str, target: Target, settings: ModelSettings) -> Pricer:
 
 
 def _context(target: Target, settings: ModelSettings) -> Context | None:
-    if target.name == NO_MODEL or target.name.startswith(FORM):
+    if target.name == NO_MODEL or target.name.startswith((FORM, RECORDED)):
         return None
     if target.remote is None:
         return Context(settings.local.context, whole_reply=False)

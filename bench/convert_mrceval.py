@@ -5,7 +5,8 @@ MRCEval-shaped records for six of its thirteen sub-tasks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,9 @@ def _morehopqa(path: Path) -> Iterator[Choice]:
                      [*reversed(question.sub_answers[:-1][-2:]), _NONE])
 
 
-def _rgb(path: Path, draw: Draw) -> Iterator[Choice]:
-    """Passages that say something false: the answer is what they say, and the true answer a wrong option."""
+def _rgb(path: Path, draw: Draw, truly: bool = False) -> Iterator[Choice]:
+    """Passages that say something false: the answer is what they say, and the true answer a wrong option; or `truly`
+    the same questions and options over passages that say the truth."""
     every = list(read_rows(path))
     rows = [row for row in every if row.fields.get("fakeanswer") and row.fields.get("positive_wrong")]
     draw.left_out["questions of RGB without a wrong answer and passages that say it"] += len(every) - len(rows)
@@ -111,8 +113,11 @@ def _rgb(path: Path, draw: Draw) -> Iterator[Choice]:
         said, true = answers[id]
         others = draw.ranked((text for texts in answers.values() for text in texts), str, "rgb", id)
         alike = [text for text in others if _digits(text) == _digits(said)]  # dates beside dates, names beside names
-        yield choice(f"rgb-{id}", "counterfactual", "\n".join(row.texts("positive_wrong")), row.text("query"), said,
-                     [true, *alike])
+        false = choice(f"rgb-{id}", "counterfactual", "\n".join(row.texts("positive_wrong")), row.text("query"), said,
+                       [true, *alike])
+        yield false if not truly else replace(
+            false, subtask="entity", context="\n".join(row.texts("positive")), right=true,
+            wrong=(said, *(text for text in false.wrong if text != true)))
 
 
 def _first(row: Row) -> str:
@@ -152,7 +157,8 @@ def _clapnq(path: Path, draw: Draw) -> Iterator[Choice]:
 
 _MAKERS: Mapping[str, Callable[[Path], Iterator[Choice]]] = {
     "pubmedqa": _pubmedqa, "logicbench": _logicbench, "morehopqa": _morehopqa, "cosmosqa": _cosmosqa}
-_DRAWING: Mapping[str, Callable[[Path, Draw], Iterator[Choice]]] = {"rgb": _rgb, "clapnq": _clapnq}
+_DRAWING: Mapping[str, Callable[[Path, Draw], Iterator[Choice]]] = {
+    "rgb": _rgb, "rgb_true": partial(_rgb, truly=True), "clapnq": _clapnq}
 
 
 def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:
@@ -180,6 +186,11 @@ CONVERTER = Converter({
         "en_fact.json",
         "counterfactual: the answer that the changed passages give is right; the true one and answers to two other "
         "questions are wrong. The paper uses FaithEval"),
+    "rgb_true": Source(
+        "RGB, counterfactual test (Chen et al. 2024), https://github.com/chen700564/RGB", "CC BY-NC-SA 4.0",
+        "en_fact.json",
+        "entity: the questions and options of `rgb` over the passages before they were changed. Give it a folder of "
+        "its own: the ids are the same"),
     "cosmosqa": Source(
         "COSMOSQA (Huang et al. 2019), https://wilburone.github.io/cosmos", "CC BY 4.0", "valid.jsonl",
         "commonsense: its own four options"),

@@ -8,6 +8,7 @@ written anew. The output is always the same.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import html
 import json
 import re
@@ -18,7 +19,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from demo_choice import CLAPNQ, CLAPNQ_PAGES, HOTPOTQA, TABFACT, TABFACT_PAGES, Chosen
+from demo_choice import (
+    CLAPNQ,
+    CLAPNQ_PAGES,
+    HOTPOTQA,
+    MORE_CLAPNQ,
+    MORE_HOTPOTQA,
+    MORE_TABFACT,
+    TABFACT,
+    TABFACT_PAGES,
+    Chosen,
+)
 
 from experiments.benchmarks.jsonl import FOLDER
 
@@ -54,13 +65,15 @@ class Cut:
         self.credits.append(f"| question `{chosen.id}` | {source} {chosen.key}; {by} | {_LICENCES[source]} |")
 
 
-def hotpotqa(cut: Cut, data: Path) -> None:
+def hotpotqa(cut: Cut, data: Path, choice: Sequence[Chosen]) -> None:
     """Supporting paragraphs and some distractors as HTML pages; question and answer as published."""
     rows = {row["id"]: row for row in _lines(data / "hotpotqa" / "hotpot_distractor_100.jsonl")}
-    for chosen in HOTPOTQA:
+    for chosen in choice:
         row = rows[chosen.key]
         gold = set(row["supporting_facts"]["title"])
-        shown = set(chosen.distractors) | gold - set(chosen.left_out)
+        others = (title for title in row["context"]["title"] if title not in gold)
+        lengths = {title: len("".join(sentences)) for title, sentences in zip(*row["context"].values(), strict=True)}
+        shown = set(chosen.distractors or sorted(others, key=lengths.__getitem__)[:2]) | gold - set(chosen.left_out)
         names = {}
         for raw, sentences in zip(row["context"]["title"], row["context"]["sentences"], strict=True):
             if raw in shown:
@@ -73,10 +86,10 @@ def hotpotqa(cut: Cut, data: Path) -> None:
                      "HotpotQA", "question and answer as published")
 
 
-def clapnq(cut: Cut, data: Path) -> None:
+def clapnq(cut: Cut, data: Path, choice: Sequence[Chosen]) -> None:
     """Passages as plain text, as published; our short answer stands before the published one."""
     rows = {row["id"]: row for row in _lines(data / "clapnq" / "clapnq_dev_answerable.jsonl")}
-    for chosen in CLAPNQ:
+    for chosen in choice:
         row = rows[chosen.key]
         names = [] if chosen.left_out else [_passage(cut, row)]
         cut.question(chosen, row["input"], [chosen.answer, row["output"][0]["answer"].strip()], names, "ClapNQ",
@@ -85,15 +98,22 @@ def clapnq(cut: Cut, data: Path) -> None:
         _passage(cut, rows[key])
 
 
-def tabfact(cut: Cut, data: Path) -> None:
+def tabfact(cut: Cut, data: Path, choice: Sequence[Chosen]) -> None:
     """Tables as HTML pages; the questions and answers are ours."""
     tables = {table["table_id"]: table for table in
               json.loads((data / "tabfact" / "small_test_tables.json").read_text(encoding="utf-8"))}
-    for chosen in TABFACT:
+    for chosen in choice:
         names = [] if chosen.left_out else [_table(cut, tables[chosen.key])]
         cut.question(chosen, chosen.question, [chosen.answer], names, "TabFact", "question and answer written by us")
     for key in TABFACT_PAGES:
         _table(cut, tables[key])
+
+
+def mixed(questions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Two answerable questions and one that is not, in turn, their sources mixed: so are the first few of them."""
+    drawn = sorted(questions, key=lambda one: hashlib.sha256(one["id"].encode()).digest())
+    right, wrong = ([one for one in drawn if one.get("answerable", True) is answerable] for answerable in (True, False))
+    return [one for place, last in enumerate(wrong) for one in (*right[2 * place:2 * place + 2], last)]
 
 
 def write(cut: Cut, out: Path) -> None:
@@ -145,8 +165,12 @@ def main() -> None:
     parser.add_argument("out", type=Path, nargs="?", default=FOLDER)
     options = parser.parse_args()
     cut = Cut()
-    for source in (hotpotqa, clapnq, tabfact):
-        source(cut, options.data)
+    for source, choice in ((hotpotqa, HOTPOTQA), (clapnq, CLAPNQ), (tabfact, TABFACT)):
+        source(cut, options.data, choice)
+    first, cut.questions = cut.questions, []
+    for source, choice in ((hotpotqa, MORE_HOTPOTQA), (clapnq, MORE_CLAPNQ), (tabfact, MORE_TABFACT)):
+        source(cut, options.data, choice)
+    cut.questions = first + mixed(cut.questions)
     write(cut, options.out)
 
 

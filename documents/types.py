@@ -18,8 +18,7 @@ def digest(*parts: str) -> str:
     state = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
-        state.update(f"{len(data)}:".encode())
-        state.update(data)
+        state.update(b"%d:%b" % (len(data), data))
     return state.hexdigest()[:32]
 
 

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
 from documents.types import Format, digest
@@ -16,17 +16,18 @@ from strategies.types import AnswerFormat, Framing, Rules
 Show = Literal["question", "sub_questions"]
 # In the order in which tables show them.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
-           "condition", "perturbation", "wording", "show", "format", "framing", "answer_format", "repeat", "seed")
+           "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "wording", "repeat",
+           "seed")
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
-_SAID = (*REPLICATED, "framing")  # whose values alone say too little
+_SAID = (*REPLICATED, "framing", "wording")  # whose values alone say too little
 
 PART = " · "  # between the values in what a cell is called
-_OF_PROMPTS = ("framing", "answer_format")  # which some cells have none of: not what tells them from others
+_OF_PROMPTS = ("framing", "answer_format", "wording")  # which some cells have none of: not what tells them from others
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cell:
     """One combination. A factor that has no effect under the cell's condition is None.
 
@@ -42,7 +43,9 @@ class Cell:
         chunker: how what is searched is cut; None where the run compares none, or it has no effect.
         embedder: what embeds it, likewise.
         history: how a question of a conversation is made to stand by itself; None where none has turns before it.
-        wording: how the question is put (`experiments.wordings`); None where it is as asked, whatever the settings say.
+        variation: how the question is put (`experiments.query_variations`); None where it is as asked, whatever the
+            settings say.
+        wording: of the strategy's instruction, from 1; None where the run has the first alone, or there are no others.
     """
 
     model: str
@@ -62,17 +65,18 @@ class Cell:
     framing: Framing | None = "none"
     answer_format: AnswerFormat | None = "tags"
     history: str | None = None
-    wording: str | None = None
+    variation: str | None = None
+    wording: int | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
         """Return the cell of a row of a summary."""
         return cls(**{name: row[name] for name in FACTORS if name in row})
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Short hash of the factors, equal in every run."""
-        return _id(self)
+        return digest(*(f"{name}={value}" for name, value in self.levels.items()))[:12]
 
     @property
     def finder(self) -> str | None:
@@ -81,10 +85,10 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The factors by name, as a summary has them. A history and a wording are left out where there is none, so that
-        such a cell has the id that it had before there were any."""
+        """The factors by name, as a summary has them. A history, a variation and a wording are left out where there
+        is none, so that such a cell has the id that it had before there were any."""
         return {name: value for name, value in asdict(self).items()
-                if name not in ("history", "wording") or value is not None}
+                if name not in ("history", "variation", "wording") or value is not None}
 
     @property
     def searched(self) -> bool:
@@ -105,11 +109,6 @@ class Cell:
     def separators(self) -> bool:
         """Whether documents are shown with numbers."""
         return not self.change.separators_off
-
-
-@lru_cache(maxsize=4096)
-def _id(cell: Cell) -> str:
-    return digest(*(f"{name}={value}" for name, value in cell.levels.items()))[:12]
 
 
 def finder_name(retriever: str | None, chunker: str | None, embedder: str | None) -> str | None:

@@ -170,7 +170,7 @@ class Result(Stored):
         gold_grades: the relevance of each distinct gold item, where any is not 1; else empty.
         gold_in_view: whether any gold evidence was shown; None where the question has none.
         answerable: whether the benchmark has the question answerable and its gold was not dropped.
-        asked: the question as the cell's wording has it, where that is not as it was asked; else empty.
+        asked: the question as the cell's variation has it, where that is not as it was asked; else empty.
         asked_usage: of who wrote it, counted as the judge's.
         usage: of the answer; `calls` counts the model calls that were asked for, failed ones too.
         judge_usage: of the judge and the check of support, counted likewise; `sub_usage` of the sub-questions.

@@ -1,6 +1,6 @@
 from .build import BuildReport, add_to_index, build_index, estimate_index, index_documents, remove_from_index
 from .conditions import Condition, Perturbation
-from .embedders import Sentence, Server, Static
+from .embedders import Nothing, Sentence, Server, Static
 from .embedders.opening import open_embedder
 from .index import Index
 from .langchain import FromLangChain, as_documents, as_langchain
@@ -19,6 +19,6 @@ __distribution__: str
 __all__ = [
     "Aids", "Auto", "Bm25", "BuildReport", "Condition", "CrossEncoding", "Dense", "Expanded", "External", "Flat",
     "FromLangChain", "Fused", "Hit", "Hnsw", "Index", "IndexSettings", "Ivf", "IvfPq", "JudgeReranker",
-    "LateInteraction", "Matrix", "Mmr", "Perturbation", "Pool", "Reranked", "RetrieverSettings", "Sentence", "Server",
-    "Static", "VectorIndex", "add_to_index", "as_documents", "as_langchain", "build_index", "estimate_index",
-    "find_model", "index_documents", "open_embedder", "remove_from_index"]
+    "LateInteraction", "Matrix", "Mmr", "Nothing", "Perturbation", "Pool", "Reranked", "RetrieverSettings",
+    "Sentence", "Server", "Static", "VectorIndex", "add_to_index", "as_documents", "as_langchain", "build_index",
+    "estimate_index", "find_model", "index_documents", "open_embedder", "remove_from_index"]

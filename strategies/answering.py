@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from strategies.prompting import closing, fill, first_message, numbers, system_message, template
+from strategies.prompting import closing, fill, first_message, instruction, numbers, system_message, template
 from strategies.reading import is_refusal, outside_think, read_citations
 from strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, Reply, Task
 
@@ -16,7 +16,7 @@ def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool 
     """Make one call over the evidence with the instruction `prompts/<name>.md`, its fields filled in, and return the
     draft that its reply is, with these notes; `thinks` says whether the instruction asks for reasoning before the
     answer, `last` is as in `draft`."""
-    call = opening(task, fill(name, **fields), evidence, thinks)
+    call = opening(task, instruction(task, name, **fields), evidence, thinks)
     return (yield from draft(call, task, *notes, thinks=thinks, last=last))
 
 
@@ -59,8 +59,16 @@ def form_of(task: Task, thinks: bool = True) -> str:
     form = form_named(task, thinks)
     if form == "fields":
         named = "; ".join(template(f"field_{name}") for name in answer_schema(task, thinks)["properties"])
-        return f"\n\n{fill('form_json', fields=named)}"
-    return (f" {template('form_tags')}" if form == "tags" else "") + closing(task)
+        return f"\n\n{fill('form_json', fields=named)}{_brief_of(task, form)}"
+    tags = f" {fill('form_tags', cited=template('form_cited') if task.cites else '')}" if form == "tags" else ""
+    return tags + _brief_of(task, form) + closing(task)
+
+
+def _brief_of(task: Task, form: Form) -> str:
+    if not task.brief or task.chooses:
+        return ""
+    said = "Mount Etna [2]" if task.cites and form != "fields" else "Mount Etna"
+    return " " + fill("brief", example=f"<Answer>{said}</Answer>" if form == "tags" else said)
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:

@@ -1,7 +1,8 @@
 """Put prompts together from text files with named fields, and set what strangers wrote apart from instructions.
 
-The first user message begins with the documents; exemplars, rules, question, options and the strategy's instruction
-follow. Serving engines then compute the documents once for all strategies.
+The first user message begins with the documents; exemplars, rules, the strategy's instruction, question and options
+follow. Serving engines then compute the documents once for all strategies, and small models answer a question that
+comes last better than one before an instruction.
 
 Documents stand between marks (delimiting), or have a sign on every line too, which follows datamarking (Hines et al.,
 "Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024, arXiv:2403.14720). That puts one between
@@ -12,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -23,8 +24,8 @@ from strategies.types import Evidence, Exemplar, Form, Framing, Message, Task
 _LINE_START = re.compile(r"^", re.MULTILINE)
 _NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
 # What chat templates begin and end turns with: servers read these in a message as they read their own.
-_CONTROL = re.compile(r"[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])|<(?=</?SYS>>)",
-                      re.IGNORECASE)
+_CONTROL = re.compile(r"(?=[<＜\[])(?:[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|bos|eos)>)|\[(?=/?INST\])"
+                      r"|<(?=</?SYS>>))", re.IGNORECASE)
 
 
 def opening_of(*names: str) -> re.Pattern[str]:
@@ -48,13 +49,15 @@ def without_turns(text: str) -> str:
     return _CONTROL.sub("(", text)
 
 
+@lru_cache(maxsize=512)  # of several calls and strategies over the same passages
 def framed(content: str, framing: Framing) -> str:
     """Return what a document says, as it is shown between the marks. Nothing in it ends the documents, begins another
     one with a number of its own, passes for a turn of the conversation, or for tags of the answer: the first character
     of each becomes `(`."""
     if framing == "none":
         return content
-    content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
+    if any(sign in content for sign in "<＜["):  # most texts have none, and patterns look at every character
+        content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
     return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "quoted" else content
 
 
@@ -79,6 +82,23 @@ def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
     if wanted != set(fields):
         raise KeyError(f"prompt {name} has the fields {sorted(wanted)}, was given {sorted(fields)}")
     return _FIELD.sub(lambda field: fields[field.group(1)], text)
+
+
+WORDINGS = 5  # of every instruction in `prompts/wordings.md`, its own file's counted
+
+
+@cache
+def _other_wordings() -> dict[str, list[str]]:
+    """Read the wordings 2, 3, ... of instructions, by the name of the file that has the first."""
+    parts = re.split(r"^# (\w+)\n", template("wordings"), flags=re.MULTILINE)[1:]
+    return {name: text.strip().split("\n\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def instruction(task: Task, name: str, **fields: str) -> str:
+    """Fill in the fields of the instruction `prompts/<name>.md`, as the task words it: by `prompts/wordings.md`, where
+    that has it in other words. Raises as `fill`."""
+    others = _other_wordings().get(name)
+    return fill_text(others[task.wording - 2], name, fields) if others and task.wording > 1 else fill(name, **fields)
 
 
 def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
@@ -156,8 +176,6 @@ def rules_of(task: Task) -> str:
     lines = [fill(name, refusal=REFUSAL) if task.rules == "grounded" else template(name)]
     if task.framing != "none" and task.rules != "closed-book":
         lines.append(template("framed_rule"))
-    if task.brief and not task.chooses:
-        lines.append(template("brief_cited" if task.cites else "brief"))
     return "\n".join(lines)
 
 
@@ -193,9 +211,10 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
     """
     documents = show_documents(task, evidence)
     rule_text, exemplars = (rules_of(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")
+    before, after = ("", f"\n\n{instruction}") if instruction_last else (f"{instruction}\n\n", "")
     if task.layout == "documents_first":
         shared = (documents, exemplars) if exemplars else (documents,)
-        return Message("user", (*shared, f"{rule_text}{_question(task)}\n\n{instruction}"))
+        return Message("user", (*shared, f"{rule_text}{before}{_question(task)}{after}"))
     shown = documents.rstrip()
     if instruction_last:
         return Message("user", (f"{rule_text}{exemplars}{_question(task)}\n\n", shown, f"\n\n{instruction}"))

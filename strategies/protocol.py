@@ -93,6 +93,8 @@ def _is_finite(value: Any) -> bool:
 
 
 def _are_objects(values: Any) -> bool:
+    if values == ():
+        return True
     if not isinstance(values, tuple) or not all(isinstance(value, dict) for value in values):
         return False
     try:

@@ -224,6 +224,7 @@ class Task:
     Attributes:
         answer_format: how the final answer is asked for where a strategy leaves that open: by tags or a JSON Schema.
         framing: how documents are set apart: between marks, with the rule that they instruct nothing, or not at all.
+        wording: of the strategy's instruction, from 1, its own; a strategy without others has that alone.
     """
 
     id: str
@@ -241,6 +242,7 @@ class Task:
     exemplars: tuple[Exemplar, ...] = ()
     answer_format: AnswerFormat = "tags"
     framing: Framing = "marked"
+    wording: int = 1
     placed: bool = False  # whether the evidence is placed beforehand: every search finds the same
     seed: int = 0
 

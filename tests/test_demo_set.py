@@ -8,10 +8,10 @@ from strategies.normalising import normalize_answer
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "pages").iterdir()}
 
 
-def test_twelve_questions_four_of_them_unanswerable():
+def test_96_questions_a_third_of_them_unanswerable():
     benchmark = load_demo()
-    assert len(benchmark.questions) == 12
-    assert sum(not question.answerable for question in benchmark.questions) == 4
+    assert len(benchmark.questions) == 96
+    assert sum(not question.answerable for question in benchmark.questions) == 32
     assert Path(benchmark.corpus) == FOLDER / "pages"
 
 

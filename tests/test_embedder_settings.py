@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from tiny_models import make_tiny
 
 from documents import IndexFolderError, ModelError, SettingsError
-from retrieval import Index, IndexSettings, Sentence, Server, Static, build_index, open_embedder
+from retrieval import Index, IndexSettings, Nothing, Sentence, Server, Static, build_index, open_embedder
 from retrieval.embedders.opening import embedder_settings
 from retrieval.embedders.prefixes import Prefixes, family
 
@@ -23,6 +23,7 @@ def tiny(tmp_path_factory):
     ("openvino:BAAI/bge-small-en-v1.5", Sentence(model="BAAI/bge-small-en-v1.5", backend="openvino")),
     ("openvino_bfloat16:m", Sentence(model="m", backend="openvino_bfloat16")),
     ("static:tables/minilm", Static(model="tables/minilm")),
+    ("none", Nothing()),
     ("openai:text-embedding-3-small", Server(model="openai:text-embedding-3-small")),
     ("http://localhost:8000/v1#bge", Server(model="http://localhost:8000/v1#bge")),
     (r"C:\models\minilm", Sentence(model=r"C:\models\minilm")),
@@ -49,6 +50,15 @@ def test_settings_that_no_name_says_are_written_in_full():
 def test_what_no_embedder_has_is_refused(wrong):
     with pytest.raises(ValidationError):
         IndexSettings(embedder=wrong)
+
+
+def test_an_index_for_words_alone_needs_no_model(ragbed, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_MODELS", str(tmp_path / "empty"))
+    (tmp_path / "jaws.txt").write_text("Steven Spielberg directed Jaws.")
+    assert ragbed("index", tmp_path / "jaws.txt", "--out", tmp_path / "idx", "--embedder", "none")[0] == 0
+    found, = ragbed.json("search", "Who directed Jaws?", "--index", tmp_path / "idx", "--retriever", "bm25")["hits"]
+    assert "Spielberg" in str(found)
+    ragbed.refuses("search", "Who directed Jaws?", "--index", tmp_path / "idx", says=["embedder: none", "only bm25"])
 
 
 def test_a_name_that_is_none_says_the_forms():

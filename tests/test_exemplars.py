@@ -57,7 +57,7 @@ def test_they_stand_between_documents_and_rules_with_the_reasoning_where_one_is_
     assert all(text.index("\n\nWorked examples") < text.index("Example 1:") < text.index("Rules:") for text in shown)
     example = ("Example 1:\n\nDocuments:\n\n[1]\nThe north mill opened in 1871.\n\n[2]\nThe south in 1880.\n\n"
                "Question: Which mill opened first?\n\n")
-    direct = [text for text in shown if text.endswith("the documents it comes from.")]
+    direct = [text for text in shown if template("direct_cited") in text]
     assert len(direct) == 6
     assert all(example + "The north mill [1]\n\nRules:" in text for text in direct)
     tagged = example + ("<Thinking>1871 comes before 1880.</Thinking>\n<Answer>The north mill [1]</Answer>\n\nRules:")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from test_predictions import BY_HAND, FILES, OUTCOMES, figures, outcomes
+from test_predictions import BY_HAND, FILES, OUTCOMES, TWELVE, figures, outcomes
 
 PYTHON = os.environ.get("RAGBED_TOOLS")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(
@@ -34,7 +34,7 @@ def ragbed_with(packages):
 
 
 def cells(ragbed_with, folder, file, name):
-    said = ragbed_with("import", "inspect", file, "--benchmark", "demo", "--out", folder, "--name", name, "--json")
+    said = ragbed_with("import", "inspect", file, "--benchmark", *TWELVE, "--out", folder, "--name", name, "--json")
     return json.loads(said)["cells"]
 
 
@@ -90,7 +90,8 @@ READS = {
 
 @pytest.mark.parametrize(("tool", "ending"), [("ragas", "jsonl"), ("ragchecker", "json"), ("trec_rag", "jsonl")])
 def test_a_tool_reads_what_is_exported_for_it(ragbed, tmp_path, tool, ending):
-    ragbed("import", "trec_rag", FILES / "trec_rag.jsonl", "--benchmark", "demo", "--out", tmp_path, "--name", "theirs")
+    ragbed("import", "trec_rag", FILES / "trec_rag.jsonl", "--benchmark", *TWELVE, "--out", tmp_path,
+           "--name", "theirs")
     ragbed("export", tmp_path / "theirs", tmp_path / f"out.{ending}", "--as", tool)
     said = python(PYTHON, f"import sys; {READS[tool]}", tmp_path / f"out.{ending}").splitlines()[-1]
     assert said == "['Raffaella Reggi [1, 2]', ['raffaella-reggi.html', 'lucie-hradecka.html'], 12]"

@@ -106,7 +106,7 @@ def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_gr
              "experiments.terminal.evaluate_retrieval", "experiments.construct.play", "experiments.construct.build",
              "experiments.serving.app", "experiments.serving.configurations",
              "experiments.construct.card", "experiments.construct.foresee", "experiments.construct.writing",
-             "experiments.terminal.construct"}
+             "experiments.terminal.construct", "experiments.terminal.demo"}
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES if path.stem != "__init__"}
     heavy = {"torch", "sentence_transformers", "faiss", "pymupdf", "langchain_openai", "langgraph", "scipy",
              "statsmodels", "sklearn", "pyarrow", "mlflow", "ir_measures", "openai"}

@@ -1,5 +1,5 @@
 """Answers of other tools, scored as a run, and a run's answers for them. `tests/data/predictions` was written by the
-tools themselves, see `bench/foreign_predictions.py`: eight answers to the twelve demo questions."""
+tools themselves, see `bench/foreign_predictions.py`: eight answers to the first twelve demo questions."""
 import json
 import re
 import sys
@@ -18,13 +18,14 @@ WRITTEN = [("trec_rag", "trec_rag.jsonl"), ("ragas", "ragas.jsonl"), ("ragas", "
 # gold documents, one of two, one of two, and nothing or nothing of gold in five: precision 3/8, recall 2/8.
 BY_HAND = {"unified": (3 / 8 + 1 / 4) / 2, "refusal_accuracy": 1 / 4, "citation_precision": 3 / 8,
            "citation_recall": 2 / 8, "citation_f1": 2 * (3 / 8) * (2 / 8) / (5 / 8)}
+TWELVE = ("demo", "--set", "benchmark.limit=12")
 OUTCOMES = {"answered": 6, "refused": 2, "error": 4}
 
 
 @pytest.fixture
 def imported(ragbed, tmp_path):
     """Imports a file under a name, and returns its cells."""
-    def give(format, file, *options, name="theirs", benchmark=("demo",)):
+    def give(format, file, *options, name="theirs", benchmark=TWELVE):
         return ragbed.json("import", format, file, "--benchmark", *benchmark, "--out", tmp_path / "runs",
                            "--name", name, *options)["cells"]
     return give
@@ -142,10 +143,11 @@ def test_a_list_in_a_csv_file_is_read_and_never_executed(ragbed, tmp_path, liste
 
 def test_other_rows_are_left_out_and_counted_where_that_is_said(ragbed, imported, tmp_path):
     file = rows(tmp_path, {"id": ID, "answer": "1941"}, {"id": "nobody", "answer": "?"})
-    said = ragbed.json("import", "jsonl", file, "--benchmark", "demo", "--out", tmp_path, "--with", "others=leave_out")
+    said = ragbed.json("import", "jsonl", file, "--benchmark", *TWELVE, "--out", tmp_path, "--with", "others=leave_out")
     assert [note for note in said["notes"] if "1 of the 2 answers" in note and "left out" in note]
     assert outcomes(said["cells"][0]) == {"answered": 1, "error": 11}
-    part, = imported("trec_rag", FILES / "trec_rag.jsonl", "--limit", 3)  # a part of the questions says it
+    # a part of the questions says it
+    part, = imported("trec_rag", FILES / "trec_rag.jsonl", "--limit", 3, benchmark=("demo",))
     assert outcomes(part) == {"answered": 3}
 
 
@@ -180,7 +182,7 @@ def test_a_format_without_its_package_names_the_extra(ragbed, monkeypatch):
 
 def test_a_file_answers_questions_as_they_were_asked(imported):
     one, = imported("trec_rag", FILES / "trec_rag.jsonl", "--set", "questions=[as_asked, typos]")
-    assert "wording" not in one or one["wording"] is None
+    assert "variation" not in one or one["variation"] is None
     again = imported("trec_rag", FILES / "trec_rag.jsonl", "--set", "repeats=2", name="twice")
     assert [figures(cell) for cell in again] == [figures(one)] * 2
 

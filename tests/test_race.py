@@ -189,7 +189,7 @@ def test_what_cannot_race_is_refused_in_a_line(settings, ragbed):
     status, _, err = ragbed("run", path, "--race")
     assert (status, server.requests) == (2, [])
     assert err == ("ragbed: race: direct competes with no other cell: none differs from it in one factor alone, "
-                   "benchmark, condition, perturbation, show, wording aside; run without --race\n")
+                   "benchmark, condition, perturbation, show, variation aside; run without --race\n")
     questions = {"q": Question("q", "Why?", ("x",), True)}
     with pytest.raises(SettingsError, match="given competes with no other cell"):
         RunRace(cells(condition=["given", "full"]), questions, clusters(questions.values()), "f1", "corrected", 0)

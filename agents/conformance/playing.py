@@ -19,6 +19,7 @@ from retrieval.foreign import Foreign
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
 from strategies.history import in_conversation
+from strategies.prompting import WORDINGS
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import Strategy
 from strategies.types import (
@@ -81,7 +82,8 @@ _SITUATIONS = (
     Situation("with exemplars, as JSON", {"exemplars": (_EXEMPLAR,), **_JSON}),
     Situation("with sub-questions", {"sub_questions": _PARTS}),
     Situation("the same evidence for every search", finds="same"),
-    Situation("no evidence, as JSON", _JSON, "nothing"))
+    Situation("no evidence, as JSON", _JSON, "nothing"),
+    *(Situation(f"wording {number}", {"wording": number}) for number in range(2, WORDINGS + 1)))
 
 _MALFORMED = (
     "", " \n ", "{", "null", "[1, 2", "<Answer>", "</Answer><Answer></Answer>", "\ufffd\u0000", "1.\n2.\n-\n",

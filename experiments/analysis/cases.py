@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from experiments.analysis.causes import Case, Cause, cause_of
 from experiments.analysis.view import View
 from experiments.cells import Cell
-from experiments.metrics import METRICS, Estimate, Scoring, scored_of, share_among
+from experiments.metrics import METRICS, Estimate, Scoring, may_cite, may_refuse, share_among
 from experiments.question import Question
 from experiments.record import Result
 from retrieval.conditions import Perturbation
@@ -151,7 +151,6 @@ def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mappin
 
 def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str], scoring: Scoring) -> Case:
     metric = next((name for name in rights if result.scores.get(name) is not None), rights[0])
-    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.ranked)
     holding = [passage for passage in result.in_view if passage.holds]
     published = scoring == "as-published"
     # as published the first character is the choice
@@ -160,11 +159,12 @@ def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str],
     return Case(
         outcome=result.outcome, score=result.scores.get(metric), answerable=result.answerable,
         refused=result.refused_as_published if published and metric == "unified" else result.outcome == "refused",
-        may_refuse=item.may_refuse, closed_book=cell.condition == "closed-book",
+        may_refuse=may_refuse(cell.rules), closed_book=cell.condition == "closed-book",
         gold=None if cell.change.table else result.gold_total or None,
         found=len({place for passage in holding for place in passage.holds}),
-        coarse=any(passage.gold in _COARSE for passage in holding), cites=item.cites,
-        cited_gold=any(item.hits.get(number) for number in result.cited),
+        coarse=any(passage.gold in _COARSE for passage in holding),
+        cites=may_cite(cell.rules, separators=cell.separators),
+        cited_gold=any(passage.number in result.cited for passage in holding),
         unread=metric == "accuracy" and unread,
         unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=gold_alone(cell))
 

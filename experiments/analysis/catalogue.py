@@ -21,11 +21,13 @@ from experiments.analysis.tradeoff import refusal_views
 from experiments.analysis.variants import labels_of, variants_of
 from experiments.analysis.view import View
 from experiments.analysis.weight_views import weight_views
+from experiments.analysis.wordings import wording_views
 
 # In the order of the report's sections. A line here is all that a further analysis takes.
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "crossed": lambda run: crossed_views(run.cells, run.columns),
     "effects": lambda run: effect_views(run.found.get("effects"), run.judge),
+    "wordings": lambda run: wording_views(run.found.get("wordings")),
     "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.rights),
     "dose": lambda run: dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge),
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from experiments.metrics.metric import Floats
 
+_CROSSED = tuple(name for name in VARIED if name != "wording")  # each strategy has wordings of its own
 _DIGITS = 10
 _LONGEST = 64  # combinations above which an interaction is shown on demand
 
@@ -31,14 +32,15 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
     None where fewer than two factors vary among the cells that have the metric: the effects of one are comparisons.
 
     Least squares over the scores of the questions, by sum-coded factors (`statistics.factorial`).
-    Repeats and seeds are no factor: a question's score is its mean over them. The metric is one that questions have.
+    Repeats, seeds and wordings are no factor: a question's score is its mean over them. The metric is one that
+    questions have.
     """
     every = variants_of(rows, answers)
     having = [one for one in every if any(row.scores.get(metric) is not None for row in one.answers.values())]
     levels = [variant.levels for variant in having]
-    if len(varying(levels, VARIED)) < 2:
+    if len(varying(levels, _CROSSED)) < 2:
         return None
-    questions, table, split, groups, left_out = _scores(having, clusters, metric, scoring)
+    questions, table, split, groups, left_out = table_of(having, clusters, metric, scoring)
     notes = []
     if any(variant.cells > 1 for variant in every):
         notes.append("A question's score is its mean over repeats and seeds.")
@@ -49,7 +51,7 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
     made: dict[str, Any] = {"metric": metric, "crossed": False, "factors": [], "interactions": [], "notes": notes}
     if not questions:
         return {**made, "notes": [*notes, "Nothing to estimate: no question has a score in every cell."]}
-    design = design_of(levels, VARIED)
+    design = design_of(levels, _CROSSED)
     fitted = fit(design, table, split, groups, metric)
     told = [term for term in design.terms if design.tells(term)]
     tests = [fitted.test(design.effects(term)) for term in told]
@@ -113,10 +115,10 @@ def _figures(row: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Value, ..
             test.get("p"), test.get("p_holm"))
 
 
-def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str,
-            scoring: Scoring) -> tuple[list[str], Floats, NDArray[np.intp], NDArray[np.intp], int]:
-    """The questions that have a score in every variant, the scores (variants by questions), of each question its split,
-    of whose two means the figure is the mean, and its cluster; and how many questions have a score in some alone.
+def table_of(variants: Sequence[Variant], clusters: Clusters, metric: str,
+             scoring: Scoring) -> tuple[list[str], Floats, NDArray[np.intp], NDArray[np.intp], int]:
+    """Return the questions that have a score in every variant, the scores (variants by questions), of each question
+    its split, of whose two means the figure is the mean, and its cluster; and how many have a score in some alone.
 
     A question that some variant has answerable and another not, its gold dropped, has no place in `unified`.
     """

@@ -62,14 +62,19 @@ _SHORT = {"negatives": _FEWER, "pool": _FEWER,
 
 
 def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
-    """Return a line for each model whose weights are those of the small default model, whatever name it has here;
-    identities that a run recorded are `known` by name, for weights that are not on this machine."""
+    """Return a line for each model whose replies are recorded, and for each whose weights are those of the small
+    default model, whatever name it has here; identities that a run recorded are `known` by name, for weights that are
+    not on this machine."""
     from agents.models import resolve
+    from agents.recorded import RECORDED, recording_of
 
     entry = entry_named(DEFAULT)
-    return [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
-            "good a strategy is." for model in models if entry is not None and f"sha256:{entry.weights.sha256}"
-            == resolve(model, calls=False, known=(known or {}).get(model)).identity]
+    recorded = [f"The replies of {model} are recorded: {', '.join(recording_of(model).made_with.values())}. Index, "
+                "searches, scores and report were made here." for model in models if model.startswith(RECORDED)]
+    small = [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
+             "good a strategy is." for model in models if entry is not None and f"sha256:{entry.weights.sha256}"
+             == resolve(model, calls=False, known=(known or {}).get(model)).identity]
+    return recorded + small
 
 
 def on_judge(judge: str | None, used: Usage) -> list[str]:
@@ -121,12 +126,13 @@ def on_rules(rules: Iterable[Rules]) -> list[str]:
             ] if without else []
 
 
-def on_wordings(worded: Iterable[tuple[str | None, Result]], paraphraser: str | None,
-                answering: Collection[str]) -> list[str]:
-    """Return how many questions a wording, that of each result's cell, left as they were asked, and who paraphrased."""
+def on_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: str | None,
+                  answering: Collection[str]) -> list[str]:
+    """Return how many questions each query variation left as they were asked, and who paraphrased; of each result
+    the variation of its cell."""
     changed: dict[str, dict[str, bool]] = {}
     used = Usage()
-    for name, result in worded:
+    for name, result in varied:
         if name:
             changed.setdefault(name, {})[result.question] = bool(result.asked)
         used += result.asked_usage

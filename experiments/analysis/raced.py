@@ -26,7 +26,7 @@ from experiments.words import listed, metric_words
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
-_CIRCUMSTANCES = ("benchmark", "condition", "perturbation", "show", "wording")  # no competitors
+_CIRCUMSTANCES = ("benchmark", "condition", "perturbation", "show", "variation")  # no competitors
 
 
 class RunRace:

@@ -11,9 +11,9 @@ with `steps`, by how many of them the reasoning holds. `nuggets`, each a `text` 
 what the setting `support` looks for in the answer. `turns`, each a `question` and its `answer`, came before it in a
 conversation.
 
-The bundled demo set is such a file: twelve questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
+The bundled demo set is such a file: 96 questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
 (Apache-2.0) and TabFact (MIT) by `bench/cut_demo.py`;
-`data/demo/ATTRIBUTION.md` says for every page and question where it is from. Four of the twelve are unanswerable: their
+`data/demo/ATTRIBUTION.md` says for every page and question where it is from. A third are unanswerable: their
 gold page was left out.
 """
 from __future__ import annotations
@@ -212,7 +212,7 @@ class Demo(Selection):
 
     about = About(
         paper="cut from HotpotQA (2018), ClapNQ (2024) and TabFact (2020)",
-        licence="CC BY-SA 4.0, Apache-2.0 and MIT, by part", size="12 questions over 33 pages", get="bundled",
+        licence="CC BY-SA 4.0, Apache-2.0 and MIT, by part", size="96 questions over 220 pages", get="bundled",
         settings={"conditions": "retrieved"})
 
     kind: Literal["demo"] = "demo"

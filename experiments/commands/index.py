@@ -27,7 +27,7 @@ Chunker = Annotated[str | None, typer.Option(help=(
     "'{kind: fixed, size: 800, overlap: 80}'."))]
 EmbedderText = Annotated[str | None, typer.Option(help=(
     "A sentence-transformers model by name or folder, after openvino:, openvino_bfloat16:, onnx: or bfloat16: for that "
-    "backend; static:FOLDER, openai:NAME, http://host/v1#NAME; or settings in YAML."))]
+    "backend; static:FOLDER, openai:NAME, http://host/v1#NAME, none; or settings in YAML."))]
 Vectors = Annotated[str | None, typer.Option(help=(
     "How vectors are searched: auto, flat, hnsw, ivf or ivf_pq, or settings in YAML; auto goes by their number and the "
     "memory."))]

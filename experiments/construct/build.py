@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from agents.cassette import Cassette, is_cassette, write_cassette
+from agents.cassette import ENDING, Cassette, is_cassette, write_cassette
 from agents.journal import Journal, Mode, Model
 from agents.models import open_model
 from agents.search import KeptSearches, Searcher, Searches
@@ -22,7 +22,6 @@ from experiments.construct.item import Library
 from experiments.construct.play import Construction, Machine, Played
 from experiments.construct.settings import ConstructSettings
 from experiments.running.budget import Metered, Spending
-from experiments.running.cassette import ENDING
 from experiments.runs.store import RunFolder, hold
 from experiments.settings.spending import shown
 from retrieval.embedders.opening import open_embedder

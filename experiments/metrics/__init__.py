@@ -13,6 +13,7 @@ from experiments.metrics.scored import (
     ScoredRow,
     Scoring,
     Sub,
+    may_cite,
     may_refuse,
     name_of,
     reasoning_of,
@@ -23,7 +24,7 @@ from experiments.metrics.scoring import GROUPS, METRICS, measured_in, metric_nam
 
 __all__ = ["GOLD", "GROUPS", "METRICS", "Estimate", "Extent", "Interval", "Metric", "Scored", "ScoredQuestion",
            "ScoredRow", "Scoring", "Sub", "aggregate", "best_overlap", "chain_pattern", "cut_of", "estimate",
-           "exact_match", "family_of", "holds", "is_korean", "judgements_at", "may_refuse", "measured_in",
+           "exact_match", "family_of", "holds", "is_korean", "judgements_at", "may_cite", "may_refuse", "measured_in",
            "metric_named", "name_of", "named_ranking", "outcomes", "precision_omega", "reasoning_of", "score",
            "scored_of", "scored_result", "share_among", "share_of", "shown_name", "text_as_published", "token_f1",
            "tokens"]

@@ -139,12 +139,17 @@ class Scored:
     @property
     def cites(self) -> bool:
         """Tell whether the rules ask for citations."""
-        return self.separators and self.rules in ("grounded", "open")
+        return may_cite(self.rules, self.separators)
 
     @property
     def may_refuse(self) -> bool:
         """Tell whether the rules offer a refusal."""
         return may_refuse(self.rules)
+
+
+def may_cite(rules: Rules, separators: bool) -> bool:
+    """Tell whether a prompt of these rules, over documents shown with or without numbers, asks for citations."""
+    return separators and rules in ("grounded", "open")
 
 
 def may_refuse(rules: Rules) -> bool:

@@ -254,6 +254,8 @@ class CellBudgets:
 
     def limits(self, cell: str) -> Limits:
         """Return what the cell's next question may use, where something of each part is left."""
+        if not self._limits:
+            return self._each
         left = {name: limit - self._used[cell][name] for name, limit in self._limits.items()}
         return self._each.model_copy(update={
             name: min(getattr(self._each, name), amount if name == "seconds" else int(amount))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agents.cassette import CallLine, Cassette, is_cassette, write_cassette
+from agents.cassette import ENDING, CallLine, Cassette, is_cassette, write_cassette
 from documents.errors import BenchmarkError, RunError, SettingsError
 from experiments.running.crossing import finders_of, strategies_of
 from experiments.running.identity import difference
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded
 FORMATS = ("html", "plain")
-ENDING = ".cassette.jsonl.gz"
 TAKEN = ("name", "out", "set")  # options that may stand beside a cassette
 _KIND = "replay_miss"
 
@@ -60,6 +59,7 @@ class RecordedRun(BaseModel):
     pins: dict[str, str]  # hashes of what was searched, by what it is called
     cells: list[str]  # what each is called
     results: str  # the hash over all results, which a replay under the same settings has too
+    made_with: dict[str, str] = {}  # what whoever recorded it says of the model, its weights, the machine and the day
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,8 @@ def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> N
                             f"--set 'reasoning=[direct, \"{unnamed}\"]', or give the settings as TARGET")
 
 
-def export_cassette(run: Finished, out: Path | None = None) -> tuple[Path, Mapping[str, int]]:
+def export_cassette(run: Finished, out: Path | None = None,
+                    made_with: Mapping[str, str] | None = None) -> tuple[Path, Mapping[str, int]]:
     """Write the cassette of a finished run, by default under the run's name and `.cassette.jsonl.gz` in the current
     folder, in the place of one there; return its file, and how many texts, calls and searches it holds. Raises RunError
     where the file is something else, or cannot be written."""
@@ -178,7 +179,8 @@ def export_cassette(run: Finished, out: Path | None = None) -> tuple[Path, Mappi
     benchmark = RecordedBenchmark(**{name: made.benchmark[name] for name in RecordedBenchmark.model_fields})
     about = RecordedRun(name=run.name, settings=portable(run.config), benchmark=benchmark, prompts=made.prompts,
                         judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
-                        pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"])
+                        pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"],
+                        made_with=dict(made_with or {}))
     path = out or Path(f"{about.name}{ENDING}")
     if path.exists() and not is_cassette(path):
         raise RunError(f"{path} is there, and no cassette; name another file with --out")

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from experiments.cells import Cell, Show, finder_name
+from experiments.query_variations import QueryVariation
 from experiments.question import Benchmark
 from experiments.settings.retrievers import Finder, RetrieverFactor, label
-from experiments.wordings import Wording
 from retrieval.conditions import Condition, Perturbation
-from strategies.catalogue import SEARCH_ONLY
+from strategies.catalogue import CRESTS, SEARCH_ONLY
 from strategies.reasoning.pipeline import OWN, PIPELINE
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import FAMILIES, Family
@@ -36,8 +36,9 @@ class Crossing:
         self._shows = next((one.condition for one in combinations if one.condition != "closed-book"), None)
         self._seeded = len({one.seed for one in combinations}) > 1
         self._subs = any(question.sub_questions for question in benchmark.questions)
-        self._worded = {name for name in {one.wording for one in combinations} if name == "paraphrase" or any(
-            Wording.parse(name).of(question.text) != question.text for question in benchmark.questions)}
+        self._variations = {name for name in {one.variation for one in combinations} if name == "paraphrase" or any(
+            QueryVariation.parse(name).of(question.text) != question.text for question in benchmark.questions)}
+        self._worded = any(one.wording > 1 for one in combinations)
         self._turns = any(question.turns for question in benchmark.questions)
         # All are shown where the reply is to answer each.
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
@@ -64,16 +65,18 @@ class Crossing:
             seed=one.seed if self._seeded and self._draws(change, one, searched) else None,
             chunker=one.chunker if own else None, embedder=one.embedder if own and retriever.embeds else None,
             history=one.history if self._turns and not is_pipeline else None,
-            wording=one.wording if one.wording in self._worded else None,
+            variation=one.variation if one.variation in self._variations else None,
             framing=one.framing if asked and condition != "closed-book" else None,
-            answer_format=one.answer_format if asked else None)
+            answer_format=one.answer_format if asked else None,
+            wording=one.wording if self._worded and asked and any(
+                part.kind in CRESTS for part in self._strategies["reasoning"][one.reasoning].parts) else None)
 
     def _draws(self, change: Perturbation, one: Combination, searched: bool) -> bool:
         """Say whether a seed may change anything: ragbed's own strategies draw nothing, others may."""
         used = [] if one.reasoning == PIPELINE else [self._strategies["reasoning"][one.reasoning]]
         used += [self._strategies["retrieval"][one.retrieval]] if searched and one.retrieval != OWN else []
         used += [self._strategies["history"][one.history]] if self._turns else []
-        return (change.shuffle or change.negatives > 0 or change.pool > 0 or one.wording.startswith("typos")
+        return (change.shuffle or change.negatives > 0 or change.pool > 0 or one.variation.startswith("typos")
                 or any(strategy.has_plugins for strategy in used))
 
     def _found(self, one: Combination) -> str | None:

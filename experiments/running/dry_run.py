@@ -11,6 +11,7 @@ from experiments.analysis.notes import on_skipped
 from experiments.analysis.pairs import planned_pairs
 from experiments.cells import Cell, labels
 from experiments.judges import ModelJudge, ModelSupport
+from experiments.query_variations import QueryVariation
 from experiments.question import Question
 from experiments.running.bounds import Bounds, Use, bounds_of
 from experiments.running.budget import check_prices
@@ -23,7 +24,6 @@ from experiments.runs.store import config_of
 from experiments.settings import RunSettings
 from experiments.settings.spending import shown
 from experiments.statistics import clusters
-from experiments.wordings import Wording
 from strategies.reasoning.pipeline import PIPELINE
 
 SAMPLE = 100  # questions that stand for all, evenly spread
@@ -91,13 +91,13 @@ class _Planner:
 
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
-        tasks, wording = self.run.tasks(cell), Wording.parse(cell.wording or "as_asked")
+        tasks, variation = self.run.tasks(cell), QueryVariation.parse(cell.variation or "as_asked")
         bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
         for question in some:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
                 return self.foreseen.chunks(cell, asked, k, turn)
 
-            bounds += bounds_of(tasks, replace(question, text=wording.of(question.text)), search, context)
+            bounds += bounds_of(tasks, replace(question, text=variation.of(question.text)), search, context)
             judge += judged(self.settings, benchmark.scheme.rubric, question, resources.answerable(cell, question))
         factor = len(benchmark.questions) / len(some)
         return bounds.times(factor), judge.times(factor)
@@ -149,7 +149,7 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
-    if any(one.cell.wording == "paraphrase" for one in plans):
+    if any(one.cell.variation == "paraphrase" for one in plans):
         yield (f"{settings.paraphrasing_model} is asked for paraphrases by up to {2 * len(benchmark.questions)} calls, "
                "one or two for a question, which are in none of these figures.")
     yield from on_skipped(benchmark.skipped)

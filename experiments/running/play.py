@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from agents.graph import Graph, State, build_graph, recursion_limit
+from agents.graph import Graph, State, build_graph, play_through, recursion_limit
 from agents.playback import Playback, Runtime
 from agents.search import SearchFunction, instant
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
@@ -92,8 +92,11 @@ class CellPlayer:
         runtime = Runtime(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
         play = self._live[task.id] = Playback(task, self._tasks.reasoning, runtime, numbers)
         try:
-            await self._graph.ainvoke({"id": task.id, "question": task.question},
-                                      recursion_limit(limits), output_keys="answer")
+            if self.model.journal.mode == "replay":
+                await play_through(play)
+            else:
+                await self._graph.ainvoke({"id": task.id, "question": task.question},
+                                          recursion_limit(limits), output_keys="answer")
         finally:
             del self._live[task.id]
         return play.answer()

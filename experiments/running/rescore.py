@@ -22,6 +22,7 @@ from experiments.cells import Cell
 from experiments.judges import Graded, Lexical, ModelSupport, SupportCheck, claims_of, graded_of
 from experiments.metrics import GROUPS, Scoring, metric_named, scored_result
 from experiments.metrics.matching import refused_as_published
+from experiments.query_variations import NOT_PARAPHRASED
 from experiments.question import Question, Scheme
 from experiments.record import Result, StoredStep, Verdict
 from experiments.running.gold import PLACING
@@ -31,7 +32,6 @@ from experiments.runs.finished import Finished
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder, hold
 from experiments.settings import RunSettings
-from experiments.wordings import NOT_PARAPHRASED
 from retrieval.types import Progress
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import FAMILIES, file_of

@@ -20,6 +20,7 @@ from experiments.cells import Cell
 from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from experiments.judges.relevance import with_grades
 from experiments.metrics import ScoredRow, scored_result
+from experiments.query_variations import QueryVariation, asked_in
 from experiments.question import Question
 from experiments.record import Record, Result, Support, Verdict
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
@@ -37,10 +38,11 @@ from experiments.running.summary import summarise
 from experiments.runs.finished import start_up_kept
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.wordings import Wording, asked_in
 from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure
+
+_REPLAYED_AT_ONCE = 32  # no server is asked; so many share a commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +154,13 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
 
 async def _play(jobs: Sequence[Job], work: _Work) -> None:
     """Each model has its own window, so that a slow one does not hold up the others. Ends early with the budget."""
-    settings, resources = work.plan.settings, work.resources
+    settings, resources, replayed = work.plan.settings, work.resources, work.journal.mode == "replay"
 
     async def of_model(name: str) -> None:
         for turn in turns_of([job for job in jobs if job.cell.model == name], settings.only_searches):
             own = side_by_side(turn, lambda job: prefix_of(job, settings.layout, resources))
-            await in_window(work.spending.affordable(own), resources.clients[name].limits.concurrency, work.carry_out)
+            at_once = _REPLAYED_AT_ONCE if replayed else resources.clients[name].limits.concurrency
+            await in_window(work.spending.affordable(own), at_once, work.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
     async with work.spending.in_time():
@@ -198,10 +201,12 @@ class _Work:
         cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
                                                        self.plan.scheme)
         player, spent = self._player(cell, cell.repeat), self.cell_budgets.spent(cell.id)
-        wording, seed = Wording.parse(cell.wording or "as_asked"), settings.seed if cell.seed is None else cell.seed
-        asked = await asked_in(wording, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
+        seed = settings.seed if cell.seed is None else cell.seed
+        variation = QueryVariation.parse(cell.variation or "as_asked")
+        asked = await asked_in(variation, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
         failure = Failure("budget", spent) if spent is not None else asked.end.failure
-        answer = await player.answer(replace(question, text=asked.end.text), self.cell_budgets.limits(cell.id)) \
+        worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
+        answer = await player.answer(worded, self.cell_budgets.limits(cell.id)) \
             if failure is None else unasked(failure)
         answer, placed = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)

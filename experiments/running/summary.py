@@ -14,6 +14,7 @@ from experiments.analysis.error_analysis import figures_of
 from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
+from experiments.analysis.wordings import on_wordings, wording_effects
 from experiments.cells import Cell
 from experiments.metrics import aggregate, may_refuse, outcomes
 from experiments.question import Question
@@ -57,9 +58,10 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *([grouped.note] if grouped.note else []),
                       *notes.on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *notes.on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
-                      *notes.on_wordings(((cell.wording, result) for cell in cells for result in by_cell[cell.id]),
+                      *notes.on_variations(((cell.variation, result) for cell in cells for result in by_cell[cell.id]),
                                          settings.paraphrasing_model, plan.models),
-                      *notes.on_halves(rows), *notes.on_late_clues(questions.values()),
+                      *on_wordings(found.get("wordings", ())), *notes.on_halves(rows),
+                      *notes.on_late_clues(questions.values()),
                       *notes.on_miners(plan.finders, cells, questions.values()),
                       *_on_rankings(plan, by_cell, questions),
                       *notes.on_models(plan.models, known_models(folder.path)),
@@ -96,9 +98,10 @@ def _between(rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell], by_cell: 
         return {"comparisons": plan.race.comparisons(answers), "effects": None, "repeated": together}
     reached = {cell.id: reached_of(cell.change, by_cell[cell.id], questions) for cell in cells}
     dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together, reached)
+    worded = wording_effects(rows, answers, grouped, metric, settings.scoring)
     return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed, together),
-            "effects": effects(rows, answers, grouped, metric, settings.scoring),
-            "repeated": together, **({} if dose is None else {"dose": dose})}
+            "effects": effects(rows, answers, grouped, metric, settings.scoring), "repeated": together,
+            **({"wordings": worded} if worded else {}), **({} if dose is None else {"dose": dose})}
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,

@@ -251,8 +251,9 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     return AssistantSettings(
         **history, index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.said,
         retrieval=retrieval.said, rules=cell.rules, answer_format=cell.answer_format or "tags",
-        framing=cell.framing or "none", layout=settings.layout, brief=settings.brief, exemplars=plan.exemplars,
-        k=retriever.k, retriever=own, where=retriever.where, limits=settings.limits, calls=settings.asking)
+        framing=cell.framing or "none", wording=cell.wording or 1, layout=settings.layout, brief=settings.brief,
+        exemplars=plan.exemplars, k=retriever.k, retriever=own, where=retriever.where,
+        limits=settings.limits, calls=settings.asking)
 
 
 def _name(label: str) -> str:

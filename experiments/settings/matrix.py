@@ -13,6 +13,7 @@ import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
@@ -28,11 +29,12 @@ from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.cells import Show
+from experiments.query_variations import QueryVariation
 from experiments.settings.pipelines import lists_of
 from experiments.settings.retrievers import RetrieverFactor, Searched, label
-from experiments.wordings import Wording
 from retrieval.conditions import Condition, Perturbation
 from retrieval.embedders import EmbedderSettings
+from strategies.prompting import WORDINGS
 from strategies.settings.choosing import Family, Strategy, chosen, sweep
 from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Framing, Rules
@@ -47,7 +49,7 @@ Lists = Mapping[str, Sequence[Any]]
 # Keys that may also be called as their column in the tables is.
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
            "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings",
-           "wording": "questions"}
+           "variation": "questions", "wording": "wordings"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +139,15 @@ RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition
 Conditions = Annotated[list[Condition], Many, Distinct]
 Perturbations = Annotated[list[Annotated[str, AfterValidator(
     lambda name: str(Perturbation.parse(name)))]], Many, Distinct]
-Wordings = Annotated[list[Annotated[str, AfterValidator(lambda name: str(Wording.parse(name)))]], Many, Distinct]
+Variations = Annotated[list[Annotated[str, AfterValidator(
+    lambda name: str(QueryVariation.parse(name)))]], Many, Distinct]
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
 AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
 Framings = Annotated[list[Framing], Many, Distinct]
+Wordings = Annotated[list[Annotated[int, Field(ge=1, le=WORDINGS)]], BeforeValidator(
+    lambda said: list(range(1, min(said, WORDINGS + 1) + 1)) if isinstance(said, int) else said,
+    json_schema_input_type=int | list[int]), Field(min_length=1), Distinct]
 Cuts = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
 Embeddings = Annotated[list[EmbedderSettings], ListOf(0), Distinct]
 Seeds = Annotated[list[NonNegativeInt], Many, Distinct]
@@ -182,10 +188,11 @@ class Combination:
     retriever: str
     rules: Rules
     framing: Framing
-    wording: str
+    variation: str
     retrieval: str
     history: str
     answer_format: AnswerFormat
+    wording: int
     reasoning: str
 
 

@@ -41,10 +41,10 @@ def lists_of(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[s
     own: dict[str, Sequence[Any]] = {"model": [one.cell_model], "reasoning": [PIPELINE],
                                      "rules": [one.rules] if one.rules else base["rules"][:1],
                                      "show": ["question"], "retrieval": ["once"]}
-    alone = ["framing", "history", "answer_format"]
+    alone = ["framing", "history", "answer_format", "wording"]
     if not one.takes_documents:
         own |= {"condition": ["retrieved"], "perturbation": ["none"], "retrieval": [OWN]}
         alone += ["retriever", "format", "chunker", "embedder", "seed"]
     if one.recorded:
-        own["wording"] = ["as_asked"]
+        own["variation"] = ["as_asked"]
     return {**base, **{name: base[name][:1] for name in alone}, **own}

@@ -74,11 +74,12 @@ class _Part(Matrix):
     rules: matrix.RulesNames | None = None
     conditions: matrix.Conditions | None = None
     perturbations: matrix.Perturbations | None = None
-    questions: matrix.Wordings | None = None
+    questions: matrix.Variations | None = None
     show: matrix.Shows | None = None
     formats: matrix.Formats | None = None
     answer_formats: matrix.AnswerFormats | None = None
     framings: matrix.Framings | None = None
+    wordings: matrix.Wordings | None = None
     seed: matrix.Seeds | None = None
 
 
@@ -143,6 +144,8 @@ class RunSettings(Matrix):
         answer_formats: how final answers are asked for: in tags, or as JSON objects under a schema.
         framings: how documents are set apart from instructions: `marked`, `quoted`, or `none`, which the layout
             `as_published` implies where none is given.
+        wordings: in how many wordings the instruction of each strategy of the CReSt paper is given, at most 5, or a
+            list of which; 1 is its own. Other strategies have one.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
         sub_answers: sub-questions that are scored: each asked over the same evidence, all in the one reply, or none.
         filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
@@ -174,12 +177,13 @@ class RunSettings(Matrix):
     rules: matrix.RulesNames = Field(default=["grounded"])
     conditions: matrix.Conditions = Field(default=["given"])
     perturbations: matrix.Perturbations = Field(default=["none"])
-    questions: matrix.Wordings = Field(default=["as_asked"])
+    questions: matrix.Variations = Field(default=["as_asked"])
     paraphraser: str | None = None
     show: matrix.Shows = Field(default=["question"])
     formats: matrix.Formats = Field(default=["plain"])
     answer_formats: matrix.AnswerFormats = Field(default=["tags"])
     framings: matrix.Framings = Field(default=["marked"])
+    wordings: matrix.Wordings = Field(default=[1], exclude_if=lambda which: which == [1])
     layout: Layout = "documents_first"
     brief: bool = False
     sub_answers: SubAnswers = "asked"

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 from documents.errors import SettingsError
 from documents.places import cache_dir
 from documents.types import digest
+from retrieval.embedders.nothing import NoEmbedder
 from retrieval.embedders.sentence import SentenceEmbedder
 from retrieval.embedders.server import ServerEmbedder
-from retrieval.embedders.settings import EmbedderKind, Sentence, Server, Static, embedder_settings
+from retrieval.embedders.settings import EmbedderKind, Nothing, Sentence, Server, Static, embedder_settings
 from retrieval.embedders.static import StaticEmbedder
 from retrieval.servers import is_loopback
 from retrieval.storage.files import unwritable, write_atomically
@@ -30,6 +31,8 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
         case Server() as settings:
             _check_named(settings.model.partition("#")[0], index)
             return ServerEmbedder(settings)
+        case Nothing():
+            return NoEmbedder()
         case other:
             raise TypeError(f"{other.kind} is no kind of embedder")
 

@@ -14,7 +14,7 @@ from retrieval.servers import SERVED
 Backend = Literal["float32", "bfloat16", "onnx", "openvino", "openvino_bfloat16"]
 
 FORMS = ("a folder or the hub's name of a sentence-transformers model, after bfloat16:, onnx:, openvino: or "
-         "openvino_bfloat16: for that backend; static:FOLDER; openai:NAME; http://host/v1#NAME")
+         "openvino_bfloat16: for that backend; static:FOLDER; openai:NAME; http://host/v1#NAME; none")
 
 
 class EmbedderKind(BaseModel):
@@ -122,6 +122,16 @@ class Server(EmbedderKind):
         return self.model if self == Server(model=self.model) else None
 
 
+class Nothing(EmbedderKind):
+    """No model: an index that `bm25` alone searches, made in no time."""
+
+    kind: Literal["none"] = "none"
+    model: Literal["none"] = "none"
+
+    def shorthand(self) -> str | None:
+        return "none"
+
+
 def by_name(value: Any) -> Any:
     """Return the plain settings that a name stands for; settings without a kind are of kind `sentence`."""
     if isinstance(value, dict) and "kind" not in value:
@@ -131,6 +141,8 @@ def by_name(value: Any) -> Any:
     form, colon, rest = value.partition(":")
     if colon and form in get_args(Backend):
         return {"kind": "sentence", "model": rest, "backend": form}
+    if value == "none":
+        return {"kind": "none"}
     if colon and form == "static":
         return {"kind": "static", "model": rest}
     return {"kind": "server" if colon and form in SERVED else "sentence", "model": value}
@@ -142,10 +154,10 @@ def shortest(settings: EmbedderKind, write: pydantic.SerializerFunctionWrapHandl
 
 
 EmbedderSettings = Annotated[
-    Annotated[Sentence | Static | Server, Field(discriminator="kind")],
-    BeforeValidator(by_name, json_schema_input_type=str | Sentence | Static | Server),
+    Annotated[Sentence | Static | Server | Nothing, Field(discriminator="kind")],
+    BeforeValidator(by_name, json_schema_input_type=str | Sentence | Static | Server | Nothing),
     pydantic.WrapSerializer(shortest)]
-_ADAPTER: TypeAdapter[Sentence | Static | Server] = TypeAdapter(EmbedderSettings)
+_ADAPTER: TypeAdapter[Sentence | Static | Server | Nothing] = TypeAdapter(EmbedderSettings)
 
 
 def embedder_settings(choice: str | EmbedderKind) -> EmbedderKind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from strategies.answering import answer, asking, draft, form_named, form_of, inquiry
 from strategies.parts.conversation import said
 from strategies.parts.reading import listed
-from strategies.prompting import fill, first_message, numbers, system_message, template
+from strategies.prompting import first_message, instruction, numbers, system_message
 from strategies.reading import read_answer
 from strategies.types import Generate, Message, Recipe, Reply, Task
 
@@ -18,17 +18,17 @@ def least_to_most(task: Task) -> Recipe:
     """
     thinks = task.layout != "as_published"
     evidence = yield from task.gather(task.question)
-    plan: Reply = yield inquiry(task, template("least_to_most_decompose"), evidence, "decompose")
+    plan: Reply = yield inquiry(task, instruction(task, "least_to_most_decompose"), evidence, "decompose")
     parts = listed(plan.text, task.question)
     if not parts:
         return (yield from answer(task, "least_to_most_alone", evidence, "no_sub_questions"))
-    first = fill("least_to_most_solve", sub_question=parts[0])
+    first = instruction(task, "least_to_most_solve", sub_question=parts[0])
     opening = first_message(task, evidence, first, instruction_last=True, form=form_named(task, thinks))
     talk: tuple[Message, ...] = (system_message(), opening)
-    finish = f"\n\n{template('least_to_most_finish')}" if thinks else ""
-    last = fill("least_to_most_final", question=task.question) + finish + form_of(task, thinks)
+    finish = f"\n\n{instruction(task, 'least_to_most_finish')}" if thinks else ""
+    last = instruction(task, "least_to_most_final", question=task.question) + finish + form_of(task, thinks)
     for following in [*parts[1:], None]:
         solved: Reply = yield Generate(talk, "solve", numbers(task, evidence))
-        step = last if following is None else fill("least_to_most_next", sub_question=following)
+        step = last if following is None else instruction(task, "least_to_most_next", sub_question=following)
         talk = (*talk, said(read_answer(solved.text)[0], _LONGEST), Message("user", (step,)))
     return (yield from draft(asking(task, talk, evidence, thinks), task, thinks=thinks, last=True))

@@ -1,4 +1,4 @@
-"""Wordings of questions: names that parse back, typing errors, keywords, paraphrases; and a run that varies them."""
+"""Query variations: names that parse back, typing errors, keywords, paraphrases; and a run that varies them."""
 import json
 from itertools import pairwise
 from unicodedata import normalize
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judged import play
 
 from documents import SettingsError
-from experiments.wordings import AskedQuestion, Wording, paraphrased
+from experiments.query_variations import AskedQuestion, QueryVariation, paraphrased
 from strategies import Reply
 
 QUESTION = "Did Ann Lee and Bo Rye not open \"The Long Pier\" before 1,904?"
@@ -17,19 +17,19 @@ KEPT = "Was \"The Long Pier\" not opened by Ann Lee and Bo Rye before 1904?"
 
 
 def of(name, text, seed="0:q"):
-    return Wording.parse(name).of(text, seed)
+    return QueryVariation.parse(name).of(text, seed)
 
 
 @pytest.mark.parametrize(("name", "same"), [("as_asked", "as_asked"), ("typos", "typos@10"), ("typos@100", "typos@100"),
                                             ("keywords", "keywords"), ("paraphrase", "paraphrase")])
 def test_a_name_parses_back(name, same):
-    assert str(Wording.parse(name)) == str(Wording.parse(same)) == same
+    assert str(QueryVariation.parse(name)) == str(QueryVariation.parse(same)) == same
 
 
 @pytest.mark.parametrize("name", ["typo", "typos@0", "typos@101", "typos@0.1", "keywords@3", "", "typos@"])
-def test_what_is_no_wording_is_one_line(name):
+def test_what_is_no_variation_is_one_line(name):
     with pytest.raises(SettingsError, match="as_asked, typos, keywords, paraphrase, lower_case, and typos@N"):
-        Wording.parse(name)
+        QueryVariation.parse(name)
 
 
 def is_one_error(wrong, word):
@@ -106,7 +106,7 @@ def written(body):
     return "What is its population?" if number == "3" else f"What is the population of town {number}?"
 
 
-def test_wordings_are_a_factor_of_a_run_whose_records_have_both_and_whose_judge_has_the_question_as_asked(
+def test_variations_are_a_factor_of_a_run_whose_records_have_both_and_whose_judge_has_the_question_as_asked(
         serve, town, ragbed):
     answering, writing, grading = serve(town.reply), serve(written), serve(lambda body: "Grade: Correct")
     names = ["as_asked", "typos@50", "keywords", "paraphrase", "lower_case"]
@@ -115,26 +115,26 @@ def test_wordings_are_a_factor_of_a_run_whose_records_have_both_and_whose_judge_
     plan = ragbed.json("run", path, "--dry-run")
     assert any("#w is asked for paraphrases by up to 12 calls" in note for note in plan["notes"])
     made = ragbed.json("run", path)
-    assert [cell.get("wording") for cell in made["cells"]] == [None, *names[1:]] * 2
+    assert [cell.get("variation") for cell in made["cells"]] == [None, *names[1:]] * 2
     assert len(writing.requests) == 6 + 1  # one of a question for both repeats, and one more that lacked a number
     records = {(one["result"]["cell"], one["result"]["question"]): one["result"] for one in town.records()}
-    by_wording = {cell.get("wording"): cell["id"] for cell in made["cells"]}
-    said = {name: records[cell, "non_refusal-1"].get("asked", "") for name, cell in by_wording.items()}
+    by_variation = {cell.get("variation"): cell["id"] for cell in made["cells"]}
+    said = {name: records[cell, "non_refusal-1"].get("asked", "") for name, cell in by_variation.items()}
     assert (said[None], said["keywords"], said["lower_case"], said["paraphrase"]) == (
         "", "many people live town 1", "how many people live in town 1?", "What is the population of town 1?")
-    for name, cell in by_wording.items():
+    for name, cell in by_variation.items():
         search, _ = records[cell, "non_refusal-1"]["trace"]
         assert search["query"] == (said[name] or "How many people live in town 1?"), name
     sent = [body["messages"][-1]["content"] for body, _ in answering.requests]
     assert sum("population of town 1?" in prompt for prompt in sent) == 2
     assert not any("population" in json.dumps(body) for body, _ in grading.requests)
-    lost = records[by_wording["paraphrase"], "non_refusal-3"]
+    lost = records[by_variation["paraphrase"], "non_refusal-3"]
     assert (lost.get("asked"), lost["notes"]) == (None, ("not_paraphrased:it lacks 3",))
     assert (lost["asked_usage"]["calls"], lost["usage"]["calls"]) == (2, 1)
     assert "questions: paraphrase leaves 1 of 6 as they were asked." in made["notes"]
     assert any("#w wrote the paraphrases, one of a question for all cells; its 14 calls" in note
                for note in made["notes"])
-    out = ragbed("show", town.run, "non_refusal-1", "--cell", by_wording["paraphrase"])[1]
+    out = ragbed("show", town.run, "non_refusal-1", "--cell", by_variation["paraphrase"])[1]
     assert "How many people live in town 1?" in out
     assert "asked as" in out
     assert "What is the population of town 1?" in out
@@ -166,7 +166,7 @@ def test_a_paraphrase_needs_a_model_and_a_wording_that_changes_nothing_is_the_ce
 
 def test_seeds_draw_typing_errors_and_nothing_else(serve, town, ragbed):
     made = ragbed.json("run", town.config(serve(town.reply).url, questions=["keywords", "typos"], seed=[0, 1]))
-    assert [(cell["wording"], cell["seed"]) for cell in made["cells"]] == [
+    assert [(cell["variation"], cell["seed"]) for cell in made["cells"]] == [
         ("keywords", None), ("typos@10", 0), ("typos@10", 1)]
     texts = [one["result"]["asked"] for one in town.records() if "peop" not in one["result"]["asked"]]
     assert all(one != other for one, other in pairwise(sorted(set(texts))))

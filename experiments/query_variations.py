@@ -1,5 +1,5 @@
-"""Wordings: how a run puts its questions to retrieval and model. Gold, options, judges and scores go by the question as
-it is asked.
+"""Query variations: how a run puts its questions to retrieval and model. Gold, options, judges and scores go by the
+question as it is asked.
 
 `typos` are Damerau's four errors ("A technique for computer detection and correction of spelling errors", CACM 7,
 1964): a neighbouring key, a letter left out, doubled, or in the wrong order; in Hangul a neighbouring key of the
@@ -32,7 +32,7 @@ _NAME = re.compile(r"([a-z_]+?)(?:@([1-9]\d?|100))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class QueryVariation:
     """A way to put questions; `str` of it is the name that settings and tables use. `percent` is of `typos`: in how
     many of a hundred words, and in at least one of a question."""
 
@@ -40,12 +40,12 @@ class Wording:
     percent: int = 0
 
     @classmethod
-    def parse(cls, name: str) -> Wording:
+    def parse(cls, name: str) -> QueryVariation:
         """From a name such as `keywords` or `typos@20`; `typos` is `typos@10`. SettingsError where there is none."""
         word, percent = match.groups() if (match := _NAME.fullmatch(name)) else ("", None)
         kind = next((one for one in KINDS if one == word), None)
         if kind is None or (percent and kind != "typos"):
-            raise SettingsError(f"unknown wording {name!r} of questions; there are {', '.join(KINDS)}, and typos@N "
+            raise SettingsError(f"unknown variation {name!r} of questions; there are {', '.join(KINDS)}, and typos@N "
                                 "for N of a hundred words")
         return cls(kind, int(percent or 10) if kind == "typos" else 0)
 
@@ -53,7 +53,7 @@ class Wording:
         return f"{self.kind}@{self.percent}" if self.percent else self.kind
 
     def of(self, text: str, seed: str = "") -> str:
-        """Return the question in this wording; a paraphrase is not there yet. Typos at a higher rate hold those of a
+        """Return the question in this variation; a paraphrase is not there yet. Typos at a higher rate hold those of a
         lower one. Raises MissingExtra for Korean keywords where kiwipiepy is not installed."""
         if self.kind == "typos":
             return _with_typos(text, self.percent, Random(f"{seed}:typos"))
@@ -130,12 +130,12 @@ class AskedQuestion:
     failure: Failure | None = None
 
 
-async def asked_in(wording: Wording, text: str, seed: str, model: Model | None,
+async def asked_in(variation: QueryVariation, text: str, seed: str, model: Model | None,
                    deadline: Callable[[], float]) -> Talked[AskedQuestion]:
-    """Return the question in the wording, which the model writes where it is a paraphrase."""
-    if wording.kind == "paraphrase":
+    """Return the question in the variation, which the model writes where it is a paraphrase."""
+    if variation.kind == "paraphrase":
         return await talk_with(model, paraphrased(text), deadline)
-    return Talked(AskedQuestion(wording.of(text, seed)))
+    return Talked(AskedQuestion(variation.of(text, seed)))
 
 
 _NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|nowhere|neither|nor|cannot|without|except)\b|n['’]t\b"

@@ -1,0 +1,85 @@
+"""The claims that docs/findings.md tests again: their questions, their settings, and their tables."""
+import json
+
+import findings
+import pytest
+import yaml
+from conversion import Draw
+from convert import convert
+
+from experiments import BENCHMARKS
+from experiments.metrics import METRICS, family_of
+
+KNOWN = yaml.safe_load(findings.FILE.read_text(encoding="utf-8"))
+
+
+def loaded(target, source, path, out):
+    convert(target, [f"{source}={path}"], Draw(), out)
+    return BENCHMARKS[target].model_validate({"path": str(out)}).load().questions
+
+
+def test_a_table_becomes_documents_that_say_the_same_and_an_answer_that_can_be_counted(tmp_path):
+    rows = [["ida", "3", "oak"], ["otto", "11", "elm"], ["nell", "7", "oak"], ["ruth", "2", "ash"],
+            ["sven", "5", "yew"]]
+    path = tmp_path / "tables.json"
+    path.write_text(json.dumps([{"table_id": "1.csv", "title": "planters", "header": ["name", "trees", "kind"],
+                                 "rows": rows}, {"table_id": "2.csv", "title": "few", "header": ["name"],
+                                                 "rows": rows[:4]}]), encoding="utf-8")
+    question, = loaded("mdbench", "tabfact", path, tmp_path / "out")
+    of = "Of the entries on planters: "
+    assert {question.text: question.answers[0]}.items() <= {
+        f"{of}which name has the highest trees?": "otto", f"{of}which name has the lowest trees?": "ruth",
+        f"{of}what is the kind of the entry with the highest trees?": "elm",
+        f"{of}what is the kind of the entry with the lowest trees?": "ash",
+        f"{of}in how many of them is the kind oak?": "2"}.items()
+    assert [chunk.content for chunk in question.given][1] == "The name is otto, the trees is 11, and the kind is elm."
+    assert question.table.content.splitlines()[3] == "| otto | 11 | elm |"
+
+
+def test_an_edited_question_has_another_answer_wherever_the_first_stood(tmp_path):
+    def row(number, answer):
+        said = f"Marn has its court in {answer}. {answer.upper()} is small; {answer}ville is not."
+        texts = ("Esk lies in Marn.", said, "Nothing.")
+        return {"id": f"2hop__{number}", "question": "Where is the court of the county of Esk?", "answer": answer,
+                "answer_aliases": [],
+                "paragraphs": [{"idx": at, "title": f"{number}-{at}", "paragraph_text": text, "is_supporting": at < 2}
+                               for at, text in enumerate(texts)],
+                "question_decomposition": [{"question": "Esk >> county", "answer": "Marn"},
+                                           {"question": "#1 >> court", "answer": answer}]}
+
+    path = tmp_path / "musique.jsonl"
+    path.write_text("".join(json.dumps(row(*one)) + "\n" for one in ((1, "Selk"), (2, "Lund"))), encoding="utf-8")
+    convert("mrke", [f"edited={path}"], Draw(), tmp_path / "out")
+    questions = BENCHMARKS["mrke"].model_validate({"path": str(tmp_path / "out"), "versions": "both"}).load().questions
+    original, edited = questions[:2]
+    assert (original.answers, edited.answers, edited.sub_answers) == (("Selk",), ("Lund",), ("Marn", "Lund"))
+    assert edited.given[1].content == "1-1\nMarn has its court in Lund. Lund is small; Selkville is not."
+    assert len(edited.given) == 2
+    assert original.given[0] == edited.given[0]
+
+
+def test_true_and_changed_passages_have_the_same_question_and_options(tmp_path):
+    path = tmp_path / "en_fact.json"
+    path.write_text("".join(json.dumps({
+        "id": number, "query": f"Who won {number}?", "answer": f"Ida {name}", "fakeanswer": f"Otto {name}",
+        "positive": [f"Ida {name} won."], "positive_wrong": [f"Otto {name} won."]}) + "\n"
+        for number, name in enumerate(("A", "B", "C"))), encoding="utf-8")
+    false = loaded("mrceval", "rgb", path, tmp_path / "false")
+    true = loaded("mrceval", "rgb_true", path, tmp_path / "true")
+    for one, other in zip(false, true, strict=True):
+        assert (one.id, one.text, one.options) == (other.id, other.text, other.options)
+        said, right = dict(one.options)[one.answers[0]], dict(one.options)[other.answers[0]]
+        assert said.startswith("Otto")
+        assert right == said.replace("Otto", "Ida")
+
+
+@pytest.mark.parametrize("name", KNOWN["runs"])
+def test_the_settings_of_every_run_are_valid(name):
+    assert findings.settings_of(name, KNOWN["runs"][name], "http://127.0.0.1:1/v1#none").name == name
+
+
+@pytest.mark.parametrize("claim", KNOWN["claims"], ids=lambda claim: claim["claim"])
+def test_every_claim_is_of_runs_and_metrics_that_there_are(claim):
+    for side in (claim["before"], *claim["after"]):
+        assert side.get("run", claim["before"]["run"]) in KNOWN["runs"]
+        assert family_of(side.get("metric", claim["metric"])) in METRICS
