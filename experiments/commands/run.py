@@ -116,7 +116,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     if dry:
         _plan(runs, json)
     elif launcher:
-        _launch(runs, launcher, json, calls=cassette is None and journal != "replay")
+        _launch(runs, launcher, fresh, json, calls=cassette is None and journal != "replay")
     else:
         _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, shard)
 
@@ -199,14 +199,14 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
         in_turn(runs, carry, json, fresh, replay=journal == "replay", shard=part)
 
 
-def _launch(runs: Sequence[RunSettings], launcher: str, json: bool, calls: bool) -> None:
+def _launch(runs: Sequence[RunSettings], launcher: str, fresh: bool, json: bool, calls: bool) -> None:
     from experiments.commands.shards import merge_and_show
     from experiments.terminal.launcher import launch, shards_of
 
     shards = shards_of(launcher)
     launch(sys.argv[1:], shards, runs if calls else ())
     for settings in runs:
-        merge_and_show([shard.folder(settings.folder) for shard in shards], settings.folder, json)
+        merge_and_show([shard.folder(settings.folder) for shard in shards], settings.folder, fresh, json)
 
 
 def _plan(runs: Sequence[RunSettings], json: bool) -> None:

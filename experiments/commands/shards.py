@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import AsJson, refuse
+from experiments.commands.options import AsJson, Fresh, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ Out = Annotated[Path | None, typer.Option("--out", help=(
     "Folder of the whole; by default the one that shards were made for, as in idx."))]
 
 
-def merge(dirs: Parts, out: Out = None, json: AsJson = False) -> None:
+def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = False) -> None:
     """Join the shards of an index or of a run.
 
     The index is the one that one build makes, and the run's summary.json has the bytes of the run that was never
@@ -31,7 +31,7 @@ def merge(dirs: Parts, out: Out = None, json: AsJson = False) -> None:
     if place is None:
         refuse(f"{folders[0]} does not stand in a folder NAME.shards, so say where the whole is to be: --out DIR")
     if all((folder / "records.sqlite").is_file() for folder in folders):
-        merge_and_show(folders, place, json)
+        merge_and_show(folders, place, fresh, json)
     else:
         merge_indexes(folders, place, json)
 
@@ -42,7 +42,7 @@ def _parts(given: Sequence[Path]) -> Iterator[Path]:
         yield from inside or [path]
 
 
-def merge_and_show(folders: Sequence[Path], out: Path, json: bool) -> None:
+def merge_and_show(folders: Sequence[Path], out: Path, fresh: bool, json: bool) -> None:
     """Join the shards of a run, and show it as `ragbed run` does."""
     from shlex import join
 
@@ -50,7 +50,7 @@ def merge_and_show(folders: Sequence[Path], out: Path, json: bool) -> None:
     from experiments.terminal.display import print_json
     from experiments.terminal.run import show_finished
 
-    with merged_run(folders, out) as folder:
+    with merged_run(folders, out, fresh) as folder:
         retry = join(["ragbed", "run", str(folder.path / "config.yaml"), "--retry"])
         show_finished(folder, f"`{retry}`", print_json if json else None,
                       f"{len(folder.done()):,} records of {len(folders)} shards")

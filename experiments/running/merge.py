@@ -14,10 +14,10 @@ from documents.shards import lacking
 from experiments.cells import Cell
 from experiments.running.identity import what_sets_apart
 from experiments.running.plan import Plan
-from experiments.running.prepare import continues
+from experiments.running.prepare import OWN_FILES, continues
 from experiments.running.summary import summarise
 from experiments.runs.manifest import Made, manifest_of
-from experiments.runs.store import RunFolder, config_of, content_of, hold
+from experiments.runs.store import RunFolder, config_of, content_of, hold, remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class _Part:
 
 
 @contextmanager
-def merged_run(paths: Sequence[Path], out: Path) -> Iterator[RunFolder]:
+def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterator[RunFolder]:
     """Join all shards of a run, and yield the folder `out` of the finished run, closed in the end. Its summary has the
-    bytes of the run that was never divided. Raises RunError where a folder is no shard, or is being worked on, one is
+    bytes of the run that was never divided. Where it is `fresh`, what an earlier run left there is removed. Raises RunError where a folder is no shard, or is being worked on, one is
     missing, holds another run or lacks records, or what was searched differs."""
     with ExitStack() as opened:
         parts = [_opened(path, opened) for path in paths]
@@ -48,6 +48,8 @@ def merged_run(paths: Sequence[Path], out: Path) -> Iterator[RunFolder]:
         del manifest["shard"]
         lock = hold(out)
         opened.callback(lock.release)
+        for name in OWN_FILES if fresh else ():
+            remove(out / name)
         folder = RunFolder(out, lock)
         opened.callback(folder.close)
         continues(folder, first.config, manifest)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from experiments.settings import RunSettings
 
 # In the order of their removal: a kill in between leaves settings without records, never records without settings.
-_OWN_FILES = ("summary.json", "report.html", "times.jsonl", "records.sqlite-wal", "records.sqlite-shm",
+OWN_FILES = ("summary.json", "report.html", "times.jsonl", "records.sqlite-wal", "records.sqlite-shm",
               "records.sqlite", "manifest.json", "config.yaml")
 
 
@@ -64,7 +64,7 @@ class Session:
         content, by what it is called. Raises RunError where what was made came from an index with another content, or
         the folder cannot be written."""
         if self.folder is None:
-            for name in _OWN_FILES:  # its index and anything else stays
+            for name in OWN_FILES:  # its index and anything else stays
                 remove(self.plan.folder / name)
             self.folder = RunFolder(self.plan.folder, self.lock)
         if self.replay is not None and self.folder.is_empty():

@@ -82,7 +82,11 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
             folder = asyncio.run(run(settings, watch, mode, again, fresh, replay, shard))
         try:
             if shard is not None:
-                put_shard(folder, shard, put if json else None)
+                there, place = len(folder.done()), folder.path
+                if json:
+                    put({"run": str(place), "shard": str(shard), "records": there})
+                else:
+                    say(f"shard {shard} has its {there:,} records; when all have theirs: ragbed merge {place.parent}")
                 return
             show_finished(folder, retry, put if json else None,
                           f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s")
@@ -108,15 +112,6 @@ def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str) -> 
     if put is None:
         note(done)
         say(f"report: {report}")
-
-
-def put_shard(folder: RunFolder, shard: Shard, put: Put | None) -> None:
-    """Say that a shard has all its records, which `put` takes as JSON."""
-    there = len(folder.done())
-    if put is not None:
-        put({"run": str(folder.path), "shard": str(shard), "records": there})
-    else:
-        say(f"shard {shard} has its {there:,} records; when all have theirs: ragbed merge {folder.path.parent}")
 
 
 def run_json(folder: RunFolder) -> dict[str, Any]:
