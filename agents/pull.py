@@ -22,7 +22,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import httpx2
 
 from agents import catalogue
-from agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_parts, sha256_of
+from agents.catalogue import HUB, HUB_MODELS, CatalogueEntry, File, check, hub_folder, hub_parts, sha256_of
 from documents.errors import ModelError
 from retrieval.servers import unusable_environment
 
@@ -61,7 +61,8 @@ def pull(name: str, progress: Fetched = lambda done, total: None, *, offline: bo
 
 
 def _from_hub(spec: str, progress: Fetched) -> Path:
-    """Fetch a file with huggingface_hub, which resumes what was broken off."""
+    """Fetch a file with huggingface_hub, which resumes what was broken off. Checked against the hash of the catalogue,
+    or of the hub where the catalogue has none."""
     repo, file = hub_parts(spec)
     path = hub_folder(spec) / file
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
@@ -70,6 +71,9 @@ def _from_hub(spec: str, progress: Fetched) -> Path:
         stated = get_hf_file_metadata(hf_hub_url(repo, file, endpoint=endpoint), endpoint=endpoint)
         if not _SHA256.fullmatch(stated.etag or ""):
             raise ModelError(f"{spec}: the hub states no sha256 for it")
+        if stated.etag != (known := next((one.sha256 for one in HUB_MODELS if one.name == spec), stated.etag)):
+            raise ModelError(f"{spec}: the hub has another file there now (sha256 {str(stated.etag)[:16]}…) than the "
+                             f"one that ragbed lists ({str(known)[:16]}…); fetch it yourself, and name it gguf:PATH")
         if not (path.is_file() and sha256_of(path) == stated.etag):
             fetched = Path(hf_hub_download(repo, file, revision=stated.commit_hash, endpoint=endpoint,
                                            local_dir=hub_folder(spec) / ".incoming", tqdm_class=_bar(progress)))

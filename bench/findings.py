@@ -23,16 +23,17 @@ from experiments.analysis.compared_run import ComparedRun, read_compared
 from experiments.cells import FACTORS
 from experiments.metrics import ScoredQuestion, aggregate
 from experiments.settings.file import runs_of
-from experiments.statistics import clusters, compare, pairs_of
-from experiments.words import difference, figure, probability, verdict
+from experiments.statistics import Comparison, clusters, compare, pairs_of
+from experiments.words import difference, figure, probability, two
 
 FILE = Path(__file__).with_suffix(".yaml")
 OUT = Path("runs/findings")
+_NOBODY = "http://127.0.0.1:1/v1#nobody"
 _QUESTIONS = 100  # of each source
 _COMMON = {"out": str(OUT), "concurrency": 16, "limits": {"max_tokens": 256, "seconds": 3600},
            "calls": {"calls": {"seconds": 1800}}}  # on two cores calls wait long for each other
-_HEADER = ("what changes", "n", "before [95 %]", "after [95 %]", "difference [95 %]", "p", "p (Holm)", "verdict",
-           "reply tokens")
+_HEADER = ("what changes", "n", "before [95 %]", "after [95 %]", "difference [95 %]", "p (Holm)", "could have shown",
+           "claim", "reply tokens")
 
 
 def settings_of(name: str, stated: Mapping[str, Any], model: str, limit: int | None = None) -> RunSettings:
@@ -58,7 +59,7 @@ def prepare(stated: Mapping[str, Any], data: Path | None) -> None:
 def carried_out(known: Mapping[str, Any], given: argparse.Namespace) -> Iterator[tuple[str, ComparedRun]]:
     """Yield each run by its name: those that are wanted carried out first, of the others those that have finished."""
     for name, stated in known.items():
-        settings = settings_of(name, stated, given.model or "none", given.limit)
+        settings = settings_of(name, stated, given.model or _NOBODY, given.limit)
         if given.model and name in (given.runs or known):
             prepare(stated, given.data)
             run(settings).close()
@@ -84,6 +85,16 @@ def side_of(found: ComparedRun, side: Mapping[str, Any], metric: str) -> tuple[f
             metric: row.scores.get(side.get("metric", metric))}) for name, row in rows.items()}
 
 
+def seen(expected: str, one: Comparison) -> str:
+    """Return whether a comparison is as the paper lets expect."""
+    if not one.n:
+        return "no paired test"
+    found = "same" if not one.real else "higher" if (one.difference or 0) > 0 else "lower"
+    return ("seen" if found == expected != "same" else "not seen" if found == "same" != expected else
+            "no difference seen" if found == expected else "a difference seen" if expected == "same" else
+            "the opposite seen")
+
+
 def lines(claim: Mapping[str, Any], runs: Mapping[str, ComparedRun]) -> Iterator[str]:
     """Yield the table of a claim as lines of Markdown; p is corrected over the rows."""
     metric, sides = claim["metric"], [claim["before"], *({**claim["before"], **after} for after in claim["after"])]
@@ -96,8 +107,8 @@ def lines(claim: Mapping[str, Any], runs: Mapping[str, ComparedRun]) -> Iterator
     for after, (taken, rows), one in zip(claim["after"], others, tests, strict=True):
         changed = ", ".join(f"{claim['before'].get(key) or 'as it is'} → {value}" for key, value in after.items())
         paired = (str(one.n), figure(one.before, one.before_low, one.before_high),
-                  figure(one.after, one.after_low, one.after_high), difference(one), probability(one.p),
-                  probability(one.p_holm), verdict(one))
+                  figure(one.after, one.after_low, one.after_high), difference(one), probability(one.p_holm),
+                  "-" if one.smallest is None else two(one.smallest), seen(claim["expects"], one))
         row = (changed, *(paired if one.n else _apart(metric, before, rows, grouped.of)), f"{tokens:.0f} → {taken:.0f}")
         yield f"| {' | '.join(row)} |"
     yield f"\n{grouped.note}"

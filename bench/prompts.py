@@ -8,10 +8,10 @@ rules are `grounded` and `brief`. Beside the strategies stand foreign wordings, 
 
 - `naive` is FlashRAG's prompt for naive generation (Jin et al. 2024, github.com/RUC-NLPIR/FlashRAG, MIT).
 - `tutorial` is the prompt of LangChain's tutorial on RAG (`rlm/rag-prompt`); "don't know" counts as its refusal.
-- `published_...` are those of CReSt (Khang et al. 2025, Figures 4 to 7).
+- `published ...` are those of CReSt (Khang et al. 2025, Figures 4 to 7).
 
-Columns: replies in the form that was asked for; replies that hold no answer; answers that cite a document; refusals of
-questions without and with an answer; EM, F1 and F1 of citations over those with one; tokens of all replies.
+Columns: replies that hold an answer or a refusal; those in tags or fields; answers that cite; refusals of questions
+without and with an answer; EM, F1 and F1 of citations over those with one; mean tokens of all replies.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from experiments import Run, run
 from strategies import REASONING
@@ -31,10 +31,9 @@ from strategies.answering import draft
 from strategies.catalogue import SEARCH_ONLY
 from strategies.types import Draft, Evidence, Generate, Message, Recipe, Task
 
-FOREIGN = ("naive", "tutorial", "published_direct", "published_chain_of_thought", "published_chain_of_draft",
-           "published_plan_and_solve")
 METRICS = (("refusal_accuracy", "refuses rightly"), ("refused_answerable", "wrongly"), ("em", "EM"), ("f1", "F1"),
            ("support_f1", "citation F1"))
+_ASIDE = (SEARCH_ONLY, "few_shot")  # no prompt; needs examples
 _NAIVE = """Answer the question based on the given document. Only give me the answer and do not output any other words.
 The following are given documents.
 
@@ -63,7 +62,14 @@ the question is unanswerable with the documents." Then briefly explain why the i
 <Documents>
 {documents}
 </Documents>"""
-_BETWEEN = "between <Thinking> and </Thinking> and the answer between <Answer> and </Answer>."
+_LAST = {
+    "direct": "Answer the question directly. Do not return any preamble, explanation, or reasoning.",
+    "chain_of_thought": "Think step by step to answer the following question. Return thinking steps",
+    "chain_of_draft": "Think step by step, but only keep a minimum draft for each thinking step, with 5 words at most. "
+                      "Return thinking steps",
+    "plan_and_solve": "First understand the problem and devise a plan to solve the problem. Then, carry out the plan "
+                      "to solve the problem step by step. Return intermidiate steps"}
+_BETWEEN = " between <Thinking> and </Thinking> and the answer between <Answer> and </Answer>."
 
 
 def _asked(task: Task, evidence: Evidence, user: str, system: str = "", thinks: bool = False) -> Recipe:
@@ -77,7 +83,7 @@ def _asked(task: Task, evidence: Evidence, user: str, system: str = "", thinks: 
 
 
 def naive(task: Task) -> Recipe:
-    """One call with FlashRAG's prompt."""
+    """FlashRAG's."""
     return (yield from _asked(task, (yield from task.gather(task.question)), "Question: {question}", _NAIVE))
 
 
@@ -87,35 +93,10 @@ def tutorial(task: Task) -> Recipe:
     return replace(said, refused=bool(re.search(r"\b(?:don.t|do not) know\b", said.text)))
 
 
-def _published(task: Task, last: str, thinks: bool = True) -> Recipe:
-    evidence = yield from task.gather(task.question)
-    return (yield from _asked(task, evidence, _PUBLISHED.replace("{last}", last), thinks=thinks))
-
-
-def published_direct(task: Task) -> Recipe:
-    """CReSt, Figure 4."""
-    return (yield from _published(
-        task, "Answer the question directly. Do not return any preamble, explanation, or reasoning.", False))
-
-
-def published_chain_of_thought(task: Task) -> Recipe:
-    """CReSt, Figure 5."""
-    return (yield from _published(
-        task, f"Think step by step to answer the following question. Return thinking steps {_BETWEEN}"))
-
-
-def published_chain_of_draft(task: Task) -> Recipe:
-    """CReSt, Figure 6."""
-    return (yield from _published(
-        task, "Think step by step, but only keep a minimum draft for each thinking step, with 5 words at most. "
-        f"Return thinking steps {_BETWEEN}"))
-
-
-def published_plan_and_solve(task: Task) -> Recipe:
-    """CReSt, Figure 7."""
-    return (yield from _published(
-        task, "First understand the problem and devise a plan to solve the problem. Then, carry out the plan to solve "
-        f"the problem step by step. Return intermidiate steps {_BETWEEN}"))
+def published(task: Task, *, of: Literal["direct", "chain_of_thought", "chain_of_draft", "plan_and_solve"]) -> Recipe:
+    """CReSt's."""
+    user = _PUBLISHED.replace("{last}", _LAST[of] + _BETWEEN * (of != "direct"))
+    return (yield from _asked(task, (yield from task.gather(task.question)), user, thinks=of != "direct"))
 
 
 def questions(path: Path, count: int) -> Iterator[dict[str, Any]]:
@@ -141,14 +122,10 @@ def _table(finished: Run) -> str:
         own = frame[frame.cell_name == name]
         said = own[own.outcome == "answered"]
         figures = cell["metrics"]
-        lines.append([name.rpartition(":")[2], _share(figures["well_formed"]), _share(figures["tagged"]),
+        lines.append([name, *(_figure(figures[metric]) for metric in ("well_formed", "tagged")),
                       f"{(said.cited != '[]').mean():.0%}" if len(said) else "-",
                       *(_figure(figures[metric]) for metric, _ in METRICS), f"{own.completion_tokens.mean():.0f}"])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _share(figure: dict[str, Any]) -> str:
-    return "-" if figure["mean"] is None else f"{figure['mean']:.0%}"
 
 
 def _figure(figure: dict[str, Any]) -> str:
@@ -162,8 +139,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--strategies", help="names, apart by commas; all by default")
     parser.add_argument("--forms", default="tags", help="tags, json or both, apart by a comma")
-    parser.add_argument("--own", action="store_true", help="leave the foreign wordings out")
     parser.add_argument("--max-tokens", type=int, default=256)
+    parser.add_argument("--concurrency", type=int, default=16, help="calls at once")
     parser.add_argument("--out", help="keep the runs in this folder")
     return parser.parse_args()
 
@@ -174,13 +151,15 @@ def main() -> None:
         file = Path(folder) / "questions.jsonl"
         file.write_text("".join(json.dumps(one) + "\n" for one in questions(options.file, options.questions)))
         for form in options.forms.split(","):
-            names = options.strategies.split(",") if options.strategies else list(REASONING)
-            foreign = [f"{__file__}:{name}" for name in FOREIGN] if form == "tags" and not options.own else []
+            own = options.strategies.split(",") if options.strategies else list(REASONING)
+            foreign: list[Any] = [{"kind": f"{__file__}:{name}", "name": name} for name in ("naive", "tutorial")]
+            foreign += [{"kind": f"{__file__}:published", "of": of, "name": f"published {of}"} for of in _LAST]
             with run({"name": f"prompts-{form}", "out": options.out or folder, "models": options.model,
                       "benchmark": {"kind": "musique", "path": str(file)}, "rules": "grounded", "conditions": "given",
                       "brief": True, "answer_formats": form, "limits": {"max_tokens": options.max_tokens},
-                      "calls": {"calls": {"concurrency": 16, "seconds": 900}},
-                      "reasoning": [name for name in names if name != SEARCH_ONLY] + foreign}, fresh=True) as finished:
+                      "calls": {"calls": {"concurrency": options.concurrency, "seconds": 900}},
+                      "reasoning": [name for name in own if name not in _ASIDE]
+                      + foreign * (form == "tags")}) as finished:
                 print(f"\n{form}, {options.questions} questions, {options.model}\n")
                 print(_table(finished), flush=True)
 

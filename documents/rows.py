@@ -1,6 +1,8 @@
-"""Reading files of records: JSON Lines and Parquet as rows that know where they stand."""
+"""Reading files of records: JSON Lines, CSV and Parquet as rows that know where they stand."""
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,6 +16,7 @@ from documents.places import local
 
 S = TypeVar("S")
 T = TypeVar("T")
+_LONGEST = 1 << 24  # characters of a field in a CSV file
 _SKIPPED: ContextVar[tuple[list[str], bool] | None] = ContextVar("_SKIPPED", default=None)
 
 
@@ -187,6 +190,24 @@ def read_text(file: Path) -> str:
         raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
+
+
+def read_csv(file: Path) -> Iterator[Row]:
+    """Yield the records of a file with a header, by its names; each at the line on which it ends. Raises BenchmarkError
+    where the file cannot be read, has no header, or a record has more or fewer fields than it."""
+    csv.field_size_limit(_LONGEST)
+    records = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
+    try:
+        header = next(records, [])
+        if not header or len(set(header)) < len(header):
+            raise BenchmarkError(f"{file}, line 1: expected the names of the columns, each once, found {header!r:.60}")
+        for record in filter(None, records):
+            if len(record) != len(header):
+                raise BenchmarkError(f"{file}, line {records.line_num}: expected {len(header)} fields, "
+                                     f"found {len(record)}")
+            yield Row(file, records.line_num, dict(zip(header, record, strict=True)))
+    except csv.Error as error:
+        raise BenchmarkError(f"{file}, line {records.line_num}: cannot be read as CSV: {error}") from error
 
 
 def _json_lines(file: Path) -> Iterator[Row]:

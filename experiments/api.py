@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from documents.errors import SettingsError
+from documents.errors import MissingExtra, SettingsError
 from experiments.analysis.cases import causes_of
 from experiments.analysis.view import View
 from experiments.export.tables import ExportedRun, rows
@@ -60,7 +61,10 @@ class Run:
         return self._folder.records(traces=True)
 
     def frame(self) -> DataFrame:
-        """Return one row for each question in each cell, failures too: factors, answer, cause, scores, cost."""
+        """Return one row for each question in each cell, failures too: factors, answer, cause, scores, cost.
+        Raises MissingExtra where pandas is not installed."""
+        if find_spec("pandas") is None:
+            raise MissingExtra("pandas", "pandas")
         import pandas
 
         run = self._finished

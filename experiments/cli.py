@@ -23,12 +23,12 @@ from experiments.commands.run import import_, run
 from experiments.commands.serve import serve
 from experiments.commands.shards import merge
 from experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
-from experiments.commands.tools import check_strategy, demo, list_, new_strategy, pull, schema
+from experiments.commands.tools import check_strategy, demo, list_, list_models, new_strategy, pull, schema
 
 app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 cassette = typer.Typer(no_args_is_help=True, help="Keep a run in one file, and make it again anywhere.")
 check = typer.Typer(no_args_is_help=True, help="Put something of your own to the test.")
-models = typer.Typer(no_args_is_help=True, help="Fetch local models.")
+models = typer.Typer(no_args_is_help=True, help="List and fetch local models.")
 new = typer.Typer(no_args_is_help=True, help="Write something of your own to begin with.")
 
 _EXAMPLES = """Examples:
@@ -67,6 +67,7 @@ for panel, members in _GROUPS.items():
 cassette.command("export", cls=Command)(cassette_export)
 cassette.command("show", cls=Command)(cassette_show)
 check.command("strategy", cls=Command)(check_strategy)
+models.command("list", cls=Command)(list_models)
 models.command("pull", cls=Command)(pull)
 new.command("strategy", cls=Command)(new_strategy)
 

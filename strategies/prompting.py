@@ -199,7 +199,7 @@ def closing(task: Task) -> str:
 
 def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool = True,
                   instruction_last: bool = False, form: Form = "tags", later: bool = False) -> Message:
-    """Return the first user message: documents, exemplars, rules, question, options, instruction.
+    """Return the first user message: documents, exemplars, rules, instruction, question, options.
 
     With the layout `as_published` the order is CReSt's: rules and instruction, exemplars, question, documents.
 
@@ -207,11 +207,12 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
         rules: whether rules and exemplars are shown.
         instruction_last: the instruction takes up the question, and comes after it in every layout.
         form: of the answers that exemplars show.
-        later: whether such an answer is asked for by a later call.
+        later: whether such an answer is asked for by a later call. Then the instruction comes last too: small models
+            would answer a question after it at once.
     """
     documents = show_documents(task, evidence)
     rule_text, exemplars = (rules_of(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")
-    before, after = ("", f"\n\n{instruction}") if instruction_last else (f"{instruction}\n\n", "")
+    before, after = ("", f"\n\n{instruction}") if instruction_last or later else (f"{instruction}\n\n", "")
     if task.layout == "documents_first":
         shared = (documents, exemplars) if exemplars else (documents,)
         return Message("user", (*shared, f"{rule_text}{before}{_question(task)}{after}"))

@@ -148,8 +148,7 @@ def test_the_trace_shows_the_recipe_and_all_five_prompts_begin_with_the_same_byt
         assert out.endswith("== answer\nNorway [1]\n  [1] oslo.md\n")
         for body, _ in server.requests[made:]:
             first = body["messages"][1]["content"]
-            end = first.index("Rules:") if "Rules:" in first else first.index("Question: ")
-            opening.add(first[:end])
+            opening.add(first[:first.index("\n</documents>\n\n") + len("\n</documents>\n\n")])
             systems.add(body["messages"][0]["content"])
     assert len(systems) == len(opening) == 1
     (documents,) = opening

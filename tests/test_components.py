@@ -87,7 +87,7 @@ def test_a_planned_study_reaches_its_precision_on_wordings_and_questions_of_its_
         found = components(drawn(rng, 5, 5, pilot, 0.03)) if pilot else {}
         variances = [found[name].likely for name in parts] if pilot else [0.03**2, *(
             known[name].variance for name in parts[1:])]
-        questions = questions_for(0.08, *variances, strategies=5, wordings=5)
+        questions = questions_for(0.08, variances, strategies=5, wordings=5)
         if questions is None:
             continue
         planned += 1
@@ -101,11 +101,11 @@ def test_a_planned_study_reaches_its_precision_on_wordings_and_questions_of_its_
 
 def test_more_questions_do_not_stand_in_for_wordings():
     spread = (0.04**2, 0.06, 0.06)
-    assert [questions_for(0.06, *spread, strategies=5, wordings=count) for count in (2, 3)] == [None, None]
-    few = questions_for(0.06, *spread, strategies=5, wordings=5)
-    assert half_width(*spread, strategies=5, wordings=5, questions=few) <= 0.06
-    assert half_width(*spread, strategies=5, wordings=5, questions=few - 1) > 0.06
-    assert half_width(0.0, 0.06, 0.06, 5, 5, 400) == pytest.approx(1.97 * (0.3 / 400 * 0.48)**0.5, rel=0.05)
+    assert [questions_for(0.06, spread, strategies=5, wordings=count) for count in (2, 3)] == [None, None]
+    few = questions_for(0.06, spread, strategies=5, wordings=5)
+    assert half_width(spread, strategies=5, wordings=5, questions=few) <= 0.06
+    assert half_width(spread, strategies=5, wordings=5, questions=few - 1) > 0.06
+    assert half_width((0.0, 0.06, 0.06), 5, 5, 400) == pytest.approx(1.97 * (0.3 / 400 * 0.48)**0.5, rel=0.05)
 
 
 def worded(scores, **more):

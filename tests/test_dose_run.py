@@ -6,7 +6,8 @@ import sys
 
 import pytest
 from bs4 import BeautifulSoup
-from conftest import ScriptedServer, Town
+from conftest import Town
+from scripted_server import ScriptedServer
 from test_mined_benchmark import SOURCE
 
 from experiments.benchmarks import HotpotQa, MinedBenchmark

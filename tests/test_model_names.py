@@ -1,12 +1,11 @@
 """What may be written after `--model`, and what each form needs."""
-import sys
 
 import pytest
 
 from agents import ModelSettings, catalogue, open_model
 from agents.models import resolve
 from agents.replies import free, pricer
-from documents import MissingExtra, ModelError
+from documents import ModelError
 from strategies import Generate, Message
 
 EMPTY_GGUF = "b83633aa78534479"  # the beginning of the SHA-256 of b"GGUF"
@@ -108,14 +107,6 @@ def test_weights_that_are_gone_are_needed_for_calls_only_where_their_identity_is
             resolve(spec, **args)
     (tmp_path / "no.gguf").write_bytes(b"GGUF")
     assert resolve(f"gguf:{tmp_path}/no.gguf", calls=False, known="sha256:abc").identity != "sha256:abc"
-
-
-async def test_a_local_model_without_llama_cpp_names_the_extra(tmp_path, monkeypatch):
-    (tmp_path / "a.gguf").write_bytes(b"GGUF")
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(MissingExtra, match=r"xllamacpp is not installed; run: pip install 'ragbed\[local\]'"):
-        async with open_model(f"gguf:{tmp_path}/a.gguf", ModelSettings()):
-            pass
 
 
 async def test_a_replay_opens_any_model_and_refuses_to_call_it():

@@ -138,7 +138,7 @@ def test_a_damaged_file_is_refused_in_a_line(ragbed, tmp_path, format, content, 
 @pytest.mark.parametrize("listed", ["[1, 2", "__import__('os').getcwd()", "(" * 5_000, "{}", "[" * 300 + "]" * 300])
 def test_a_list_in_a_csv_file_is_read_and_never_executed(ragbed, tmp_path, listed):
     file = rows(tmp_path, f'user_input,retrieved_contexts,response\nq,"{listed}",a\n', name="r.csv")
-    ragbed.refuses("import", "ragas", file, "--benchmark", "demo", says=["r.csv, line 1, field retrieved_contexts"])
+    ragbed.refuses("import", "ragas", file, "--benchmark", "demo", says=["r.csv, line 2, field retrieved_contexts"])
 
 
 def test_other_rows_are_left_out_and_counted_where_that_is_said(ragbed, imported, tmp_path):

@@ -6,7 +6,8 @@ import shutil
 import sqlite3
 
 import pytest
-from conftest import ScriptedServer, Town
+from conftest import Town
+from scripted_server import ScriptedServer
 
 from experiments import run
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from documents.errors import BenchmarkError, MissingExtra
 from documents.places import local
-from documents.rows import Row, read_json, read_rows
+from documents.rows import Row, read_csv, read_json, read_rows
 
 PredictionFormat = Literal["jsonl", "trec_rag", "inspect", "ragas", "ragchecker"]
 _MOST_BYTES = 1 << 30  # of a file, unpacked
@@ -112,21 +112,15 @@ def _ragas_rows(file: Path) -> Iterator[Row]:
     if file.suffix != ".csv":
         yield from read_rows(file)
         return
-    import pandas
-
-    try:
-        table = pandas.read_csv(file, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise BenchmarkError(f"{file}: cannot be read as CSV: {' '.join(str(error).split())[:200]}") from error
-    for number, record in enumerate(table.to_dict(orient="records"), start=1):
-        row = Row(file, number, fields := {str(name): value for name, value in record.items() if value != ""})
+    for line in read_csv(file):
+        row = Row(file, line.line, fields := {name: value for name, value in line.fields.items() if value != ""})
         for name in fields.keys() & set(_LISTS):
             try:
                 fields[name] = ast.literal_eval(fields[name]) if len(fields[name]) <= _LONGEST_LIST else None
             except (ValueError, SyntaxError, MemoryError, RecursionError):
                 fields[name] = None
             if not isinstance(fields[name], list):
-                row.fail(name, "a list", record[name])
+                row.fail(name, "a list", line.fields[name])
         yield row
 
 

@@ -22,10 +22,10 @@ from typing import Literal
 from documents.chunkers import ChunkerSettings, Recursive
 from documents.errors import BenchmarkError
 from documents.places import local
-from documents.rows import Row, fitting, read_text
+from documents.rows import Row, fitting, read_csv, read_text
 from documents.types import Document, digest
 from experiments.benchmarks.base import About, Selection, files_below
-from experiments.benchmarks.fields import distinct, read_csv
+from experiments.benchmarks.fields import distinct
 from experiments.question import SPANS, Benchmark, Gold, Question
 
 

@@ -8,10 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from documents.errors import BenchmarkError
-from documents.rows import Row, read_json, read_text
+from documents.rows import Row, read_csv, read_json, read_text
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.base import files_in
-from experiments.benchmarks.fields import read_csv
 
 TITLES = ("titles.json", "titles.csv")
 _BRACKETED = re.compile(r"\s*\[(\d{1,9})\]\s*")

@@ -1,16 +1,12 @@
-"""What loaders share: chains of sub-questions, rows of CSV files, passages as documents of one chunk, and options."""
+"""What loaders share: chains of sub-questions, passages as documents of one chunk, and options."""
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from documents.errors import BenchmarkError
-from documents.rows import Row, read_text
+from documents.rows import Row
 from documents.types import Chunk, Document, digest
 from experiments.question import Gold
 from strategies.normalising import plain
@@ -57,27 +53,6 @@ def _masked(text: str, earlier: Sequence[str]) -> str:
     either = "|".join(f"({re.escape(form)})" for form, _ in forms)
     return re.sub(rf"(?<![\w#])(?:{either})(?!\w)", lambda found: f"#{forms[(found.lastindex or 1) - 1][1]}", text,
                   flags=re.IGNORECASE)
-
-
-_LONGEST = 1 << 24  # characters of a field
-
-
-def read_csv(file: Path) -> Iterator[Row]:
-    """Yield the records of a file with a header, by its names; each at the line on which it ends. Raises BenchmarkError
-    where the file cannot be read, has no header, or a record has more or fewer fields than it."""
-    csv.field_size_limit(_LONGEST)
-    records = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
-    try:
-        header = next(records, [])
-        if not header or len(set(header)) < len(header):
-            raise BenchmarkError(f"{file}, line 1: expected the names of the columns, each once, found {header!r:.60}")
-        for record in filter(None, records):
-            if len(record) != len(header):
-                raise BenchmarkError(f"{file}, line {records.line_num}: expected {len(header)} fields, "
-                                     f"found {len(record)}")
-            yield Row(file, records.line_num, dict(zip(header, record, strict=True)))
-    except csv.Error as error:
-        raise BenchmarkError(f"{file}, line {records.line_num}: cannot be read as CSV: {error}") from error
 
 
 MOST_LETTERS = 26

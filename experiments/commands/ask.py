@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.commands.options import (
-    DEFAULT_MODEL,
+    AnyModel,
     AsJson,
     Asked,
     Conditions,
     IndexFolder,
-    ModelName,
     Query,
     RetrieverText,
     StepsTaken,
@@ -96,7 +95,7 @@ MaxTokens = Annotated[int, typer.Option(min=1, help="Limit on one reply.")]
 Temperature = Annotated[str, typer.Option(help="Of sampling; `none` sends none, for reasoning models.")]
 
 
-def ask(question: Asked, index: IndexFolder, model: ModelName = DEFAULT_MODEL,
+def ask(question: Asked, index: IndexFolder, model: AnyModel = None,
         reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once", k: ChunksPerSearch = 5,
         retriever: RetrieverText = "dense", where: Conditions = None, max_tokens: MaxTokens = 1024,
         temperature: Temperature = "0",
@@ -120,7 +119,7 @@ def ask(question: Asked, index: IndexFolder, model: ModelName = DEFAULT_MODEL,
 
 
 def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save FILE`.")], index: IndexFolder,
-           model: ModelName = DEFAULT_MODEL, reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once",
+           model: AnyModel = None, reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once",
            k: ChunksPerSearch = 5, retriever: RetrieverText = "dense", where: Conditions = None,
            max_tokens: MaxTokens = 1024, temperature: Temperature = "0", stop_after: StepsTaken = None,
            stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
@@ -143,16 +142,18 @@ def _ask(question: str | State, settings: AssistantSettings, **options: Any) -> 
         raise typer.Exit(1)
 
 
-def _settings(index: Path, model: str, reasoning: str, retrieval: str, k: int, retriever: str,
+def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k: int, retriever: str,
               where: list[str] | None, max_tokens: int, temperature: str) -> AssistantSettings:
     from agents.assistant import AssistantSettings
+    from agents.discovery import unnamed_model
     from agents.settings import Limits, ModelSettings
     from experiments.settings.file import said
     from experiments.settings.targets import finding
+    from experiments.terminal.display import note
     from strategies.settings.choosing import chosen
 
     kind, conditions = finding(retriever, where or [])
-    return AssistantSettings(index=index, model=model, k=k, retriever=kind, where=conditions,
+    return AssistantSettings(index=index, model=model or unnamed_model(note), k=k, retriever=kind, where=conditions,
                              reasoning=chosen("reasoning", said(reasoning, "--reasoning")).said,
                              retrieval=chosen("retrieval", said(retrieval, "--retrieval")).said,
                              limits=Limits(max_tokens=max_tokens),

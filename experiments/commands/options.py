@@ -75,5 +75,8 @@ Streamed = Annotated[bool, typer.Option("--stream", help="Show what the model sa
 StepsTaken = Annotated[int | None, typer.Option("--stop-after", min=1, help="Stop after so many steps, saved.")]
 Traced = Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")]
 DEFAULT_MODEL = "smollm2-135m"  # the catalogue's; no other package is imported before its name is known to be ours
-ModelName = Annotated[str, typer.Option("--model", help="openai:NAME, http://host/v1#NAME, gguf:PATH, "
-                                                        "hf:OWNER/REPO/FILE.gguf, or a local model's name.")]
+_MODEL_FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, or a local model's name"
+ModelName = Annotated[str, typer.Option("--model", help=f"{_MODEL_FORMS}.")]
+AnyModel = Annotated[str | None, typer.Option("--model", help=(
+    f"{_MODEL_FORMS}; by default what RAGBED_MODEL names, else OpenAI's with OPENAI_API_KEY, else that of a server on "
+    "this machine (Ollama, LM Studio, llama.cpp, vLLM), else the small local one."))]

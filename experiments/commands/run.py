@@ -72,13 +72,10 @@ Budgets = Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=
 
 def run(target: Target = None, path: Files = None, model: Models = None, reasoning: Reasonings = None,
         retrieval: Retrievals = None, condition: Conditions = None, rules: RuleNames = None,
-        perturbation: Perturbations = None,
-        judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
-        skip_bad: SkipBad = False,
-        limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, race: Race = False,
-        budget: Budgets = None, probe: Probe = None, shard: ShardName = None,
-        launcher: Launcher = None,
-        fresh: Fresh = False,
+        perturbation: Perturbations = None, judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None,
+        set: Others = None, out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None,
+        seed: Seed = None, filter: Filter = None, race: Race = False, budget: Budgets = None, probe: Probe = None,
+        shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
         journal: Annotated[JournalMode, typer.Option(help="record: calls made before are not made again; live: every "
@@ -91,6 +88,10 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked: cells, calls, tokens, "
                                                             "price, and the smallest difference that so many questions "
                                                             "can detect.")] = False,
+        precision: Annotated[float | None, typer.Option("--precision", min=0.001, help=(
+            "With --dry-run: how many questions and wordings tell two strategies apart to within so much."))] = None,
+        pilot: Annotated[Path | None, typer.Option("--pilot", metavar="RUN", help=(
+            "With --dry-run: a finished run that tells how much wordings and questions vary."))] = None,
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped.
 
@@ -107,16 +108,16 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
     options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
+    if (precision or pilot) and not dry:
+        refuse("--precision and --pilot plan a run; give --dry-run with them")
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
-            for one in runs]
-    if shard and launcher:
-        refuse("--launcher makes the shards itself; leave --shard out")
+            for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", shard))]
     if dry:
-        _plan(runs, json)
+        _plan(runs, precision, pilot, json)
     elif launcher:
-        _launch(runs, launcher, fresh, json, calls=cassette is None and journal != "replay")
+        _launch(runs, launcher, shard, fresh, json, cassette is None and journal != "replay")
     else:
         _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, shard)
 
@@ -174,6 +175,28 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
     return runs
 
 
+def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: str | None) -> list[RunSettings]:
+    """Return the runs, each with models: one that names none has those of its folder or its shard's, where it was
+    begun, or else the one that is found for all of them, where to `look` for one is wanted."""
+    from functools import cache
+
+    from agents.discovery import unnamed_model
+    from documents.shards import Shard
+    from experiments.settings.file import read_settings
+    from experiments.terminal.display import note
+
+    found = cache(lambda: [unnamed_model(note)])
+
+    def models(run: RunSettings) -> list[str]:
+        begun = (Shard.parse(shard).folder(run.folder) if shard else run.folder) / "config.yaml"
+        if begun.is_file() and not fresh:
+            return read_settings(begun).models
+        return found() if look else run.models
+
+    return [one if "models" in one.model_fields_set else one.model_copy(update={"models": models(one)})
+            for one in runs]
+
+
 def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
                cassette: Replay | None, shard: str | None = None) -> None:
     from documents.errors import BenchmarkError
@@ -199,22 +222,25 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
         in_turn(runs, carry, json, fresh, replay=journal == "replay", shard=part)
 
 
-def _launch(runs: Sequence[RunSettings], launcher: str, fresh: bool, json: bool, calls: bool) -> None:
+def _launch(runs: Sequence[RunSettings], launcher: str, shard: str | None, fresh: bool, json: bool,
+            calls: bool) -> None:
     from experiments.commands.shards import merge_and_show
     from experiments.terminal.launcher import launch, shards_of
 
+    if shard:
+        refuse("--launcher makes the shards itself; leave --shard out")
     shards = shards_of(launcher)
     launch(sys.argv[1:], shards, runs if calls else ())
     for settings in runs:
         merge_and_show([shard.folder(settings.folder) for shard in shards], settings.folder, fresh, json)
 
 
-def _plan(runs: Sequence[RunSettings], json: bool) -> None:
+def _plan(runs: Sequence[RunSettings], precision: float | None, pilot: Path | None, json: bool) -> None:
     from experiments.running.dry_run import plan_run
     from experiments.terminal.display import print_json
     from experiments.terminal.dry_run import show_plan, show_total
 
-    plans = [plan_run(settings) for settings in runs]
+    plans = [plan_run(settings, precision, pilot) for settings in runs]
     if json:
         print_json(plans if len(plans) > 1 else plans[0])
         return

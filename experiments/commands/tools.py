@@ -22,6 +22,7 @@ def demo(model: ModelName = DEFAULT_MODEL,
     from experiments.terminal.run import carry_out
     from strategies.catalogue import CRESTS
 
+    _fetch_missing(model, "all-minilm-l6-v2")
     settings = check_settings({
         "name": "demo", "out": out, "benchmark": {"kind": "demo"}, "models": model, "reasoning": list(CRESTS),
         "retriever": {"kind": "dense", "k": 4}, "limits": {"max_tokens": 192},
@@ -59,16 +60,38 @@ def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
                                                "run as", "as published", "settings", "get", "here") if as_text[name]]
 
 
-def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed list models`, or hf:OWNER/REPO/FILE.gguf.")],
+def list_models(json: AsJson = False) -> None:
+    """Show local models with size, licence and hash: the catalogue's, and well-known ones of the hub."""
+    list_("models", json)
+
+
+def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed models list`, or any hf:OWNER/REPO/FILE.gguf.")],
          offline: Annotated[bool, typer.Option("--offline", help="Only say whether it is here.")] = False,
          json: AsJson = False) -> None:
     """Fetch a local model and check it against its sha256."""
-    from agents.pull import pull as fetch
-    from experiments.terminal.display import Bars, print_result
+    from experiments.terminal.display import print_result
+
+    path = _fetch(name, offline)
+    print_result(json, {"model": name, "path": str(path)}, str(path))
+
+
+def _fetch(name: str, offline: bool = False) -> Path:
+    from agents.pull import pull
+    from experiments.terminal.display import Bars
 
     with Bars() as bars:
-        path = fetch(name, lambda done, total: bars("download", done, total), offline=offline)
-    print_result(json, {"model": name, "path": str(path)}, str(path))
+        return pull(name, lambda done, total: bars("download", done, total), offline=offline)
+
+
+def _fetch_missing(*names: str) -> None:
+    """Fetch those of the catalogue that are not here, so that the first command after an installation has all."""
+    from agents import catalogue
+    from experiments.terminal.display import note
+
+    for entry in catalogue.ENTRIES:
+        if entry.name in names and catalogue.find(entry) is None:
+            note(f"fetching {entry.name} ({entry.size / 1e6:.0f} MB), once")
+            _fetch(entry.name)
 
 
 def new_strategy(name: Annotated[str, typer.Argument(help="Of the file, and of the strategy in tables: letters, digits "

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from agents.models import without_opening
 from agents.settings import Context
+from documents.errors import SettingsError
 from experiments.analysis.notes import on_skipped
 from experiments.analysis.pairs import planned_pairs
 from experiments.cells import Cell, labels
@@ -15,7 +17,7 @@ from experiments.query_variations import QueryVariation
 from experiments.question import Question
 from experiments.running.bounds import Bounds, Use, bounds_of
 from experiments.running.budget import check_prices
-from experiments.running.foreseen import Foreseen, detectable, judged
+from experiments.running.foreseen import Foreseen, detectable, judged, precision
 from experiments.running.identity import identities, what_differs
 from experiments.running.plan import Plan
 from experiments.running.probe import BESIDES
@@ -41,9 +43,10 @@ class CellPlan:
     most: float | None
 
 
-def plan_run(settings: RunSettings) -> dict[str, Any]:
+def plan_run(settings: RunSettings, wanted: float | None = None, pilot: Path | None = None) -> dict[str, Any]:
     """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it; UserError where the run
-    could not begin: its benchmark, exemplars, conditions or models do not fit."""
+    could not begin: its benchmark, exemplars, conditions or models do not fit. `wanted` and `pilot` are as in
+    `precision`."""
     plan = Plan.of(settings)
     benchmark, cells = plan.benchmark, plan.cells
     check_prices(settings, plan.models)
@@ -55,10 +58,15 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
+    told = detectable(benchmark, cells, grouped, planned_pairs(summary))
+    precise = precision(cells, told["questions"], told["worth"], wanted, pilot)
+    if precise is None and (wanted or pilot):
+        raise SettingsError("--precision and --pilot are of strategies over several wordings; set wordings, as in "
+                            "--set wordings=5, and two strategies that have them")
     return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
-            "detectable": detectable(benchmark, cells, grouped, planned_pairs(summary)),
+            "detectable": told, "precision": precise,
             "notes": [*(["A race: this is the most that is asked."] if plan.race else []),
                       *_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
 

@@ -3,6 +3,7 @@ and the smallest difference that the run can detect.
 """
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Any
 
 from agents.scripted import questions
 from documents.chunkers import CrestSizes, Sections
+from documents.errors import RunError
 from documents.types import Chunk, Format
 from experiments.cells import Cell
 from experiments.judges import Graded
@@ -23,9 +25,13 @@ from experiments.running.crossing import has_index
 from experiments.running.open_resources import index_folder
 from experiments.running.plan import Plan
 from experiments.running.resources import Resources
+from experiments.runs.finished import open_finished
 from experiments.settings import RunSettings
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.statistics import Clusters, assumed, planned
+from experiments.statistics.components import ASSUMED, PLANNED, half_width, questions_for
+from experiments.statistics.testing import worth_planned
+from strategies.prompting import WORDINGS
 from strategies.types import Reply
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
@@ -140,6 +146,37 @@ def detectable(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters, 
     sizes = [(one[True], one[False]) for one in found.values()]
     counts = sum(first for first, _ in sizes), sum(second for _, second in sizes)
     return {"metric": metric, "pairs": pairs, "questions": len(asked), "clusters": len(sizes),
+            "worth": worth_planned(metric, sizes) if sizes else 0.0,
             "assumed": assumed(metric, len(sizes) < len(asked)),
             "of_one_pair": planned(metric, *counts, clusters=sizes),
             "of_all_pairs": planned(metric, *counts, comparisons=max(1, pairs), clusters=sizes)}
+
+
+def precision(cells: Sequence[Cell], questions: int, worth: float, wanted: float | None = None,
+              pilot: Path | None = None) -> dict[str, Any] | None:
+    """Return how precisely the run will tell its strategies apart over all wordings: half of the interval of a
+    difference, four times out of five; and how many questions the wanted one takes in 2 to `WORDINGS` wordings, None
+    where no number is enough. None where the run has fewer than two strategies or wordings.
+
+    Args:
+        worth: as how many independent ones the questions count, where no pilot tells.
+        pilot: a finished run with wordings, whose components are taken, as large as they may well be, in the place of
+            assumed ones; RunError where it has none.
+    """
+    compared = [cell for cell in cells if cell.wording is not None]
+    strategies, wordings = len({one.reasoning for one in compared}), len({one.wording for one in compared})
+    if strategies < 2 or wordings < 2 or worth < 2:
+        return None
+    variances: Sequence[float] = ASSUMED
+    if pilot is not None:
+        with open_finished(pilot) as run:
+            found = run.summary.get("wordings") or []
+        if not any(PLANNED[1] in one["components"] for one in found):
+            raise RunError(f"{pilot} compares no wordings of several strategies; run it with wordings: {WORDINGS}")
+        variances = [max(one["components"][name]["likely"] for one in found) for name in PLANNED]
+        worth = questions * found[0]["units"] / found[0]["questions"]
+    needed = {count: questions_for(wanted, variances, strategies, count) for count in range(2, WORDINGS + 1)
+              } if wanted else {}
+    return {"half": half_width(variances, strategies, wordings, round(worth)), "wordings": wordings, "wanted": wanted,
+            "pilot": pilot and str(pilot), "deviations": [math.sqrt(one) for one in variances],
+            "questions": {count: found and math.ceil(found * questions / worth) for count, found in needed.items()}}

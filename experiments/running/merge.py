@@ -33,8 +33,9 @@ class _Part:
 @contextmanager
 def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterator[RunFolder]:
     """Join all shards of a run, and yield the folder `out` of the finished run, closed in the end. Its summary has the
-    bytes of the run that was never divided. Where it is `fresh`, what an earlier run left there is removed. Raises RunError where a folder is no shard, or is being worked on, one is
-    missing, holds another run or lacks records, or what was searched differs."""
+    bytes of the run that was never divided. Where it is `fresh`, what an earlier run left there is removed. Raises
+    RunError where a folder is no shard, or is being worked on, one is missing, holds another run or lacks records, or
+    what was searched differs."""
     with ExitStack() as opened:
         parts = [_opened(path, opened) for path in paths]
         said = [part.made.shard for part in parts]

@@ -10,16 +10,19 @@ which are REML's where none is negative: statsmodels' MixedLM gives the same in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics.intervals import TAIL, student
-from experiments.statistics.testing import POWER
+from experiments.statistics.testing import DEVIATION, POWER
 
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
 
+PLANNED = ("wording", "strategy x question", "rest")  # the components that a difference of strategies has
+# Their variances before anything is measured: the last two make `DEVIATION` of two cells in one wording each.
+ASSUMED = (0.03**2, DEVIATION**2 / 4, DEVIATION**2 / 4)
 _MOST = 100_000  # questions of a study
 
 
@@ -83,23 +86,22 @@ def differences(scores: Floats) -> Iterator[WordedDifference]:
                                _half((2 * square / wordings, freedom), (questions, n - 1)))
 
 
-def half_width(wording: float, by_strategy: float, rest: float, strategies: int, wordings: int,
-               questions: int) -> float:
+def half_width(variances: Sequence[float], strategies: int, wordings: int, questions: int) -> float:
     """Compute what half the interval of `differences` stays below with a probability of `POWER`, of a study of so many
-    strategies, wordings and questions, from the components' variances."""
+    strategies, wordings and questions, from the variances of the components `PLANNED`."""
     from scipy.special import chdtri
 
+    wording, by_strategy, rest = variances
     parts = ((2 * (wording + rest / questions) / wordings, strategies * (wordings - 1)),
              (2 * by_strategy / questions, questions - 1))
     freedom = _freedom(*parts)
     return _half(*parts) * math.sqrt(float(chdtri(freedom, 1 - POWER)) / freedom)
 
 
-def questions_for(precision: float, wording: float, by_strategy: float, rest: float, strategies: int,
-                  wordings: int) -> int | None:
+def questions_for(precision: float, variances: Sequence[float], strategies: int, wordings: int) -> int | None:
     """Return the least number of questions whose `half_width` is at most the precision; None where none is."""
     def reaches(questions: int) -> bool:
-        return half_width(wording, by_strategy, rest, strategies, wordings, questions) <= precision
+        return half_width(variances, strategies, wordings, questions) <= precision
 
     low, high = 2, _MOST
     if not reaches(high):

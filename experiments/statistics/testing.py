@@ -144,15 +144,25 @@ def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: in
     would be wider than the metric's range.
     """
     n, clusters = answerable + unanswerable, clusters or [(1, 0)] * answerable + [(0, 1)] * unanswerable
+    if not n:
+        return None
     if is_share(metric) and len(clusters) == n:
         return smallest_share(n, comparisons=comparisons)
     by_split = metric == "unified" and answerable > 0 and unanswerable > 0
-    one, other = (1 / (2 * answerable), 1 / (2 * unanswerable)) if by_split else (1 / max(n, 1),) * 2  # their weights
-    alone = answerable * one**2 + unanswerable * other**2
-    joined = math.fsum((first * one + second * other) ** 2 for first, second in clusters)
-    error = DEVIATION * math.sqrt((1 - WITHIN) * alone + WITHIN * joined)
+    error = DEVIATION / math.sqrt(worth_planned(metric, clusters))
     smallest = smallest_by_error(error, len(clusters), len(clusters) - 1 - by_split, comparisons)
     return smallest if smallest is not None and smallest <= 1 else None
+
+
+def worth_planned(metric: str, clusters: Sequence[tuple[int, int]]) -> float:
+    """Compute how many independent questions a metric's mean is worth, as `planned` assumes, of clusters with so many
+    answerable and unanswerable questions, one question at least."""
+    answerable, unanswerable = map(sum, zip(*clusters, strict=True))
+    by_split = metric == "unified" and answerable > 0 and unanswerable > 0
+    one, other = (1 / (2 * answerable), 1 / (2 * unanswerable)) if by_split else (1 / (answerable + unanswerable),) * 2
+    alone = answerable * one**2 + unanswerable * other**2
+    joined = math.fsum((first * one + second * other) ** 2 for first, second in clusters)
+    return 1 / ((1 - WITHIN) * alone + WITHIN * joined)
 
 
 def assumed(metric: str, clustered: bool = False) -> str:

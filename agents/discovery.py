@@ -1,0 +1,90 @@
+"""The model that answers where none is named: that of a key, of a server on this machine, or the small local one."""
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from agents.catalogue import DEFAULT
+from documents.errors import ModelError
+from documents.json import loads
+from retrieval.servers import clean, served_at
+
+VARIABLE = "RAGBED_MODEL"  # names the model that answers where a command names none; then nothing is looked for
+OPENAI = "openai:gpt-4o-mini"
+PORTS = (11434, 1234, 8080, 8000)  # where Ollama, LM Studio, llama.cpp and vLLM listen unless told otherwise
+_OWNERS = {"library": "Ollama", "organization_owner": "LM Studio", "llamacpp": "llama.cpp", "vllm": "vLLM"}
+_NO_CHAT = re.compile(r"embed|rerank|minilm|paraphrase|\b(bge|gte|e5|whisper|tts|ocr)\b", re.IGNORECASE)
+_CONNECT, _SECONDS = 0.3, 1.0  # for a server on this machine to accept, and to say its next word
+_BLOCK, _BLOCKS = 1 << 16, 16  # bytes of a list of models at most
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A server on this machine that has a model to chat with."""
+
+    server: str  # the program, or its port where it does not say
+    url: str
+    models: tuple[str, ...]  # those to chat with, in the server's order
+
+    def __str__(self) -> str:
+        more = f" and {len(self.models) - 1} more" if len(self.models) > 1 else ""
+        return f"{self.server} ({self.models[0]}{more})"
+
+
+def unnamed_model(note: Callable[[str], None]) -> str:
+    """Return the name of the model that answers where none is named: what `RAGBED_MODEL` says; or `openai:gpt-4o-mini`
+    where `OPENAI_API_KEY` is set; or the first chat model of a server on this machine, of Ollama, LM Studio, llama.cpp
+    and vLLM in this order of ports; or the small local one. `note` takes one line that says what was found and taken.
+    """
+    if named := os.environ.get(VARIABLE, "").strip():
+        return named
+    if os.environ.get("OPENAI_API_KEY", "").strip():
+        seen, chosen = "OPENAI_API_KEY is set", OPENAI
+    elif found := servers():
+        seen, chosen = f"this machine has {', '.join(map(str, found))}", f"{found[0].url}#{found[0].models[0]}"
+    else:
+        seen, chosen = "no OPENAI_API_KEY is set, and no server of models answers on this machine", DEFAULT
+    note(f"no model is named; {seen}. {chosen} answers; name another by --model NAME, or for good by {VARIABLE}=NAME")
+    return chosen
+
+
+def servers() -> list[Found]:
+    """Return the servers on this machine that have a model to chat with, asked all at once, in the order of `PORTS`."""
+    with ThreadPoolExecutor(len(PORTS)) as pool:
+        return [one for one in pool.map(_server, PORTS) if one is not None]
+
+
+def _server(port: int) -> Found | None:
+    url = f"http://127.0.0.1:{port}/v1"
+    listed = [one for one in _listed(f"{url}/models") if isinstance(one, dict)]
+    names = [one["id"] for one in listed if isinstance(one.get("id"), str)]
+    models = tuple(name for name in names if not _NO_CHAT.search(name) and _usable(f"{url}#{name}", name))
+    owners = [_OWNERS[owner] for one in listed if (owner := one.get("owned_by")) in _OWNERS]
+    return Found(owners[0] if owners else f"a server on port {port}", url, models) if models else None
+
+
+def _usable(spec: str, name: str) -> bool:
+    """Tell whether a stranger's name is one that can be shown, recorded and asked for."""
+    try:
+        return clean(name) == name and served_at(spec, calls=False)[1] == name
+    except ModelError:
+        return False
+
+
+def _listed(url: str) -> list[Any]:
+    """What OpenAI's protocol lists at `/v1/models`; nothing where nobody answers, or something else does."""
+    import httpx2
+
+    try:
+        with httpx2.Client(timeout=httpx2.Timeout(_SECONDS, connect=_CONNECT), trust_env=False) as client, \
+                client.stream("GET", url) as answer:
+            body = b"".join(islice(answer.iter_bytes(_BLOCK), _BLOCKS)) if answer.status_code == 200 else b""
+        data = loads(body).get("data")
+    except (httpx2.HTTPError, ValueError, AttributeError):
+        return []
+    return data if isinstance(data, list) else []
