@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs"))
     options = parser.parse_args()
     content = {**QUESTIONS, "name": "recorded", "out": str(options.out), "models": options.model,
-               "limits": {**QUESTIONS["limits"], "seconds": 3600}, "concurrency": 24,
+               "limits": {**QUESTIONS["limits"], "seconds": 3600}, "concurrency": 80,
                "calls": {"prices": {options.model: {"prompt": 0, "completion": 0}}, "calls": {"seconds": 1800}}}
     if options.limit:
         content |= {"name": f"recorded-{options.limit}", "benchmark": {"kind": "demo", "limit": options.limit}}

@@ -41,7 +41,8 @@ def test_the_local_model_answers_over_real_pages_and_the_journal_answers_again(t
     config, mark = tmp_path / "demo.yaml", uuid.uuid4().hex
     config.write_text(yaml.safe_dump({
         "out": str(tmp_path), "benchmark": {"kind": "demo", "limit": 1}, "reasoning": list(CRESTS),
-        "conditions": "retrieved", "retriever": {"k": 2}, "limits": {"max_tokens": 32}}))
+        "conditions": "retrieved", "retriever": {"kind": "bm25", "k": 2, "build": {"embedder": "none"}},
+        "limits": {"max_tokens": 32}}))
     first, _ = run(config, mark)
     assert [cell["reasoning"] for cell in first["cells"]] == list(CRESTS)
     assert {cell["model"] for cell in first["cells"]} == {"smollm2-135m"}

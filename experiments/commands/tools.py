@@ -10,24 +10,20 @@ from experiments.commands.options import DEFAULT_MODEL, AsJson, ModelName
 
 
 def demo(model: ModelName = DEFAULT_MODEL,
-         out: Annotated[Path, typer.Option(help="Folder in which the run's folder `demo` is made.")] = Path("runs"),
+         out: Annotated[Path, typer.Option(help="Folder in which the run's folders `demo` and `demo-live` are "
+                                                "made.")] = Path("runs"),
+         live: Annotated[bool, typer.Option("--live", help="Ask the model everything that was recorded.")] = False,
          fresh: Annotated[bool, typer.Option("--fresh", help="Forget the journal and ask the model again.")] = False,
          json: AsJson = False) -> None:
-    """Do the main job on bundled pages with a local model.
+    """Do the main job on bundled questions: index, search, five strategies, scores, report.
 
-    Index, five strategies, scores, report.
-    A second time, the answers come from the journal of the first.
+    The replies of a model of 1.5 billion parameters are recorded, all else is done here. Then a live model, by default
+    the local one, answers the first questions beside it. A second time, nothing is left to do.
     """
-    from experiments.settings.file import check_settings
-    from experiments.terminal.run import carry_out
-    from strategies.catalogue import CRESTS
+    from experiments.terminal.demo import demo as carry_out
 
-    _fetch_missing(model, "all-minilm-l6-v2")
-    settings = check_settings({
-        "name": "demo", "out": out, "benchmark": {"kind": "demo"}, "models": model, "reasoning": list(CRESTS),
-        "retriever": {"kind": "dense", "k": 4}, "limits": {"max_tokens": 192},
-    }, "demo")
-    carry_out(settings, again=True, fresh=fresh, json=json)
+    _fetch_missing(model)
+    carry_out(model, out, fresh, live, json)
 
 
 What = Literal["strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations", "metrics", "models"]

@@ -14,8 +14,8 @@ from strategies.catalogue import CRESTS
 
 RECORDED = "recorded:qwen2.5-coder-1.5b-instruct"
 QUESTIONS: dict[str, Any] = {
-    "benchmark": {"kind": "demo"}, "reasoning": list(CRESTS), "conditions": ["retrieved", "gold"],
-    "include": [{"reasoning": ["direct", "chain_of_thought"], "conditions": "closed-book"}],
+    "benchmark": {"kind": "demo", "limit": 60}, "reasoning": list(CRESTS), "conditions": "retrieved",
+    "include": [{"reasoning": ["direct", "chain_of_thought"], "conditions": ["gold", "closed-book"]}],
     "retriever": {"kind": "bm25", "k": 4, "build": {"embedder": "none"}}, "brief": True, "limits": {"max_tokens": 256}}
 _LIVE: dict[str, Any] = {
     **QUESTIONS, "name": "demo-live", "benchmark": {"kind": "demo", "limit": 12}, "conditions": "retrieved",
