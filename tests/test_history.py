@@ -24,7 +24,7 @@ def test_one_call_writes_the_question_which_is_then_searched_and_answered():
     model, answer = play("rewrite", {"rewrite": WRITTEN})
     assert [call.purpose for call in model.calls] == ["rewrite", "answer"]
     assert model.searched == [WRITTEN]
-    assert f"Question: {WRITTEN}\n" in model.prompts("answer")[0]
+    assert model.prompts("answer")[0].endswith(f"\n\nQuestion: {WRITTEN}")
     assert FOLLOW_UP not in model.prompts("answer")[0]
     assert told(answer) == [("asks", WRITTEN)]
     assert (answer.outcome, answer.cited, answer.shown, answer.used.calls) == ("answered", (1,), (1,), 2)

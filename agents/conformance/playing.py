@@ -39,6 +39,7 @@ from strategies.types import (
 
 _WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # what reaches them does not end
 _LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
+_TOLD = 700  # steps of a play told one by one
 _TELLING = "goldhush"  # stands in whatever may tell where the gold is
 _QUESTION = "Which city is the capital of France, and how many people lived in Paris in 2020?"
 _TEXTS = ("Paris is the capital of France.", "In 2020 Paris had 2145906 people.", "Lyon lies on the Rhone.",
@@ -140,8 +141,13 @@ def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> di
                           ("limits", _stops(strategy, begins, bool(problems)))) if ends else ():
         problems += [(promise, said)] if said else []
         reached += [] if said is None else [promise]
-    return {"problems": problems, "reached": reached, "asked": {play.name: play.asked for play in done},
+    return {"problems": problems, "reached": reached, "asked": {play.name: _bounded(play.asked) for play in done},
             "calls": max(play.calls for play in done), "searches": max(play.searches for play in done)}
+
+
+def _bounded(asked: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Fold what follows the first steps into one: decisions without end would fill the file that tells of them."""
+    return [*asked[:_TOLD], *([("what follows", digest(json.dumps(asked[_TOLD:])))] if asked[_TOLD:] else [])]
 
 
 def _differs(plays: Sequence[_Play], begins: Callable[[], object]) -> str:
