@@ -191,14 +191,11 @@ class Database:
         self.flush()
         self._execute("ATTACH DATABASE ? AS other", (str(path),))
         try:
-            for (table,) in self.read("SELECT name FROM main.sqlite_master WHERE type = 'table'"):
-                self.put(f"INSERT OR REPLACE INTO main.{table} SELECT * FROM other.{table}", ())  # noqa: S608
-            self.flush()
+            with self.at_once():
+                for (table,) in self.read("SELECT name FROM main.sqlite_master WHERE type = 'table'"):
+                    self.put(f"INSERT OR REPLACE INTO main.{table} SELECT * FROM other.{table}", ())  # noqa: S608
         finally:
-            if self._connection.in_transaction:
-                self._execute("ROLLBACK")
             self._execute("DETACH DATABASE other")
-            self._known = self._hashes()
 
     def flush(self) -> None:
         """Commit everything put so far."""

@@ -42,23 +42,22 @@ class Shard:
 
 def whole_of(part: Path) -> Path | None:
     """Return the folder of the whole that the folder of a part belongs to; None where it stands elsewhere."""
-    place = part.absolute().parent
-    return part.parent.with_name(place.name.removesuffix(_ENDING)) if place.name.endswith(_ENDING) else None
+    place = part.parent if part.parent.name else part.absolute().parent
+    return place.with_name(place.name.removesuffix(_ENDING)) if place.name.endswith(_ENDING) else None
 
 
 def lacking(found: Mapping[Path, str | None]) -> str | None:
     """Say why folders, each with the shard that it says it is, are not all shards of one whole; None where they are."""
-    strange = next((path for path, said in found.items() if said is None), None)
-    if strange is not None:
-        return f"{strange} is no shard: make one with --shard, as in --shard 3/16"
-    shards = {path: Shard.parse(str(said)) for path, said in found.items()}
-    first = next(iter(shards.values()))
     seen: dict[Shard, Path] = {}
-    for path, shard in shards.items():
+    for path, said in found.items():
+        if said is None:
+            return f"{path} is no shard: make one with --shard, as in --shard 3/16"
+        shard = Shard.parse(said)
+        first = next(iter(seen), shard)
         if shard.of != first.of:
-            return f"{path} is shard {shard}, and {next(iter(shards))} is {first}: they divide a whole differently"
+            return f"{path} is shard {shard}, and {seen[first]} is {first}: they divide a whole differently"
         if shard in seen:
             return f"{seen[shard]} and {path} are both shard {shard}: give one of them"
         seen[shard] = path
-    lost = [str(shard) for number in range(first.of) if (shard := Shard(number + 1, first.of)) not in seen]
+    lost = [str(one) for number in range(shard.of) if (one := Shard(number + 1, shard.of)) not in seen]
     return f"{'shard' if len(lost) == 1 else 'shards'} {', '.join(lost)} missing" if lost else None

@@ -65,6 +65,7 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
             check_sources(job.metadata, names)
             found = [source for source in found if digest(source.relative) in shard]  # the id of its document
             own = {source.relative for source in found}
+            remember(out, found)  # of the whole: merging sees none of these files
             job = replace(job, metadata={name: said for name, said in job.metadata.items() if name in own},
                           shard=ShardEntry(part=str(shard), sources=digest(*names)))
         return _of_plan(plan_files(found, job.before), job, progress, estimated)

@@ -17,15 +17,14 @@ from retrieval.storage.files import made, opened, write_atomically
 _MOST = 50  # folders that are remembered of an index
 
 
-def remember(out: Path, sources: Iterable[Source], shards: Iterable[Path] = ()) -> None:
-    """Note the folders that sources were found in, before those of earlier builds, and those of the indexes `shards`;
-    where the cache cannot be written, nothing is."""
+def remember(out: Path, sources: Iterable[Source]) -> None:
+    """Note the folders that sources were found in, before those of earlier builds; where the cache cannot be written,
+    nothing is."""
     folders = {str(Path(os.path.abspath(source.path)).parents[source.relative.count("/")]) for source in sources}
     note = _note(out)
     with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
-        known = list(dict.fromkeys([*sorted(folders), *_folders(note), *(
-            folder for shard in shards for folder in _folders(_note(shard)))]))[:_MOST]
+        known = list(dict.fromkeys([*sorted(folders), *_folders(note)]))[:_MOST]
         write_atomically(note, json.dumps(known).encode())
         made(note)
 

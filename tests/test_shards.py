@@ -1,11 +1,14 @@
 """Shards of a run and of an index, merged: the bytes of what was never divided; what is amiss is named, and nothing is
 joined."""
+import asyncio
 import signal
 import threading
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from embedders import Lengths
+from test_local_server import LINUX, gone
 from test_run import started
 
 from documents.errors import IndexFolderError
@@ -69,8 +72,27 @@ def test_a_killed_shard_is_continued_and_lost_or_other_ones_are_named(serve, tow
     strange = Shard(2, 2).folder(town.folder / "elsewhere" / "town")
     ragbed.refuses("merge", shards[0], strange, says=[str(strange), "seed was 0, is 7"])
     ragbed.refuses("merge", *shards, strange, says=["are both shard 2/2"])
+    town.write([town.row(number) for number in range(11)])
+    fewer = town.config(server.url, out=str(town.folder / "fewer"))
+    assert ragbed("run", fewer, "--shard", "2/2")[0] == 0
+    ragbed.refuses("merge", shards[0], Shard(2, 2).folder(town.folder / "fewer" / "town"), says=["other questions"])
     ragbed.refuses("run", path, "--shard", "3/2", says=["--shard 3/2", "3/16"])
     ragbed.refuses("run", path, "--shard", "1/2", "--race", says=["race"])
+    ragbed.refuses("run", path, "--shard", "1/2", "--dry-run", says=["--dry-run"])
+
+
+def test_another_run_makes_way_for_a_merged_one_only_where_that_is_said(serve, town, ragbed, monkeypatch):
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url))[0] == 0
+    other = town.config(server.url, seed=7)
+    for number in (1, 2):
+        assert ragbed("run", other, "--shard", f"{number}/2")[0] == 0
+    monkeypatch.chdir(f"{town.run}.shards")
+    ragbed.refuses("merge", "1-of-2", "2-of-2", says=["seed was 0, is 7", "--fresh"])
+    assert "seed: 0" in (town.run / "config.yaml").read_text()
+    assert ragbed("merge", ".", "--fresh")[0] == 0
+    assert ragbed("run", other)[0] == 0
+    assert len(server.requests) == 6 + 6
 
 
 def test_each_shard_has_its_share_of_budget_and_calls(serve, town, ragbed):
@@ -151,3 +173,17 @@ def test_the_local_launcher_makes_shards_in_processes_and_merges_them(serve, tow
     status, _, err = ragbed("run", broken, "--launcher", "local:2")
     assert (status, "shard 1/2 ended with status 2: ragbed: " in err, "2 of 2 shards did not come" in err) == (2, 1, 1)
     ragbed.refuses("run", path, "--launcher", "ray", says=["local:4"])
+
+
+@LINUX
+@pytest.mark.parametrize(("ends", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_launcher_that_is_ended_leaves_no_process(ends, status, serve, town):
+    waiting = threading.Event()
+    server = serve(lambda body: {"text": town.reply(body), "hold": waiting})
+    launcher = started(town.config(server.url), server, 3, "--launcher", "local:2")
+    shards = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    launcher.send_signal(ends)
+    launcher.communicate()
+    assert (launcher.returncode, len(shards)) == (status, 2)
+    assert all(asyncio.run(gone(int(pid))) for pid in shards)
+    waiting.set()

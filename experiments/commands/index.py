@@ -74,10 +74,9 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
         _estimate(sources or [], out, None if add else _settings(given), json)
     elif launcher:
         from experiments.commands.shards import merge_indexes
-        from experiments.terminal.launcher import launch, shards_of
+        from experiments.terminal.launcher import launch
 
-        launch(sys.argv[1:], shards := shards_of(launcher))
-        merge_indexes([one.folder(out) for one in shards], out, json)
+        merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher)], out, json)
     else:
         _build(sources or [], out, None if modes else _settings(given), metadata, remove, json, shard)
 

@@ -13,6 +13,7 @@ import typer
 from experiments.commands.options import AsJson, Foreign, Fresh, Launcher, ShardName, Texts, refuse
 
 if TYPE_CHECKING:
+    from documents.shards import Shard
     from experiments.running.cassette import Replay
     from experiments.settings import RunSettings
     from experiments.settings.targets import Part
@@ -98,6 +99,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     Exit status 1: every question ended without a reply (an error, a timeout, a limit, a prompt that is too long), or a
     replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
     """
+    from documents.shards import Shard
     from experiments.running.cassette import Replay
     from experiments.settings.spending import changed
     from experiments.settings.targets import Part
@@ -106,6 +108,9 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
     if fresh and journal == "replay":
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
+    if shard and (launcher or dry):
+        refuse(f"--shard does not go with {'--launcher' if launcher else '--dry-run'}, which is of the whole run")
+    parsed = Shard.parse(shard) if shard else None
     options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
     if (precision or pilot) and not dry:
@@ -113,13 +118,11 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
-            for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", shard))]
+            for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", parsed))]
     if dry:
         _plan(runs, precision, pilot, json)
-    elif launcher:
-        _launch(runs, launcher, shard, fresh, json, cassette is None and journal != "replay")
     else:
-        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, shard)
+        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, parsed, launcher)
 
 
 def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
@@ -175,20 +178,19 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
     return runs
 
 
-def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: str | None) -> list[RunSettings]:
+def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: Shard | None) -> list[RunSettings]:
     """Return the runs, each with models: one that names none has those of its folder or its shard's, where it was
     begun, or else the one that is found for all of them, where to `look` for one is wanted."""
     from functools import cache
 
     from agents.discovery import unnamed_model
-    from documents.shards import Shard
     from experiments.settings.file import read_settings
     from experiments.terminal.display import note
 
     found = cache(lambda: [unnamed_model(note)])
 
     def models(run: RunSettings) -> list[str]:
-        begun = (Shard.parse(shard).folder(run.folder) if shard else run.folder) / "config.yaml"
+        begun = (shard.folder(run.folder) if shard else run.folder) / "config.yaml"
         if begun.is_file() and not fresh:
             return read_settings(begun).models
         return found() if look else run.models
@@ -198,41 +200,33 @@ def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: st
 
 
 def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
-               cassette: Replay | None, shard: str | None = None) -> None:
+               cassette: Replay | None, shard: Shard | None = None, launcher: str | None = None) -> None:
     from documents.errors import BenchmarkError
-    from documents.shards import Shard
     from experiments.benchmarks.hub import only_cached
+    from experiments.commands.shards import merge_and_show
     from experiments.terminal.display import print_json
+    from experiments.terminal.launcher import launch
     from experiments.terminal.run import Put, carry_out, in_turn
 
-    part = Shard.parse(shard) if shard else None
+    shards = launch(sys.argv[1:], launcher, runs if journal != "replay" else ()) if launcher else ()
 
     def carry(settings: RunSettings, put: Put) -> None:
+        if shards:
+            place = settings.folder
+            merge_and_show([one.folder(place) for one in shards], place, fresh, put if json else None)
+            return
         try:
             with only_cached() if cassette else nullcontext():
                 carry_out(settings, journal, again=retry or journal != "record", fresh=fresh,
                           json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette,
-                          shard=part)
+                          shard=shard)
         except BenchmarkError as error:
             raise (error if cassette is None else cassette.explained(error, settings)) from error
 
     if len(runs) == 1:
         carry(runs[0], print_json)
     else:
-        in_turn(runs, carry, json, fresh, replay=journal == "replay", shard=part)
-
-
-def _launch(runs: Sequence[RunSettings], launcher: str, shard: str | None, fresh: bool, json: bool,
-            calls: bool) -> None:
-    from experiments.commands.shards import merge_and_show
-    from experiments.terminal.launcher import launch, shards_of
-
-    if shard:
-        refuse("--launcher makes the shards itself; leave --shard out")
-    shards = shards_of(launcher)
-    launch(sys.argv[1:], shards, runs if calls else ())
-    for settings in runs:
-        merge_and_show([shard.folder(settings.folder) for shard in shards], settings.folder, fresh, json)
+        in_turn(runs, carry, json, fresh, replay=journal == "replay", shard=shard)
 
 
 def _plan(runs: Sequence[RunSettings], precision: float | None, pilot: Path | None, json: bool) -> None:

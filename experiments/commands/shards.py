@@ -1,7 +1,7 @@
 """`ragbed merge`: joins what shards made."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,7 @@ import typer
 from experiments.commands.options import AsJson, Fresh, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from experiments.terminal.run import Put
 
 Parts = Annotated[list[Path], typer.Argument(metavar="DIR...", help=(
     "The folders of all shards, of an index or of a run; or the one folder that holds them, as in idx.shards."))]
@@ -25,13 +25,14 @@ def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = Fal
     divided. A shard that is missing, lacks records, or was made with other settings is named, and nothing is joined.
     """
     from documents.shards import whole_of
+    from experiments.terminal.display import print_json
 
     folders = list(_parts(dirs))
     place = out or whole_of(folders[0])
     if place is None:
         refuse(f"{folders[0]} does not stand in a folder NAME.shards, so say where the whole is to be: --out DIR")
-    if all((folder / "records.sqlite").is_file() for folder in folders):
-        merge_and_show(folders, place, fresh, json)
+    if any((folder / "records.sqlite").is_file() for folder in folders):
+        merge_and_show(folders, place, fresh, print_json if json else None)
     else:
         merge_indexes(folders, place, json)
 
@@ -42,18 +43,19 @@ def _parts(given: Sequence[Path]) -> Iterator[Path]:
         yield from inside or [path]
 
 
-def merge_and_show(folders: Sequence[Path], out: Path, fresh: bool, json: bool) -> None:
-    """Join the shards of a run, and show it as `ragbed run` does."""
+def merge_and_show(folders: Sequence[Path], out: Path, fresh: bool, put: Put | None) -> None:
+    """Join the shards of a run, and show it as `ragbed run` does; exit status 1 likewise."""
     from shlex import join
 
     from experiments.running.merge import merged_run
-    from experiments.terminal.display import print_json
     from experiments.terminal.run import show_finished
+    from experiments.terminal.tables import all_failed
 
     with merged_run(folders, out, fresh) as folder:
-        retry = join(["ragbed", "run", str(folder.path / "config.yaml"), "--retry"])
-        show_finished(folder, f"`{retry}`", print_json if json else None,
-                      f"{len(folder.done()):,} records of {len(folders)} shards")
+        retry = join(["ragbed", "run", str(out / "config.yaml"), "--out", str(out.parent), "--retry"])
+        show_finished(folder, f"`{retry}`", put, f"{len(folder.done()):,} records of {len(folders)} shards")
+        if all_failed(folder):
+            raise typer.Exit(1)
 
 
 def merge_indexes(folders: Sequence[Path], out: Path, json: bool) -> None:

@@ -34,7 +34,7 @@ _QUESTIONS = ("benchmark.path", "benchmark.corpus", "benchmark.novels", "benchma
 _PACE = ("budget.", "concurrency.", "calls.calls.")  # how fast and how far a run goes, not what it is
 
 
-def what_sets_apart(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:
+def what_changed(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:
     """Return what the run of a folder, of the settings `known`, has other than one of these resolved settings and this
     manifest, in words; None where they are one run."""
     made, now = manifest_of(path), Made.model_validate(manifest)

@@ -12,7 +12,7 @@ from typing import Any
 from documents.errors import RunError
 from documents.shards import lacking
 from experiments.cells import Cell
-from experiments.running.identity import what_sets_apart
+from experiments.running.identity import what_changed
 from experiments.running.plan import Plan
 from experiments.running.prepare import OWN_FILES, continues
 from experiments.running.summary import summarise
@@ -24,7 +24,6 @@ from experiments.runs.store import RunFolder, config_of, content_of, hold, remov
 class _Part:
     """A shard of a run, whose folder is held: nobody is working on it."""
 
-    path: Path
     folder: RunFolder
     made: Made
     config: str
@@ -38,14 +37,13 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
     what was searched differs."""
     with ExitStack() as opened:
         parts = [_opened(path, opened) for path in paths]
-        said = [part.made.shard for part in parts]
-        if apart := lacking({part.path: one.part if one else None for part, one in zip(parts, said, strict=True)}):
+        if apart := lacking({part.folder.path: one.part if (one := part.made.shard) else None for part in parts}):
             raise RunError(f"the run cannot be merged: {apart}")
-        first, about = parts[0], said[0]
+        first, about = parts[0], parts[0].made.shard
         assert about is not None
         for part in parts:
             _check(part, first)
-        manifest: dict[str, Any] = json.loads(content_of(first.path / "manifest.json"))
+        manifest: dict[str, Any] = json.loads(content_of(first.folder.path / "manifest.json"))
         del manifest["shard"]
         lock = hold(out)
         opened.callback(lock.release)
@@ -71,26 +69,20 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
 
 
 def _opened(path: Path, opened: ExitStack) -> _Part:
-    config = config_of(path)
-    if config is None or not (path / "records.sqlite").is_file():
-        raise RunError(f"{path} holds no shard of a run: it has no config.yaml or no records.sqlite")
-    opened.callback(hold(path).release)
     folder = RunFolder.existing(path)
     opened.callback(folder.close)
-    return _Part(path, folder, manifest_of(path), config)
+    opened.callback(hold(path).release)
+    return _Part(folder, manifest_of(path), config_of(path) or "")
 
 
 def _check(part: _Part, first: _Part) -> None:
     """Raise RunError where two shards are not of one run, or the one lacks records."""
-    manifests = [one.made.model_dump(mode="json") for one in (part, first)]
-    apart = (what_sets_apart(first.path, first.config, part.config, manifests[0])
-             or what_sets_apart(part.path, part.config, first.config, manifests[1]))
-    if apart:
-        raise RunError(f"{first.path} and {part.path} hold two runs, the one with {apart}; make the one of them anew "
-                       "that is not wanted, with --fresh")
+    there, other = first.folder.path, part.folder.path
+    anew = "make the one of them anew that is not wanted, with --fresh"
+    if apart := what_changed(there, first.config, part.config, part.made.model_dump(mode="json")):
+        raise RunError(f"{other} holds another run than {there}, with {apart}; {anew}")
     if (part.folder.pins(), part.folder.origin()) != (first.folder.pins(), first.folder.origin()):
-        raise RunError(f"{first.path} and {part.path} searched indexes or chunks of different content; make the one of "
-                       "them anew that is not wanted, with --fresh")
+        raise RunError(f"{other} searched an index or chunks of other content than {there}; {anew}")
     wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in part.folder.questions()}
     if missing := wanted - part.folder.done():
-        raise RunError(f"{part.path} lacks {len(missing):,} of its {len(wanted):,} records; give its command again")
+        raise RunError(f"{other} lacks {len(missing):,} of its {len(wanted):,} records; give its command again")

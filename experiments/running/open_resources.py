@@ -89,7 +89,7 @@ def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSetting
     if retriever.index is None and path not in resources.opened:
         assert corpus is not None
         build_index([corpus], path, retriever.build.model_copy(update={"formats": (format,)}), progress=progress,
-                    wait=resources.plan.shard is not None)
+                    wait=True)  # another shard of the run may be at it
     index = resources.index(path)
     if index.manifest.settings.formats != (format,):
         raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
@@ -114,10 +114,10 @@ def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resou
     pool, known = None, (recording.pins or {}).get(pin("embedder", retriever.name), "")  # else nothing was kept
     if recording.pins is None:
         embedder = CachedEmbedder(open_embedder(retriever.build.embedder))
-        asked = {scope_of(one, everything, change) for one in resources.plan.asked.values()
-                 for change in (None, *among)} if resources.plan.shard else brought.keys()
-        known, made = embedder.identity, Pool({name: brought[name] for name in brought if name in asked}, embedder,
-                                              resources.benchmark.documents)
+        scopes = {scope_of(one, everything, change) for one in resources.plan.asked.values()
+                  for change in (None, *among)}
+        searched = {name: chunks for name, chunks in brought.items() if name in scopes}
+        known, made = embedder.identity, Pool(searched, embedder, resources.benchmark.documents)
         same = (one.pool for one in resources.pools.values()
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
         pool = next(same, made)

@@ -12,7 +12,7 @@ from documents.errors import RunError, UserError
 from documents.shards import Shard
 from experiments.running.budget import check_prices
 from experiments.running.checks import check_divisible
-from experiments.running.identity import identities, manifest_for, what_sets_apart
+from experiments.running.identity import identities, manifest_for, what_changed
 from experiments.running.plan import Plan
 from experiments.runs.manifest import known_models
 from experiments.runs.store import TRAFFIC, RunFolder, config_of, hold, remove
@@ -122,7 +122,7 @@ def continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bo
     known = config_of(folder.path)
     if known is None or folder.is_empty():
         return False
-    if apart := what_sets_apart(folder.path, known, config, manifest):
+    if apart := what_changed(folder.path, known, config, manifest):
         raise RunError(f"{folder.path} holds a run with {apart}; give this one another name, or use --fresh to begin "
                        "anew")
     return True

@@ -19,19 +19,22 @@ from experiments.settings import RunSettings
 from experiments.terminal.display import Bars, note, stoppable
 
 _ALONE = ("--json", "--launcher")  # options of the whole
+_MOST = 256  # processes
+_CHILD = """import signal, sys
+from agents.local_child import die_with
+from experiments.cli import main
+die_with(int(sys.argv.pop(1)), signal.SIGTERM)
+main()"""  # the command `ragbed`, ended with us, however we end
 
 
-def shards_of(launcher: str) -> list[Shard]:
-    """Return the shards that `local:N` divides a command into; SettingsError for anything else."""
+def launch(words: Sequence[str], launcher: str, runs: Iterable[RunSettings] = ()) -> list[Shard]:
+    """Carry out the command of these words as the shards that `local:N` names, a process each, and return these; a
+    local model of the runs is served once, to all of them. Raises SettingsError for another launcher, and RunError
+    where a shard did not come to its end: its work is kept, and the same command continues."""
     kind, _, count = launcher.partition(":")
-    if kind != "local" or not count.isdecimal() or not 2 <= int(count) <= 256:
-        raise SettingsError(f"--launcher {launcher}: expected local:N, for so many processes, as in local:4")
-    return [Shard(number + 1, int(count)) for number in range(int(count))]
-
-
-def launch(words: Sequence[str], shards: Sequence[Shard], runs: Iterable[RunSettings] = ()) -> None:
-    """Carry out the command of these words as shards, a process each; a local model of the runs is served once, to all
-    of them. Raises RunError where a shard did not come to its end: its work is kept, and the same command continues."""
+    if kind != "local" or not count.isdecimal() or not 2 <= int(count) <= _MOST:
+        raise SettingsError(f"--launcher {launcher}: expected local:N, for 2 to {_MOST} processes, as in local:4")
+    shards = [Shard(number + 1, int(count)) for number in range(int(count))]
     kept = [word for before, word in pairwise(["", *words])
             if word not in _ALONE and before != "--launcher" and not word.startswith("--launcher=")]
     with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
@@ -41,6 +44,7 @@ def launch(words: Sequence[str], shards: Sequence[Shard], runs: Iterable[RunSett
     if failed:
         raise RunError(f"{len(failed)} of {len(shards)} shards did not come to their end; what they made is kept, and "
                        "the same command continues")
+    return shards
 
 
 class _Together:
@@ -76,7 +80,7 @@ async def _launched(words: Sequence[str], shards: Sequence[Shard], runs: Sequenc
 async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str, str],
                        progress: _Together) -> str | None:
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "experiments.cli", *words, "--shard", str(shard), env=environment,
+        sys.executable, "-P", "-c", _CHILD, str(os.getpid()), *words, "--shard", str(shard), env=environment,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         start_new_session=True)  # Ctrl-C is for us, who pass it on
     last = "without a word"

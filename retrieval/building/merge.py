@@ -12,7 +12,6 @@ from retrieval.building.job import BuildReport, run
 from retrieval.building.pieces import BuildJob, LazyEmbedder, Piece
 from retrieval.building.plan import Arriving, check_place
 from retrieval.embedders.opening import open_embedder
-from retrieval.origins import remember
 from retrieval.storage.folder import alone, settled
 from retrieval.storage.manifest import SourceEntry
 from retrieval.types import Progress, silent
@@ -34,7 +33,6 @@ def merge_indexes(folders: Sequence[Path], out: Path, progress: Progress = silen
         embedder = LazyEmbedder(lambda: open_embedder(made.settings.embedder, place), made, place)
         job = BuildJob(place, made.settings, None, embedder, {},
                        total=sum(part.manifest.documents for part in parts.values()))
-        remember(place, (), shards=parts)
         return run(job, _arriving(list(parts.values())), progress)
 
 
