@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from agents.recorded import SHIPPED
+from agents.recorded import SHIPPED, recording_of
 from experiments.terminal.demo import QUESTIONS, RECORDED
 
 CASSETTE = SHIPPED / f"{RECORDED.removeprefix('recorded:')}.cassette.jsonl.gz"
@@ -36,7 +36,7 @@ def test_the_demo_is_two_runs_and_a_second_time_nothing_is_left_to_do(serve, rag
                                          "citations": [1]}))
     command = ("demo", "--model", f"{server.url}#m", "--out", tmp_path)
     recorded, both = ragbed.json(*command)
-    assert {cell["n"] for cell in recorded["cells"]} == {QUESTIONS["benchmark"]["limit"]}
+    assert {cell["n"] for cell in recorded["cells"]} == {recording_of(RECORDED).questions}
     assert {cell["outcomes"]["error"] for cell in recorded["cells"]} == {0}
     assert {(cell["model"], cell["n"]) for cell in both["cells"]} == {(RECORDED, 12), (f"{server.url}#m", 12)}
     calls = len(server.requests)
