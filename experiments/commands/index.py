@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from experiments.commands.options import AsJson, Launcher, ShardName, refuse
+from experiments.commands.options import AsJson, Launcher, ShardName, part_of, refuse
 
 if TYPE_CHECKING:
+    from documents.shards import Shard
     from retrieval.build import BuildEstimate, BuildReport
     from retrieval.settings import IndexSettings
 
@@ -63,9 +64,10 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
     if modes and made_other:
         refuse(f"{made_other[0]} does not go with {modes[0]}: the index keeps its settings; build it anew to change "
                "them")
-    dividing = [name for name, text in (("--shard", shard), ("--launcher", launcher)) if text]
-    if dividing and (others := [*dividing[1:], *modes, *["--dry-run"] * dry_run]):
-        refuse(f"{dividing[0]} does not go with {others[0]}")
+    whole = [*modes, *["--dry-run"] * dry_run]
+    if launcher and whole:
+        refuse(f"--launcher does not go with {whole[0]}")
+    part = part_of(shard, *whole, *["--launcher"] * bool(launcher))
     if remove and (metadata or dry_run):
         refuse(f"--remove does not go with {'--metadata' if metadata else '--dry-run'}")
     if check:
@@ -78,7 +80,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
 
         merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher)], out, json)
     else:
-        _build(sources or [], out, None if modes else _settings(given), metadata, remove, json, shard)
+        _build(sources or [], out, None if modes else _settings(given), metadata, remove, json, part)
 
 
 def _check(out: Path, json: bool) -> None:
@@ -104,18 +106,16 @@ def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, jso
 
 
 def _build(sources: list[str], out: Path, settings: IndexSettings | None, metadata: Path | None, remove: bool,
-           json: bool, shard: str | None) -> None:
+           json: bool, shard: Shard | None) -> None:
     """Build an index, or a shard of it; without settings, change the one that stands there."""
     from documents.errors import IndexFolderError
-    from documents.shards import Shard
     from experiments.terminal.display import Bars, note
     from retrieval.build import add_to_index, build_index, remove_from_index
     from retrieval.filters.metadata import read_metadata
     from retrieval.storage.manifest import read_manifest
 
     estimates: list[BuildEstimate] = []
-    part = Shard.parse(shard) if shard else None
-    place = part.folder(out) if part else out
+    place = shard.folder(out) if shard else out
     unread = [] if remove else _left_out(sources)
 
     def told(estimate: BuildEstimate) -> None:
@@ -132,7 +132,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     fields = read_metadata(metadata) if metadata else None
     with Bars() as bars:
         report = remove_from_index(sources, out, bars) if remove else \
-            build_index(sources, out, settings, bars, metadata=fields, estimated=told, shard=part) if settings else \
+            build_index(sources, out, settings, bars, metadata=fields, estimated=told, shard=shard) if settings else \
             add_to_index(sources, out, bars, metadata=fields, estimated=told)
     if settings and before is not None and before.settings != settings:
         note("the index that stood here was made with other settings; options are not remembered, so give them again")

@@ -4,10 +4,13 @@ from __future__ import annotations
 from itertools import pairwise
 from os.path import isfile
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperOption
+
+if TYPE_CHECKING:
+    from documents.shards import Shard
 
 
 def refuse(why: str) -> NoReturn:
@@ -15,6 +18,15 @@ def refuse(why: str) -> NoReturn:
     from documents.errors import SettingsError
 
     raise SettingsError(why)
+
+
+def part_of(shard: str | None, *others: str) -> Shard | None:
+    """Return the shard that --shard names, if any; SettingsError where it is none or other options do not go with it."""
+    from documents.shards import Shard
+
+    if shard and others:
+        refuse(f"--shard does not go with {others[0]}")
+    return Shard.parse(shard) if shard else None
 
 
 class Command(TyperCommand):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, Foreign, Fresh, Launcher, ShardName, Texts, refuse
+from experiments.commands.options import AsJson, Foreign, Fresh, Launcher, ShardName, Texts, part_of, refuse
 
 if TYPE_CHECKING:
     from documents.shards import Shard
@@ -99,7 +99,6 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     Exit status 1: every question ended without a reply (an error, a timeout, a limit, a prompt that is too long), or a
     replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
     """
-    from documents.shards import Shard
     from experiments.running.cassette import Replay
     from experiments.settings.spending import changed
     from experiments.settings.targets import Part
@@ -108,9 +107,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
     if fresh and journal == "replay":
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
-    if shard and (launcher or dry):
-        refuse(f"--shard does not go with {'--launcher' if launcher else '--dry-run'}, which is of the whole run")
-    parsed = Shard.parse(shard) if shard else None
+    part = part_of(shard, *["--launcher"] * bool(launcher), *["--dry-run"] * dry)
     options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
     if (precision or pilot) and not dry:
@@ -118,11 +115,11 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
-            for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", parsed))]
+            for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", part))]
     if dry:
         _plan(runs, precision, pilot, json)
     else:
-        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, parsed, launcher)
+        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher)
 
 
 def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(

@@ -20,11 +20,10 @@ from experiments.terminal.display import Bars, note, stoppable
 
 _ALONE = ("--json", "--launcher")  # options of the whole
 _MOST = 256  # processes
-_CHILD = """import signal, sys
+_CHILD = """import runpy, signal, sys
 from agents.local_child import die_with
-from experiments.cli import main
 die_with(int(sys.argv.pop(1)), signal.SIGTERM)
-main()"""  # the command `ragbed`, ended with us, however we end
+runpy.run_module("experiments.cli", run_name="__main__")"""  # the command `ragbed`, ended with us, however we end
 
 
 def launch(words: Sequence[str], launcher: str, runs: Iterable[RunSettings] = ()) -> list[Shard]:
