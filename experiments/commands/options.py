@@ -21,7 +21,7 @@ def refuse(why: str) -> NoReturn:
 
 
 def part_of(shard: str | None, *others: str) -> Shard | None:
-    """Return the shard that --shard names, if any; SettingsError where it is none or other options do not go with it."""
+    """Return the shard that --shard names, if any; SettingsError where it is none or others do not go with it."""
     from documents.shards import Shard
 
     if shard and others:
