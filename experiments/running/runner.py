@@ -27,7 +27,7 @@ from experiments.running.budget import CellBudgets, Metered, Spending, check_pri
 from experiments.running.cassette import Replay
 from experiments.running.checks import check_divisible, preflight
 from experiments.running.gold import Places, match
-from experiments.running.jobs import Job, jobs_left, prefix_of, side_by_side, turns_of
+from experiments.running.jobs import Job, jobs_left, on_prefixes, prefix_of, side_by_side, turns_of
 from experiments.running.open_resources import open_resources
 from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer, make_record, make_result, subs_of
@@ -140,7 +140,8 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
     if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
         folder.reopen()
     watch.begun(Begun(plan.cells, len(plan.asked), done, spending, list(work.resources.clients.values())))
-    for text in preflight(plan, work.resources):
+    asked = work.journal.mode != "replay"
+    for text in [*preflight(plan, work.resources), *(on_prefixes(plan, work.resources) if asked else ())]:
         watch.note(text)
     with start_up_kept(), watchdog():
         await _play(jobs, work)

@@ -37,65 +37,61 @@ def launch(words: Sequence[str], launcher: str, runs: Iterable[RunSettings] = ()
     kept = [word for before, word in pairwise(["", *words])
             if word not in _ALONE and before != "--launcher" and not word.startswith("--launcher=")]
     with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
-        failed = asyncio.run(_launched(kept, shards, list(runs), _Together(bars, len(shards))))
-    for why in failed:
-        note(why)
-    if failed:
-        raise RunError(f"{len(failed)} of {len(shards)} shards did not come to their end; what they made is kept, and "
-                       "the same command continues")
+        ends = asyncio.run(_launched(kept, shards, list(runs), _Together(bars, len(shards))))
+    if failed := [str(shard) for shard, status in zip(shards, ends, strict=True) if status]:
+        raise RunError(f"{'shard' if len(failed) == 1 else 'shards'} {', '.join(failed)} did not come to the end; what "
+                       "was made is kept, and the same command continues")
     return shards
 
 
 class _Together:
-    """The progress of all shards, stage by stage; the total is known once each of them has said its own."""
+    """The progress of all shards, stage by stage; the total is known once each of them has said its own. What several
+    note in the same words is shown once."""
 
     def __init__(self, bars: Bars, count: int) -> None:
         self._bars, self._count = bars, count
         self._said: dict[str, dict[Shard, tuple[int, int | None]]] = defaultdict(dict)
+        self._noted = {""}
 
-    def __call__(self, shard: Shard, line: str) -> bool:
-        """Take a line of a shard's; say whether it was one of progress."""
+    def __call__(self, shard: Shard, line: str) -> None:
+        """Take a line of a shard's."""
         try:
             said = json.loads(line)
             of = self._said[said["stage"]]
             of[shard] = said["done"], said["total"]
         except (ValueError, TypeError, KeyError):
-            return False
+            if line not in self._noted:
+                note(line)
+            self._noted.add(line)
+            return
         totals = [total for _, total in of.values() if total is not None]
         self._bars(said["stage"], sum(done for done, _ in of.values()),
                    sum(totals) if len(totals) == self._count else None)
-        return True
 
 
 async def _launched(words: Sequence[str], shards: Sequence[Shard], runs: Sequence[RunSettings],
-                    progress: _Together) -> list[str]:
-    """Carry out all shards; say of those that failed why."""
+                    progress: _Together) -> list[int]:
+    """Carry out all shards; return the exit status of each."""
     async with _served(runs) as servers:
         environment = {**os.environ, "PYTHONPATH": child_environment()["PYTHONPATH"], SHARED: json.dumps(servers)}
-        ends = await asyncio.gather(*(_carried_out(words, shard, environment, progress) for shard in shards))
-    return [why for why in ends if why is not None]
+        return await asyncio.gather(*(_carried_out(words, shard, environment, progress) for shard in shards))
 
 
-async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str, str],
-                       progress: _Together) -> str | None:
+async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str, str], progress: _Together) -> int:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-c", _CHILD, str(os.getpid()), *words, "--shard", str(shard), env=environment,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         start_new_session=True)  # Ctrl-C is for us, who pass it on
-    last = "without a word"
     try:
         assert child.stderr is not None
-        async for raw in child.stderr:
-            line = raw.decode(errors="replace").rstrip()
-            if line and not progress(shard, line):
-                last = line
-        status = await child.wait()
+        async for line in child.stderr:
+            progress(shard, line.decode(errors="replace").rstrip())
+        return await child.wait()
     finally:
         if child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 child.terminate()
             await child.wait()
-    return f"shard {shard} ended with status {status}: {last}" if status else None
 
 
 @contextlib.asynccontextmanager
