@@ -20,6 +20,8 @@ RagbedError
 """
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 
 class RagbedError(Exception):
     """Root of the tree; never raised itself."""
@@ -71,6 +73,13 @@ class MissingExtra(UserError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'ragbed[{extra}]'")
+
+    @classmethod
+    def check(cls, extra: str, *packages: str) -> None:
+        """Raise it for the first of the packages that is not installed."""
+        for package in packages:
+            if find_spec(package) is None:
+                raise cls(package, extra)
 
 
 class CallError(RagbedError):
