@@ -92,13 +92,14 @@ def wording_views(found: Sequence[Mapping[str, Any]] | None) -> list[View]:
     return [view for view in views if view.rows]
 
 
-def _moved(one: Mapping[str, Any], name: str) -> tuple[float, ...]:
+def _moved(one: Mapping[str, Any], name: str) -> tuple[float, float, float]:
     """By how much what varies moves a difference at most, 19 times out of 20."""
     return _deviation(one, name, Z * math.sqrt(2 if name == "wording" else 2 / one["units"]))
 
 
-def _deviation(one: Mapping[str, Any], name: str, scale: float = 1.0) -> tuple[float, ...]:
-    return tuple(scale * math.sqrt(one["components"][name][end]) for end in ("variance", "low", "high"))
+def _deviation(one: Mapping[str, Any], name: str, scale: float = 1.0) -> tuple[float, float, float]:
+    mean, low, high = (scale * math.sqrt(one["components"][name][end]) for end in ("variance", "low", "high"))
+    return mean, low, high
 
 
 def _by_unit(table: Floats, split: NDArray[np.intp], groups: NDArray[np.intp]) -> Floats:
