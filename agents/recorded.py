@@ -29,6 +29,7 @@ class Recording:
     """The calls of one model, by their key in the journal."""
 
     identity: str
+    questions: int  # the first ones of its benchmark
     made_with: Mapping[str, str]  # what is known of the model, its weights, the day, the machine and the server
     outcomes: Mapping[str, Reply | Failure]
 
@@ -47,7 +48,8 @@ def recording_of(spec: str) -> Recording:
     if len(models) != 1:
         raise ModelError(f"{spec}: its calls are of {', '.join(models) or 'no model'}; name a cassette of one model")
     outcomes = {row.call: row.reply or row.failure for row in cassette.rows() if isinstance(row, CallLine)}
-    return Recording(next(iter(models.values())), cassette.about.get("made_with", {}),
+    return Recording(next(iter(models.values())), cassette.about["benchmark"]["questions"],
+                     cassette.about.get("made_with", {}),
                      {key: outcome for key, outcome in outcomes.items() if outcome is not None})
 
 

@@ -1,10 +1,12 @@
 """Record the model whose replies ship: the demo's questions, asked once of a server, and kept as a cassette.
 
-    python bench/record_demo.py http://127.0.0.1:8160/v1#qwen2.5-coder-1.5b-instruct \
-        --weights cc324af0... --machine "2 cores of a Xeon" --server "OpenVINO GenAI 2026.4" [--limit 3] [--out FOLDER]
+    python bench/record_demo.py http://127.0.0.1:8160/v1#qwen2.5-coder-1.5b-instruct --questions 96 \
+        --weights cc324af0... --machine "2 cores of a Xeon" --server "OpenVINO GenAI 2026.4" [--trial] [--out FOLDER]
 
-It is a run as any other: stopped, the same command goes on. What is said of the model stands in the cassette. With
---limit nothing is shipped, and the cassette stays in the run's folder.
+It is a run as any other: stopped, the same command goes on, and so does one with another number of questions. Then the
+recorded model is asked everything again, and the cassette of that run ships: it holds the calls that the demo makes,
+under the recorded model's name, and what is said of the model here. The demo asks as many questions as it holds.
+With --trial nothing is shipped, and the cassette stays in the run's folder.
 """
 from __future__ import annotations
 
@@ -12,14 +14,18 @@ import argparse
 import asyncio
 import datetime
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from agents.cassette import ENDING
 from agents.models import resolve
-from agents.recorded import SHIPPED
+from agents.recorded import RECORDED, SHIPPED
+from experiments.benchmarks import load_demo
 from experiments.running.cassette import export_cassette
 from experiments.running.runner import RunWatch, run
 from experiments.runs.finished import Finished
+from experiments.settings import RunSettings
 from experiments.settings.file import check_settings
 from experiments.terminal.demo import QUESTIONS
 
@@ -30,25 +36,35 @@ def main() -> None:
     parser.add_argument("--weights", required=True, help="their file and SHA-256")
     parser.add_argument("--machine", required=True)
     parser.add_argument("--server", required=True)
-    parser.add_argument("--limit", type=int)
+    parser.add_argument("--questions", type=int, default=len(load_demo().questions))
+    parser.add_argument("--trial", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("runs"))
     options = parser.parse_args()
-    content = {**QUESTIONS, "name": "recorded", "out": str(options.out), "models": options.model,
-               "limits": {**QUESTIONS["limits"], "seconds": 3600}, "concurrency": 80,
-               "calls": {"prices": {options.model: {"prompt": 0, "completion": 0}}, "calls": {"seconds": 1800}}}
-    if options.limit:
-        content |= {"name": f"recorded-{options.limit}", "benchmark": {"kind": "demo", "limit": options.limit}}
-    settings = check_settings(content, "record_demo")
+    asked = {**QUESTIONS, "benchmark": {"kind": "demo", "limit": options.questions}, "name": "recorded"}
+    settings = check_settings({
+        **asked, "out": str(options.out), "models": options.model, "limits": {**QUESTIONS["limits"], "seconds": 3600},
+        "concurrency": 80, "calls": {"prices": {options.model: {"prompt": 0, "completion": 0}},
+                                     "calls": {"seconds": 1800}}}, "record_demo")
+    (settings.folder / "config.yaml").unlink(missing_ok=True)  # records are made anew, from the calls in the journal
+    name = resolve(options.model, calls=False).identity
+    cassette = (settings.folder if options.trial else SHIPPED) / f"{name}{ENDING}"
+    about = {"model": name, "weights": options.weights, "date": datetime.date.today().isoformat(),
+             "machine": options.machine, "server": options.server}
+    record(settings, cassette, about)
+    recorded = f"{RECORDED}{cassette if options.trial else name}"
+    with TemporaryDirectory() as out:
+        print(record(check_settings({**asked, "out": out, "models": recorded}, "record_demo"), cassette, about))
+
+
+def record(settings: RunSettings, cassette: Path, about: Mapping[str, str]) -> object:
+    """Carry out the run and write its cassette; return what that holds."""
     watch = RunWatch(lambda *_: None, lambda _: None, lambda record: print(
         record.result.cell, record.result.question, record.result.outcome, file=sys.stderr), print)
     folder = asyncio.run(run(settings, watch))
-    name = resolve(options.model, calls=False).identity
-    place = settings.folder if options.limit else SHIPPED
-    place.mkdir(exist_ok=True)
-    print(export_cassette(Finished.of(folder), place / f"{name}{ENDING}", {
-        "model": name, "weights": options.weights, "date": datetime.date.today().isoformat(),
-        "machine": options.machine, "server": options.server}))
-    folder.close()
+    try:
+        return export_cassette(Finished.of(folder), cassette, about)
+    finally:
+        folder.close()
 
 
 if __name__ == "__main__":

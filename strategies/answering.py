@@ -67,8 +67,10 @@ def form_of(task: Task, thinks: bool = True) -> str:
 def _brief_of(task: Task, form: Form) -> str:
     if not task.brief or task.chooses:
         return ""
-    said = "Mount Etna [2]" if task.cites and form != "fields" else "Mount Etna"
-    return " " + fill("brief", example=f"<Answer>{said}</Answer>" if form == "tags" else said)
+    if not task.cites or form == "fields":
+        return " " + template("brief")
+    before, after = ("<Answer>", "</Answer>") if form == "tags" else ("", "")
+    return " " + fill("brief_cited", before=before, after=after)
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:

@@ -25,15 +25,17 @@ _WIDEST_RANGE = 100
 def read_answer(text: str) -> tuple[str, bool]:
     """Return the final answer, and whether it stood in answer tags.
 
-    It stands after the last `<Answer>` and before the next `</Answer>`; a reply that was cut before
-    the closing tag ends the answer. Without answer tags it is the whole reply less its thinking. What a reasoning
-    model thinks in `<think>`, closed or cut, is never the answer, whatever tags it quotes there.
+    It stands after the last `<Answer>` and before the next `</Answer>`, with the citations that follow that at once; a
+    reply that was cut before the closing tag ends the answer. Without answer tags it is the whole reply less its
+    thinking. What a reasoning model thinks in `<think>`, closed or cut, is never the answer, whatever tags it quotes
+    there.
     """
     text = outside_think(text)
     *before, last = _ANSWER.split(text)
     if not before:
         return _STRAY.sub("", _THINKING.sub("", text)).strip(), False
-    return _ANSWER_END.split(last)[0].strip(), True
+    said, *after = (piece.strip() for piece in _ANSWER_END.split(last, maxsplit=1))
+    return (f"{said} {after[0]}" if said and after and is_only_citations(after[0]) else said), True
 
 
 def outside_answer(text: str) -> str:
@@ -98,9 +100,10 @@ def fold(text: str) -> str:
     return " ".join(re.sub(r"[\W_]+", " ", folded).split())
 
 
-_FOLDED_REFUSAL = fold(REFUSAL)
+_FOLDED_REFUSAL = fold(REFUSAL).removeprefix("i ")
 
 
 def is_refusal(text: str) -> bool:
-    """Tell whether the final answer, its citations removed and folded, begins with the refusal sentence."""
-    return (fold(strip_citations(text)) + " ").startswith(_FOLDED_REFUSAL + " ")
+    """Tell whether the final answer, its citations removed and folded, begins with the refusal sentence; small models
+    leave out its "I"."""
+    return (fold(strip_citations(text)).removeprefix("i ") + " ").startswith(_FOLDED_REFUSAL + " ")

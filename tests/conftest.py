@@ -22,6 +22,13 @@ os.environ["RAGBED_MODEL"] = "smollm2-135m"  # whatever else runs on this machin
 sys.path.append(str(Path(__file__).parent))  # for what several files' tests are made of, such as report_runs
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Half as many workers again as there are cores, unless told: tests wait for clocks and servers a third of their
+    time."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else max((os.cpu_count() or 1) * 3 // 2, 1)
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of public datasets that are not shipped; what needs it is skipped where it is not here."""

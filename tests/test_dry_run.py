@@ -1,5 +1,6 @@
 """`ragbed run --dry-run`: what a run would ask and cost, without a call or a file."""
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from experiments import Question
 from experiments.running.budget import about_tokens
-from experiments.running.dry_run import SAMPLE, spread
+from experiments.running.jobs import SAMPLE, spread
 from strategies import answer, catalogue, inquiry, template
 
 DATA = Path(__file__).parent / "data"
@@ -38,6 +39,25 @@ def test_the_run_that_follows_stays_within_what_was_planned(plan, serve, town, r
     sent = sum(3 + about_tokens(message["content"]) for body, _ in server.requests for message in body["messages"])
     assert sent == pytest.approx(direct["prompt_tokens"]["least"], rel=0.01)
     assert direct["prompt_tokens"]["least"] == direct["prompt_tokens"]["most"]
+
+
+def test_what_another_layout_would_save_is_counted_and_said_before_the_first_call(plan, serve, town, ragbed):
+    """Two strategies and two repeats: as published each strategy has the documents computed once."""
+    used = {"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 250}}
+    server = serve(lambda body: {"text": town.reply(body), "usage": used})
+    both = {"reasoning": ["direct", "chain_of_draft"], "conditions": "given", "repeats": 2}
+    published = plan(server.url, layout="as_published", **both)
+    [line] = [note for note in published["notes"] if "documents_first" in note]
+    saved, sent = (int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", line))
+    assert 0 < 2 * saved == sent < published["total"]["prompt_tokens"]["least"] / 2
+    assert "documents_first would save" not in str(plan(server.url, layout="documents_first", **both))
+    assert "documents_first" not in str(plan(server.url, layout="as_published", reasoning="direct")["notes"])
+    assert server.requests == []
+    status, out, err = ragbed("run", town.config(server.url, layout="as_published", **both))
+    assert (status, line in err) == (0, True)
+    assert "25%" in next(row for row in out.splitlines() if "direct" in row)
+    cells = json.loads((town.run / "summary.json").read_text())["cells"]
+    assert [cell["usage"]["cached_tokens"] for cell in cells] == [6 * 250] * 4
 
 
 def test_the_table_says_what_json_says(ragbed, town):

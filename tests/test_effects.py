@@ -31,7 +31,7 @@ def regression(run, values, clusters):
                        ["reasoning", "condition"])
     count = values.shape[1]
     asked = np.tile(np.eye(count)[:, 1:], (len(run), 1))
-    table = np.hstack([np.repeat(design.matrix(), count, axis=0), asked - 1 / count])
+    table = np.hstack([np.repeat(np.eye(len(run)), count, axis=0), asked - 1 / count])
     groups = np.unique(np.tile(clusters, len(run)), return_inverse=True)[1]
     fitted = OLS(values.ravel(), table).fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False},
                                             use_t=True)
@@ -126,16 +126,30 @@ def test_excluded_cells_leave_main_effects_and_drop_the_interaction():
     assert ([one["factor"] for one in found["factors"]], found["interactions"]) == (["reasoning", "condition"], [])
     assert any("reasoning and condition" in note for note in found["notes"])
     assert found["crossed"] is False
-    assert sum("as a sum of effects, also over combinations that were not asked" in note
-               for note in found["notes"]) == 2
+    assert sum("under which all levels were asked" in note for note in found["notes"]) == 2
     assert effects_of(RUN, rng.uniform(size=(6, 40)))["crossed"] is True
+
+
+def test_where_the_matrix_is_not_crossed_levels_are_compared_where_all_were_asked_and_over_their_own_questions():
+    run = rows(*({"reasoning": way, "condition": "full"} for way in "abc"),
+               *({"reasoning": way, "condition": "gold"} for way in "ab"))
+    values = [[0.4, 0.6, 0.8], [0.1, 0.3, 0.2], [0.2, 0.4, 0.3], [1, 1, None], [0.9, 0.7, None]]
+    found = effects_of(run, values)
+    ways, conditions = found["factors"]
+    assert [(one["level"], one["mean"], one["n"]) for one in ways["levels"]] == [("a", 0.6, 3), ("b", 0.2, 3),
+                                                                                ("c", 0.3, 3)]
+    assert {pair: one["difference"] for pair, one in contrasts_of(found).items()} == {
+        ("a", "b"): -0.4, ("a", "c"): -0.3, ("b", "c"): 0.1}  # c - b in the cells that have both, not over the gold
+    assert [(one["level"], one["mean"], one["n"]) for one in conditions["levels"]] == [("full", 0.35, 4),
+                                                                                      ("gold", 0.9, 4)]
+    assert "Interactions that the cells cannot tell: reasoning and condition." in found["notes"]
 
 
 def test_cells_and_questions_without_the_metric_are_left_out_and_counted():
     found = effects_of(RUN, under_both([[0, 1, 0.5], [1, 1, None], [None] * 3]))
     assert [level["n"] for level in found["factors"][0]["levels"]] == [4, 4]
     assert found["notes"][:2] == ["Cells without f1, which are left out: 2.",
-                                  "Questions without f1 in every cell, which are left out: 1."]
+                                  "Questions without f1 in every cell that is compared, which are left out: 1 at most."]
     nothing = effects_of(WAYS, [[1, None], [None, 1], [1, None], [None, 1]])
     assert (nothing["factors"], nothing["interactions"]) == ([], [])
     assert effects_of(WAYS, [[0, 1], [1, 1], [None] * 2, [None] * 2]) is None

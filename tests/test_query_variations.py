@@ -116,6 +116,7 @@ def test_variations_are_a_factor_of_a_run_whose_records_have_both_and_whose_judg
     assert any("#w is asked for paraphrases by up to 12 calls" in note for note in plan["notes"])
     made = ragbed.json("run", path)
     assert [cell.get("variation") for cell in made["cells"]] == [None, *names[1:]] * 2
+    assert sum(pair["factor"] == "variation" for pair in made["comparisons"]["pairs"]) == 10  # each two, as asked too
     assert len(writing.requests) == 6 + 1  # one of a question for both repeats, and one more that lacked a number
     records = {(one["result"]["cell"], one["result"]["question"]): one["result"] for one in town.records()}
     by_variation = {cell.get("variation"): cell["id"] for cell in made["cells"]}

@@ -11,6 +11,8 @@ from strategies.reading import is_only_citations, strip_citations, strip_last_ci
     ("Paris [1]", ("Paris [1]", False)),
     ("<Thinking>a</Thinking><Answer>Paris</Answer>", ("Paris", True)),
     ("<Answer>no</Answer> wait <Answer>Paris</Answer> tail", ("Paris", True)),
+    ("<Answer>Paris</Answer> [1] [2]\n", ("Paris [1] [2]", True)),
+    ("<Answer></Answer> [1]", ("", True)),
     ("<Answer>cut off", ("cut off", True)),
     ("<answer>\nParis\n</ANSWER>", ("Paris", True)),
     ("<Thinking>never closed, no answer", ("", False)),
@@ -51,6 +53,7 @@ def test_as_published_only_the_citations_that_end_a_text_go(text, left):
     (REFUSAL, True), (REFUSAL.lower() + " No year is given.", True),
     ("I cannot answer, because the question is **unanswerable** with the documents [1]", True),
     ("  i CANNOT answer because the question is unanswerable with the documents", True),
+    ("Cannot answer because the question is unanswerable with the documents.", True),
     ("The riddle is unanswerable.", False), (f"Paris. {REFUSAL}", False), ("", False),
     ("I cannot answer because the question is unanswerable with the documentstore", False)])
 def test_a_refusal_begins_with_the_sentence_however_it_is_written(text, refuses):

@@ -193,14 +193,14 @@ def test_what_the_documents_are_is_said_before_the_question_and_only_where_they_
 
 
 def test_a_brief_answer_is_asked_for_with_its_citations_where_there_are_any():
-    brief = "Keep the final answer to one to five words, like this: Mount Etna"
+    brief = "Keep the final answer to one to five words"
     for rules in ("grounded", "open"):
-        assert f" {brief} [2]\n\nQuestion: Where is Paris?" in first_prompt(rules=rules, brief=True)
-        assert f" {brief}\n\n" in first_prompt(rules=rules, brief=True, separators=False)
-        assert f" {brief}\n\n" in first_prompt(rules=rules, brief=True, answer_format="json")
-    assert f" {brief}\n\n" in first_prompt(rules="closed-book", brief=True)
+        assert f" {brief}, like this: ... [2]\n\nQuestion: Where is Paris?" in first_prompt(rules=rules, brief=True)
+        assert f" {brief}.\n\n" in first_prompt(rules=rules, brief=True, separators=False)
+        assert f" {brief}.\n\n" in first_prompt(rules=rules, brief=True, answer_format="json")
+    assert f" {brief}.\n\n" in first_prompt(rules="closed-book", brief=True)
     thinking = play("chain_of_thought", ["x"], brief=True)[0][1].messages[1].content
-    assert " like this: <Answer>Mount Etna [2]</Answer>\n\nQuestion: " in thinking
+    assert " like this: <Answer>... [2]</Answer>\n\nQuestion: " in thinking
     for rules in ("choice", "closed-book"):
         assert brief not in first_prompt(rules=rules, brief=True, options=(("A", "x"), ("B", "y")))
 

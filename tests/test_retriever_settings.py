@@ -8,9 +8,9 @@ from documents import SettingsError
 from experiments import Plan, check_settings
 from experiments.running.budget import check_prices
 from experiments.running.identity import identities
+from experiments.settings.file import finding
 from experiments.settings.retrievers import Searched
 from experiments.settings.run import RunSettings
-from experiments.settings.targets import finding
 from retrieval import RetrieverSettings
 from retrieval.retrievers import KINDS
 

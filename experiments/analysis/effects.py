@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -31,40 +32,38 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
     differ, and where two factors depend on each other; p of factors and interactions is corrected over all of them.
     None where fewer than two factors vary among the cells that have the metric: the effects of one are comparisons.
 
-    Least squares over the scores of the questions, by sum-coded factors (`statistics.factorial`).
-    Repeats, seeds and wordings are no factor: a question's score is its mean over them. The metric is one that
-    questions have.
+    A factor's levels are compared where all of them were asked under the same levels of the others, over the questions
+    that have a score in all of these cells (`statistics.factorial`). Repeats, seeds and wordings are no factor: a
+    question's score is its mean over them. The metric is one that questions have.
     """
     every = variants_of(rows, answers)
     having = [one for one in every if any(row.scores.get(metric) is not None for row in one.answers.values())]
     levels = [variant.levels for variant in having]
     if len(varying(levels, _CROSSED)) < 2:
         return None
-    questions, table, split, groups, left_out = table_of(having, clusters, metric, scoring)
     notes = []
     if any(variant.cells > 1 for variant in every):
         notes.append("A question's score is its mean over repeats and seeds.")
     if len(having) < len(every):
         notes.append(f"Cells without {metric}, which are left out: {len(every) - len(having)}.")
-    if left_out:
-        notes.append(f"Questions without {metric} in every cell, which are left out: {left_out}.")
     made: dict[str, Any] = {"metric": metric, "crossed": False, "factors": [], "interactions": [], "notes": notes}
-    if not questions:
-        return {**made, "notes": [*notes, "Nothing to estimate: no question has a score in every cell."]}
     design = design_of(levels, _CROSSED)
-    fitted = fit(design, table, split, groups, metric)
-    told = [term for term in design.terms if design.tells(term)]
-    tests = [fitted.test(design.effects(term)) for term in told]
-    for term, p, corrected in zip(told, tests, holm(tests), strict=True):
+    told = [one for term in design.terms if (one := _Term.of(design, term, having, clusters, metric, scoring)).n]
+    if left_out := max((one.left_out for one in told), default=0):
+        notes.append(f"Questions without {metric} in every cell that is compared, which are left out: {left_out} at "
+                     "most.")
+    if design.terms and not told:
+        return {**made, "notes": [*notes, "Nothing to estimate: no question has a score in every cell."]}
+    tests = [one.fitted.test(one.effects) for one in told]
+    for one, p, corrected in zip(told, tests, holm(tests), strict=True):
         tested = {"p": _rounded(p), "p_holm": _rounded(corrected)}
-        own = list(_levels(design, fitted, having, len(questions), term))
-        if len(term) == 1:
-            made["factors"].append({"factor": term[0], **tested, "levels": own,
-                                    "contrasts": _contrasts(design, fitted, term)})
+        if len(one.names) == 1:
+            made["factors"].append({"factor": one.names[0], **tested, "levels": list(one.levels()),
+                                    "contrasts": one.contrasts()})
         else:
-            made["interactions"].append({"factors": list(term), **tested, "cells": own})
+            made["interactions"].append({"factors": list(one.names), **tested, "cells": list(one.levels())})
     return {**made, "crossed": design.crossed, "notes": [
-        *notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
+        *notes, *_on_design(design, [one.names for one in told]), *([clusters.note] if clusters.note else []),
         *_on_tests(tests, design.crossed)]}
 
 
@@ -141,30 +140,51 @@ def table_of(variants: Sequence[Variant], clusters: Clusters, metric: str,
     return questions, table, split, groups, len(every) - len(questions)
 
 
-def _levels(design: Design, fitted: Fit, variants: Sequence[Variant], questions: int,
-            term: Term) -> Iterator[dict[str, Any]]:
-    """n counts answers: of all questions in all cells that have the level."""
-    means = fitted.estimates(design.means(term), apart=False)
-    effects = fitted.estimates(design.effects(term), apart=True)
-    for at, (mean, between), (effect, about) in zip(design.combinations(term), means, effects, strict=True):
-        cells = sum(variant.cells for variant in variants
-                    if all(variant.levels[name] == level for name, level in zip(term, at, strict=True)))
-        name = {"level": at[0]} if len(term) == 1 else {"levels": list(at)}
-        yield {**name, "mean": _rounded(mean), "low": _rounded(between.low), "high": _rounded(between.high),
-               "effect": _rounded(effect), "effect_low": _rounded(about.low), "effect_high": _rounded(about.high),
-               "n": cells * questions}
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A factor, or two that interact, over the cells that tell it and the questions with a score in all of them."""
 
+    names: Term
+    combinations: list[tuple[str, ...]]
+    variants: list[Variant]
+    means: Floats  # contrasts: combinations by variants
+    effects: Floats
+    fitted: Fit
+    n: int  # questions
+    left_out: int
 
-def _contrasts(design: Design, fitted: Fit, term: Term) -> list[dict[str, Any]]:
-    """The second level of every two less the first, averaged as their means; p by Holm over the factor's contrasts."""
-    means, pairs = design.means(term), list(combinations(range(len(design.combinations(term))), 2))
-    lines = [means[second] - means[first] for first, second in pairs]
-    tests = [fitted.test(line[None]) for line in lines]
-    names = [name for name, in design.combinations(term)]
-    return [{"first": names[first], "second": names[second], "difference": _rounded(difference),
-             "low": _rounded(low), "high": _rounded(high), "p": _rounded(p), "p_holm": _rounded(corrected)}
-            for (first, second), (difference, (low, high)), p, corrected in zip(
-                pairs, fitted.estimates(lines, apart=True), tests, holm(tests), strict=True)]
+    @classmethod
+    def of(cls, design: Design, names: Term, variants: Sequence[Variant], clusters: Clusters, metric: str,
+           scoring: Scoring) -> _Term:
+        means = design.means(names)
+        asked = [place for place, column in enumerate(means.T) if column.any()]
+        own = [variants[place] for place in asked]
+        questions, table, split, groups, left_out = table_of(own, clusters, metric, scoring)
+        return cls(names, design.combinations(names), own, means[:, asked], design.effects(names)[:, asked],
+                   fit(table, split, groups, metric), len(questions), left_out)
+
+    def levels(self) -> Iterator[dict[str, Any]]:
+        """n counts answers: of all questions in all cells that have the level."""
+        means = self.fitted.estimates(self.means, apart=False)
+        effects = self.fitted.estimates(self.effects, apart=True)
+        for at, (mean, between), (effect, about) in zip(self.combinations, means, effects, strict=True):
+            cells = sum(one.cells for one in self.variants if at == tuple(one.levels[name] for name in self.names))
+            name = {"level": at[0]} if len(at) == 1 else {"levels": list(at)}
+            yield {**name, "mean": _rounded(mean), "low": _rounded(between.low), "high": _rounded(between.high),
+                   "effect": _rounded(effect), "effect_low": _rounded(about.low), "effect_high": _rounded(about.high),
+                   "n": cells * self.n}
+
+    def contrasts(self) -> list[dict[str, Any]]:
+        """The second level of every two less the first, averaged as their means; p by Holm over the factor's
+        contrasts."""
+        pairs = list(combinations(range(len(self.combinations)), 2))
+        lines = [self.means[second] - self.means[first] for first, second in pairs]
+        tests = [self.fitted.test(line[None]) for line in lines]
+        names = [name for name, in self.combinations]
+        return [{"first": names[first], "second": names[second], "difference": _rounded(difference),
+                 "low": _rounded(low), "high": _rounded(high), "p": _rounded(p), "p_holm": _rounded(corrected)}
+                for (first, second), (difference, (low, high)), p, corrected in zip(
+                    pairs, self.fitted.estimates(lines, apart=True), tests, holm(tests), strict=True)]
 
 
 def _rounded(value: float | None) -> float | None:
@@ -172,18 +192,17 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _on_design(design: Design, told: Sequence[Term]) -> list[str]:
-    lost = [term[0] for term in design.terms if len(term) == 1 and term not in told]
+    lost = [name for name in design.levels if (name,) not in told]
     known = [pair for pair in combinations(design.levels, 2) if not {*pair} & {*lost}]
     untold = [" and ".join(pair) for pair in known if pair not in told]
     return [*([f"The cells cannot tell the effects of these factors apart: {', '.join(lost)}."] if lost else []),
-            *([f"Interactions that the cells cannot tell, and that are taken for none: {'; '.join(untold)}."]
-              if untold else [])]
+            *([f"Interactions that the cells cannot tell: {'; '.join(untold)}."] if untold else [])]
 
 
 def _on_tests(tests: Sequence[float | None], crossed: bool) -> list[str]:
     many = len(tests) - tests.count(None)
     over = ("all combinations of the other factors" if crossed else
-            "the combinations of the other factors as a sum of effects, also over combinations that were not asked")
+            "the combinations of the other factors under which all levels were asked")
     return [f"A mean is over {over}, each counting once; an effect is how far it is from "
             "the mean of the levels, that of a combination how far it is from what its two levels say when added.",
             *(["Without p are tests of more levels than the questions, or the documents, of one kind can tell: the "

@@ -18,6 +18,7 @@ Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
 _OF_PIPELINES = ("benchmark", "model", "condition", "perturbation")  # the first two of any
+_UNCHANGED = {"perturbation": "none", "variation": "as_asked"}  # levels among others, though cells have None
 _GO_WITH_CONDITION = ("rules", "perturbation")  # which mean nothing closed-book, though the cell names them
 
 
@@ -52,9 +53,8 @@ class Variant:
 
 
 def _level(name: str, row: Mapping[str, Any]) -> str | None:
-    """No perturbation is a perturbation among others."""
-    value = row.get(name)
-    return "none" if value is None and name == "perturbation" else None if value is None else str(value)
+    value = _UNCHANGED.get(name) if row.get(name) is None else row[name]
+    return None if value is None else str(value)
 
 
 def variants_of(rows: CellRows, answers: Answers) -> list[Variant]:

@@ -37,7 +37,7 @@ def search(query: Query, index: IndexFolder,
                                                       "index with queries and the key, from now on.")] = False,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query."""
-    from experiments.settings.targets import finding
+    from experiments.settings.file import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.show import hit_row, place
     from retrieval.embedders.opening import open_embedder
@@ -147,8 +147,7 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
     from agents.assistant import AssistantSettings
     from agents.discovery import unnamed_model
     from agents.settings import Limits, ModelSettings
-    from experiments.settings.file import said
-    from experiments.settings.targets import finding
+    from experiments.settings.file import finding, said
     from experiments.terminal.display import note
     from strategies.settings.choosing import chosen
 
@@ -162,8 +161,7 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
 
 def given_settings(**options: Any) -> dict[str, Any]:
     """Return the settings of an assistant that options name, by name, without those that were not given."""
-    from experiments.settings.file import said
-    from experiments.settings.targets import finding
+    from experiments.settings.file import finding, said
     from strategies.settings.choosing import chosen
 
     given = {name: value for name, value in options.items() if value is not None}

@@ -19,6 +19,7 @@ from experiments.running.bounds import Bounds, Use, bounds_of
 from experiments.running.budget import check_prices
 from experiments.running.foreseen import Foreseen, detectable, judged, precision
 from experiments.running.identity import identities, what_differs
+from experiments.running.jobs import SAMPLE, on_prefixes, spread
 from experiments.running.plan import Plan
 from experiments.running.probe import BESIDES
 from experiments.running.resources import Resources
@@ -28,7 +29,6 @@ from experiments.settings.spending import shown
 from experiments.statistics import clusters
 from strategies.reasoning.pipeline import PIPELINE
 
-SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn
 
 
@@ -120,12 +120,6 @@ class _Planner:
                 "completion_tokens": round(use.completion), "price": use.priced(price)}
 
 
-def spread(questions: Sequence[Question]) -> Sequence[Question]:
-    """Return at most `SAMPLE` of the questions, evenly spread."""
-    count = len(questions)
-    return questions if count <= SAMPLE else [questions[place * count // SAMPLE] for place in range(SAMPLE)]
-
-
 def _sum(prices: Sequence[float | None]) -> float | None:
     known = [price for price in prices if price is not None]
     return sum(known) if len(known) == len(prices) else None
@@ -161,6 +155,7 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
         yield (f"{settings.paraphrasing_model} is asked for paraphrases by up to {2 * len(benchmark.questions)} calls, "
                "one or two for a question, which are in none of these figures.")
     yield from on_skipped(benchmark.skipped)
+    yield from on_prefixes(plan, planner.resources)
     ended = sum((plan.bounds for plan in plans), Bounds())
     if ended.ended:
         cells = sum(plan.bounds.ended > 0 for plan in plans)

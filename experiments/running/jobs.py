@@ -1,19 +1,24 @@
 """Jobs: what is asked, and in which order, so that a server computes what prompts share once."""
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, islice
+from itertools import chain, count, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
 from experiments.analysis.variants import Answers
 from experiments.cells import Cell
 from experiments.question import Question
+from experiments.running.budget import about_tokens
 from experiments.running.plan import Plan
 from experiments.running.resources import Resources
-from strategies.types import Layout
+from strategies.prompting import show_documents
+from strategies.reasoning.pipeline import PIPELINE
+from strategies.types import Layout, Passage
 
+SAMPLE = 100  # questions that stand for all, evenly spread
 _TOGETHER = 16  # questions whose jobs may change places: progress stays by question
 
 
@@ -33,7 +38,7 @@ class Prefix(NamedTuple):
     rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
 
 
-def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
+def jobs_of(cells: Sequence[Cell], questions: Iterable[Question]) -> Iterator[Job]:
     """By question, then by cell."""
     return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
 
@@ -41,7 +46,7 @@ def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Jo
 def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
     """Return the jobs without a record; in a race, of those up to its next look."""
     wanted = plan.race.due(answers) if plan.race else None
-    return [job for job in jobs_of(plan.cells, plan.benchmark.questions)
+    return [job for job in jobs_of(plan.cells, plan.asked.values())
             if (pair := (job.cell.id, job.question.id)) not in done and (wanted is None or (
                 pair in wanted and job.question.id not in answers.get(job.cell.id, {})))]
 
@@ -81,3 +86,31 @@ def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
     placed = resources.placed_if_known(cell, job.question)
     passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
     return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)
+
+
+def spread(questions: Sequence[Question]) -> Sequence[Question]:
+    """Return at most `SAMPLE` of the questions, evenly spread."""
+    whole = len(questions)
+    return questions if whole <= SAMPLE else [questions[place * whole // SAMPLE] for place in range(SAMPLE)]
+
+
+def on_prefixes(plan: Plan, resources: Resources) -> Iterator[str]:
+    """Say what the layout `documents_first` would save a server that keeps prefixes, over evidence that is placed,
+    where several strategies send the same documents as published."""
+    if plan.settings.layout != "as_published":
+        return
+    cells = [(cell, plan.tasks(cell)) for cell in plan.cells if not cell.searched and cell.reasoning != PIPELINE]
+    questions, sent, needed = spread(plan.benchmark.questions), 0, 0
+    for question in questions:
+        prompts: dict[tuple[str, str], set[tuple[object, ...]]] = defaultdict(set)
+        for cell, tasks in cells:
+            evidence = tuple(map(Passage, count(1), resources.placed_if_known(cell, question)))
+            documents = show_documents(tasks.whole(question), evidence) if evidence else ""
+            prompts[cell.model, documents].add(prefix_of(Job(cell, 0, question), "as_published", resources).first)
+        sent += sum(about_tokens(documents) * len(begun) for (_, documents), begun in prompts.items())
+        needed += sum(about_tokens(documents) for _, documents in prompts)
+    if sent > needed:
+        factor = len(plan.benchmark.questions) / len(questions)
+        yield ("layout: as_published puts documents last, where strategies share no beginning of a prompt; "
+               f"documents_first would save a server that keeps prefixes about {round((sent - needed) * factor):,} of "
+               f"{round(sent * factor):,} prompt tokens of documents")

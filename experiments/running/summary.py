@@ -118,5 +118,6 @@ def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: st
 def _usage(used: Sequence[Usage]) -> dict[str, Any]:
     total = sum(used, Usage())
     price = None if total.price is None else round(total.price, 8)
+    cached = {"cached_tokens": total.cached_tokens} if total.cached_tokens else {}  # some servers say nothing of them
     return {"prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens, "calls": total.calls,
-            "price": price}
+            "price": price, **cached}

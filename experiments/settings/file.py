@@ -1,21 +1,23 @@
 """Reading a run's settings: a YAML file, a run for each benchmark that it names, and one line for what does not fit.
-Also strategies as options of the command line name them: by a name, or by settings in YAML."""
+Also strategies and retrievers as options of the command line name them: by a name, or by settings in YAML."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from documents.errors import SettingsError
 from documents.places import open_file
-from experiments.settings.matrix import combinations_of
-from experiments.settings.run import RunSettings
-from retrieval.retrievers import RetrieverKind
+from retrieval.filters.terms import Where
+from retrieval.retrievers import RetrieverKind, RetrieverSettings
 from strategies.settings.choosing import Said
+
+if TYPE_CHECKING:
+    from experiments.settings.run import RunSettings
 
 _MOST = 2**63 - 1
 _NO_MAPPING = ("model_type", "model_attributes_type", "dict_type")
@@ -98,6 +100,9 @@ def check_settings(content: dict[str, Any], where: str, checked: bool = False) -
     """Type plain settings; SettingsError names the first thing that does not fit. Resolved ones of a run were
     `checked`: strategies that are none of ragbed's are then taken as they are named; else they are loaded, and so
     executed."""
+    from experiments.settings.matrix import combinations_of
+    from experiments.settings.run import RunSettings
+
     try:
         settings = RunSettings.model_validate(content, context={"checked": checked})
         _check_numbers(content, settings.model_dump(by_alias=True), "")
@@ -186,6 +191,25 @@ def said(text: str, option: str) -> Said:
         raise SettingsError(f"{option} {text!r:.80}: expected a name of `ragbed list strategies`, FILE.py:FUNCTION, or "
                             "settings such as '{kind: self_consistency, of: direct}'")
     return value
+
+
+class Finding(BaseModel):
+    """A retriever, and among which chunks it looks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    retriever: RetrieverSettings
+    where: Where = ()
+
+
+def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str, ...]]:
+    """Return a retriever's settings, by a kind such as `bm25` or YAML such as `{kind: fused, of: [dense, bm25]}`, and
+    the conditions, of texts such as `page >= 3`. Raises SettingsError with one line for what does not fit."""
+    try:
+        given = Finding(retriever=read_value(retriever, "--retriever"), where=where)
+    except ValidationError as error:
+        raise SettingsError(explain(error, Finding)) from error
+    return given.retriever, given.where
 
 
 def read_runs(path: Path) -> list[RunSettings]:

@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from documents.errors import SettingsError
 from documents.places import local
 from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
-from experiments.settings.file import check_settings, explain, read_runs, read_value, said
+from experiments.settings.file import check_settings, read_runs, read_value, said
 from experiments.settings.matrix import COLUMNS
 from experiments.settings.run import RunSettings
-from retrieval.filters.terms import Where
-from retrieval.retrievers import RetrieverKind, RetrieverSettings
 from strategies.catalogue import CRESTS
 from strategies.settings.plugins import FAMILIES
 
@@ -135,22 +131,3 @@ def _tags(texts: Sequence[str]) -> dict[str, str]:
             raise SettingsError(f"--filter names the tag {tag!r} twice; a question must have both values of none")
         tags[tag] = value
     return tags
-
-
-class Finding(BaseModel):
-    """A retriever, and among which chunks it looks."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    retriever: RetrieverSettings
-    where: Where = ()
-
-
-def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str, ...]]:
-    """Return a retriever's settings, by a kind such as `bm25` or YAML such as `{kind: fused, of: [dense, bm25]}`, and
-    the conditions, of texts such as `page >= 3`. Raises SettingsError with one line for what does not fit."""
-    try:
-        given = Finding(retriever=read_value(retriever, "--retriever"), where=where)
-    except ValidationError as error:
-        raise SettingsError(explain(error, Finding)) from error
-    return given.retriever, given.where

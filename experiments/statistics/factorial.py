@@ -1,9 +1,9 @@
-"""Main effects and interactions: the design of a run's cells, its fit to scores, and tests of what it says."""
+"""Main effects and interactions: what the cells of a run tell, their means, and tests of how far these are apart."""
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,15 +24,14 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Cells as rows of levels, and the terms of the model: an intercept, factors, interactions of two.
+    """Cells as rows of levels, and the terms that they tell: those whose levels, or combinations of the levels of two,
+    were all asked under one combination of the other factors at least.
 
-    A factor of k levels has k - 1 columns, in which its effects add up to zero. Where it has no effect in a cell, all
-    its columns are 0 there: the cell stands at the mean of the levels. An interaction's columns are products.
+    Where a factor has no effect in a cell, the cell stands for each of its levels when others are compared.
     """
 
     cells: tuple[Levels, ...]  # the level of each factor; None where it has no effect
     levels: Mapping[str, tuple[str, ...]]  # of each factor that varies, in the order in which they occur
-    terms: tuple[Term, ...]
 
     @property
     def crossed(self) -> bool:
@@ -40,38 +39,30 @@ class Design:
         out."""
         return {tuple(cell.values()) for cell in self.cells}.issuperset(product(*self.levels.values()))
 
-    def row(self, cell: Levels) -> Floats:
-        """Return the columns of a cell, which need be none of the design's."""
-        import numpy as np
-
-        codes = [[self._code(name, cell[name]) for name in term] for term in self.terms]
-        return np.concatenate([np.ones(1), *(np.outer(one[0], one[-1]).ravel() if len(one) == 2 else one[0]
-                                             for one in codes)])
-
-    def _code(self, name: str, level: str | None) -> Floats:
-        import numpy as np
-
-        among = self.levels[name]
-        code = np.full(len(among) - 1, -1.0 if level == among[-1] else 0.0)
-        if level in among[:-1]:
-            code[among.index(level)] = 1
-        return code
-
-    def matrix(self) -> Floats:
-        """Return all rows: cells by columns."""
-        import numpy as np
-
-        return np.array([self.row(cell) for cell in self.cells])
+    @property
+    def terms(self) -> list[Term]:
+        """Return the factors, then the interactions of two, that the cells tell."""
+        every = [*((name,) for name in self.levels), *combinations(self.levels, 2)]
+        return [term for term in every if len(self.means(term))]
 
     def means(self, names: Term) -> Floats:
         """Return the contrasts that give the marginal mean of each level, or of each combination of the levels of two
-        factors: combinations by columns. Every combination of the other factors that occurs counts once."""
+        factors: combinations by cells. It is over the combinations of the other factors under which all of them were
+        asked, each counting once, so that nothing is said of what was not; no rows where there is none."""
         import numpy as np
 
-        having = [cell for cell in self.cells if all(cell[name] is not None for name in names)]
-        others = {tuple((name, level) for name, level in cell.items() if name not in names) for cell in having}
-        return np.array([np.mean([self.row({**dict(rest), **dict(zip(names, at, strict=True))})
-                                  for rest in sorted(others, key=str)], axis=0) for at in self.combinations(names)])
+        others = {tuple((name, level) for name, level in cell.items() if name not in names)
+                  for cell in self.cells if all(cell[name] is not None for name in names)}
+        found = []
+        for rest in sorted(others, key=str):
+            alike = [all(None in (level, cell[name]) or level == cell[name] for name, level in rest)
+                     for cell in self.cells]
+            asked = np.array([[fits and at == tuple(cell[name] for name in names)
+                               for fits, cell in zip(alike, self.cells, strict=True)]
+                              for at in self.combinations(names)], dtype=np.float64)
+            if asked.any(axis=1).all():
+                found.append(asked / asked.sum(axis=1, keepdims=True))
+        return np.mean(found, axis=0) if found else np.empty((0, len(self.cells)))
 
     def combinations(self, names: Term) -> list[tuple[str, ...]]:
         """Return the combinations of the levels, as the rows of `means`."""
@@ -87,14 +78,6 @@ class Design:
             centred = centred - centred.mean(axis=axis, keepdims=True)
         return np.asarray(centred.reshape(-1, centred.shape[-1]))
 
-    def tells(self, names: Term) -> bool:
-        """Tell whether the cells determine the means and effects of the term: all are sums of the cells' rows."""
-        import numpy as np
-
-        matrix = self.matrix()
-        wanted = np.vstack([self.means(names), self.effects(names)])
-        return bool(np.abs(wanted - wanted @ np.linalg.pinv(matrix) @ matrix).max(initial=0.0) < 1e-9)
-
 
 def varying(cells: Sequence[Levels], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the levels of each factor that has several, in the order in which they occur."""
@@ -104,35 +87,23 @@ def varying(cells: Sequence[Levels], factors: Sequence[str]) -> dict[str, tuple[
 
 
 def design_of(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
-    """Return the design with every factor that varies, and every interaction that the cells can tell from the rest: one
-    is left out, and taken for none, where combinations of levels are missing."""
-    import numpy as np
-
+    """Return the design with every factor that varies."""
     levels = varying(cells, factors)
-    kept = tuple({name: cell[name] for name in levels} for cell in cells)
-    design = Design(kept, levels, tuple((name,) for name in levels))
-    rank = np.linalg.matrix_rank(design.matrix())
-    for pair in combinations(levels, 2):
-        wider = replace(design, terms=(*design.terms, pair))
-        columns = (len(levels[pair[0]]) - 1) * (len(levels[pair[1]]) - 1)
-        if np.linalg.matrix_rank(wider.matrix()) == rank + columns:
-            design, rank = wider, rank + columns
-    return design
+    return Design(tuple({name: cell[name] for name in levels} for cell in cells), levels)
 
 
 class _FittedPart(NamedTuple):
-    """What questions that are a sample by themselves, all or those of one split, add to the coefficients of a
-    design."""
+    """What questions that are a sample by themselves, all or those of one split, add to the means of cells."""
 
-    coefficients: Floats
-    covariance: Floats  # of these coefficients
+    means: Floats
+    covariance: Floats  # of these means
     worth: float  # how many clusters of one size there are, as they weigh
     limits: tuple[float, float]  # of what it adds to a mean
 
     def along(self, contrast: Floats) -> tuple[float, float]:
         """Return what it adds to the contrast, and to its variance."""
         variance = float(contrast @ self.covariance @ contrast)
-        return float(contrast @ self.coefficients), variance if variance > _rest(contrast, self.covariance) else 0.0
+        return float(contrast @ self.means), variance if variance > _rest(contrast, self.covariance) else 0.0
 
     def ends(self, apart: bool) -> tuple[float, float]:
         """Return the least and the most that it adds to a mean, or to how far two of them are apart."""
@@ -147,7 +118,7 @@ def _rest(contrast: Floats, covariance: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Coefficients of a design, robust to whatever hangs together within a cluster: the sum of independent parts."""
+    """The means of cells, robust to whatever hangs together within a cluster: the sum of independent parts."""
 
     parts: tuple[_FittedPart, ...]
 
@@ -164,6 +135,7 @@ class Fit:
                 yield value, NO_INTERVAL
                 continue
             least, most = (math.fsum(ends) for ends in zip(*(part.ends(apart) for part in self.parts), strict=True))
+            # Rounding may put the value itself a trifle beyond.
             yield value, within((min(least, value), max(most, value)), Interval(value - below, value + above))
 
     def _reach(self, contrast: Floats, apart: bool) -> tuple[float, float]:
@@ -198,10 +170,10 @@ class Fit:
         import numpy as np
         from scipy.special import fdtrc
 
-        coefficients = np.sum([part.coefficients for part in self.parts], axis=0)
-        scaled, fixed = _axes(contrasts, coefficients, np.sum([part.covariance for part in self.parts], axis=0))
+        means = np.sum([part.means for part in self.parts], axis=0)
+        scaled, fixed = _axes(contrasts, means, np.sum([part.covariance for part in self.parts], axis=0))
         least = max(_least(math.fsum(part.worth for part in self.parts)), *(
-            _least(part.worth) for part in self.parts if _axes(contrasts, part.coefficients, part.covariance)[1]), 0.0)
+            _least(part.worth) for part in self.parts if _axes(contrasts, part.means, part.covariance)[1]), 0.0)
         q = len(scaled)
         if fixed or not q:
             return least if fixed else 1.0
@@ -209,18 +181,18 @@ class Fit:
             return None
         parts = [(scaled @ part.covariance @ scaled.T, part.worth - 1) for part in self.parts]
         freedom = (q + q**2) / math.fsum(float((one @ one).trace() + one.trace() ** 2) / free for one, free in parts)
-        f = float(((scaled @ coefficients) ** 2).sum()) * (freedom - q + 1) / (q * freedom)
+        f = float(((scaled @ means) ** 2).sum()) * (freedom - q + 1) / (q * freedom)
         return max(float(fdtrc(q, freedom - q + 1, f)), least)
 
 
-def _axes(contrasts: Floats, coefficients: Floats, covariance: Floats) -> tuple[Floats, bool]:
+def _axes(contrasts: Floats, means: Floats, covariance: Floats) -> tuple[Floats, bool]:
     """Sums of the contrasts whose estimates do not hang together, those that have a spread, over their standard errors;
     and whether any of the others is apart from zero."""
     import numpy as np
 
     spread, axes = np.linalg.eigh(contrasts @ covariance @ contrasts.T)
     seen = spread > max(_rest(contrast, covariance) for contrast in contrasts)
-    others = axes[:, ~seen].T @ contrasts @ coefficients
+    others = axes[:, ~seen].T @ contrasts @ means
     return (axes[:, seen].T @ contrasts / np.sqrt(spread[seen])[:, None],
             bool(np.abs(others).max(initial=0.0) > math.sqrt(_NOTHING)))
 
@@ -229,8 +201,8 @@ def _least(clusters: float) -> float:
     return float(2.0 ** max(1 - clusters, -1000.0))
 
 
-def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:
-    """Fit the design by least squares, with a covariance by cluster (Liang and Zeger, Biometrika 73, 1986).
+def fit(scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:
+    """Return the means of cells, with a covariance by cluster (Liang and Zeger, Biometrika 73, 1986).
 
     The two splits are fitted each by itself; or as one, where a cluster has questions of both: then of scores that
     differ within the splits alone, as what sets these apart is no chance, and worth no more clusters than its smaller
@@ -248,26 +220,23 @@ def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArr
         weights = 1 / (sizes[split] * len(kinds))
         means = np.array([np.bincount(split, row, 2) for row in scores]) / sizes
         levelled = scores - means[:, split] + (scores @ weights)[:, None]
-        return Fit((_part(design, levelled, weights, clusters, min(map(weight, counts.T[kinds])), range_of(metric)),))
+        return Fit((_part(levelled, weights, clusters, min(map(weight, counts.T[kinds])), range_of(metric)),))
     return Fit(tuple(
-        _part(design, scores[:, split == kind], np.full(int(sizes[kind]), 1 / (sizes[kind] * len(kinds))),
+        _part(scores[:, split == kind], np.full(int(sizes[kind]), 1 / (sizes[kind] * len(kinds))),
               np.unique(clusters[split == kind], return_inverse=True)[1], weight(counts[:, kind]),
               range_of(metric, answerable=not kind)) for kind in kinds))
 
 
-def _part(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
+def _part(scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
           limits: tuple[float, float]) -> _FittedPart:
-    """Fit one part. Every cluster is in every cell, so that the coefficients are the mean of those of each cluster by
-    itself, and their covariance that of a mean: as statsmodels' WLS has them with `cov_type="cluster"`, without a row
-    for every score. What the cells do not determine is 0. The weights of questions add up to the share in the figure
-    that is fitted."""
+    """Fit one part. Every cluster is in every cell, so that the covariance is that of a mean, as statsmodels' WLS has
+    it with `cov_type="cluster"`. The weights of questions add up to the share in the figure that is fitted."""
     import numpy as np
 
     size = np.bincount(clusters, weights).astype(np.float64)
-    means = np.array([np.bincount(clusters, weights * row) for row in scores]) / size
-    own = np.linalg.pinv(design.matrix()) @ means
     share = float(size.sum())
-    coefficients = own @ size
-    spread = (own - coefficients[:, None] / share) * size
+    own = np.array([np.bincount(clusters, weights * row) for row in scores])
+    means = own.sum(axis=1)
+    spread = own - means[:, None] / share * size
     few = worth / (worth - 1) if worth > 1 else 1.0
-    return _FittedPart(coefficients, few * (spread @ spread.T), worth, (share * limits[0], share * limits[1]))
+    return _FittedPart(means, few * (spread @ spread.T), worth, (share * limits[0], share * limits[1]))

@@ -30,8 +30,9 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     names = [column.split(" / ")[0] for column in columns]  # metrics in words, and the judge's name once
     shown = [column.replace("_", " ") + shown_name(name, judge).removeprefix(name)
              for column, name in zip(columns, names, strict=True)]
-    header = [*factors, "n", *shown, *unjudged, "outcomes", "passages", "calls", "tokens", "price"]
-    return header, [_row(cell, factors, columns, bool(unjudged)) for cell in shortened(cells)]
+    cached = ["cached"] if any("cached_tokens" in cell["usage"] for cell in cells) else []
+    header = [*factors, "n", *shown, *unjudged, "outcomes", "passages", "calls", "tokens", *cached, "price"]
+    return header, [_row(cell, factors, columns, bool(unjudged), bool(cached)) for cell in shortened(cells)]
 
 
 def on_published(names: Sequence[str]) -> list[str]:
@@ -64,14 +65,17 @@ def all_failed(folder: RunFolder) -> bool:
                for cell in folder.summary()["cells"])
 
 
-def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:
+def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool,
+         cached: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
+    share = usage.get("cached_tokens", 0) / (usage["prompt_tokens"] or 1)  # of the prompts' tokens
     tokens = usage["prompt_tokens"] + usage["completion_tokens"]  # of calls none means that nobody said
     return [*("-" if (value := cell.get(name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
             "\n".join(f"{count} {name}" for name, count in cell["outcomes"].items() if count),
             "-" if cell["passages"] is None else f"{cell['passages']:.3g}", str(usage["calls"]),
-            str(tokens) if tokens or not usage["calls"] else "?", price(usage["price"], "?")]
+            str(tokens) if tokens or not usage["calls"] else "?", *([f"{share:.0%}"] if cached else []),
+            price(usage["price"], "?")]
 
 
 def _figures(metrics: Mapping[str, Any], column: str) -> str:

@@ -115,7 +115,10 @@ class ChunkTable(Sequence[Chunk]):
 
     def windows(self) -> NDArray[np.int32]:
         """Return the number of vectors of each chunk, shape (chunks,)."""
-        return np.asarray(self._groups.column("windows"))
+        column = self._groups.column("windows")
+        if column.null_count:
+            return np.asarray(column)
+        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)  # Arrow's other ways to NumPy load pandas
 
     def documents(self) -> set[str]:
         """Return the ids of the documents that chunks are of."""

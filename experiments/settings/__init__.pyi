@@ -1,0 +1,3 @@
+from .run import RunSettings, SubAnswers
+
+__all__ = ["RunSettings", "SubAnswers"]
