@@ -7,7 +7,7 @@ from gathering import Scene, decisions
 from agents import Limits
 from documents import SettingsError
 from strategies import REFUSAL, Draft, Reply, Task, Usage, chosen
-from strategies.reasoning.self_consistency import answer_of, tally
+from strategies.parts.voting import answer_of, tally
 from strategies.settings.choosing import reasoning
 
 LIBRARY = {"": "jaws spielberg"}

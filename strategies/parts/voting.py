@@ -1,0 +1,83 @@
+"""Count the votes of several drafts for answers."""
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from strategies.answering import without_sub_answers
+from strategies.choice import read_choice
+from strategies.normalising import with_values
+from strategies.reading import is_only_citations, read_citations, strip_citations
+from strategies.types import Draft, Task
+
+_REFUSED = ("refused", "")
+_POLAR = re.compile(r"(?:(yes|예|네)|(no|아니요|아니오))(?=\s*(?:[.,;:!–—]|\Z))", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """The votes of drafts for answers."""
+
+    answers: tuple[tuple[Draft, ...], ...]  # the drafts of each answer, in the order in which answers came up
+    malformed: int  # how many drafts hold no answer
+
+    @property
+    def best(self) -> tuple[Draft, ...]:
+        """Return the drafts of the answer with the most votes, among equals the first; none without answers."""
+        return max(self.answers, key=len, default=())
+
+    @property
+    def count(self) -> int:
+        """Count the drafts, malformed ones too."""
+        return self.malformed + sum(map(len, self.answers))
+
+    @property
+    def agreement(self) -> float:
+        """Return the share of all drafts that give the best answer; 0 without one."""
+        return len(self.best) / self.count if self.count else 0.0
+
+    @property
+    def chosen(self) -> Draft | None:
+        """Return the first draft of the best answer that cites, or else its first; its citations are of its text."""
+        return next((draft for draft in self.best if draft.cited and not draft.refused), next(iter(self.best), None))
+
+    @property
+    def said(self) -> str:
+        """Describe the votes in a line."""
+        others = len(self.answers) - 1
+        agree = "refuse" if any(draft.refused for draft in self.best) else "agree"
+        parts = [f"{len(self.best)} of {self.count} {agree}",
+                 f"{others} other {'answers' if others > 1 else 'answer'}" if others > 0 else "",
+                 f"{self.malformed} without an answer" if self.malformed else ""]
+        return ", ".join(filter(None, parts))
+
+
+def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
+    """Group the drafts by their answer; `shown` are the evidence numbers that any prompt showed."""
+    answers: dict[tuple[str, str], list[Draft]] = {}
+    for draft in drafts:
+        if (key := answer_of(task, draft, shown)) is not None:
+            answers.setdefault(key, []).append(draft)
+    return Votes(tuple(map(tuple, answers.values())), len(drafts) - sum(map(len, answers.values())))
+
+
+def answer_of(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
+    """Return what equal answers have in common; None for a draft that holds no answer. Refusals are one answer. Options
+    are compared by their label; a text that begins with yes or no and a mark, by that word; any other without its
+    citations, case, punctuation and articles, with numbers and dates by their value."""
+    draft = without_sub_answers(draft, task)
+    if not draft.well_formed:
+        return None
+    if draft.refused:
+        return _REFUSED
+    label = read_choice(draft.text, task.options) if task.options else None
+    if label is not None or task.chooses:
+        return None if label is None else ("option", label)
+    if task.separators and is_only_citations(draft.text) and set(shown).issuperset(read_citations(draft.text)):
+        return None
+    text = strip_citations(draft.text)
+    polar = _POLAR.match(text)
+    if polar:
+        return "polar", "yes" if polar[1] else "no"
+    return "text", with_values(text) or text
