@@ -31,15 +31,19 @@ def test_a_replay_of_the_shipped_cassette_is_the_recorded_run_in_any_folder(ragb
 
 
 @pytest.mark.slow
-def test_the_demo_is_two_runs_and_a_second_time_nothing_is_left_to_do(serve, ragbed, tmp_path):
-    server = serve(lambda _: json.dumps({"reasoning": "As it says.", "refused": False, "answer": "1941",
-                                         "citations": [1]}))
+def test_the_demo_asks_a_live_model_as_many_questions_as_fit_and_a_second_time_the_same_and_nothing(
+        serve, ragbed, tmp_path, monkeypatch):
+    server = serve(lambda _: json.dumps({"refused": False, "answer": "1941", "citations": [1]}))
     command = ("demo", "--model", f"{server.url}#m", "--out", tmp_path)
-    recorded, both = ragbed.json(*command)
-    assert {cell["n"] for cell in recorded["cells"]} == {recording_of(RECORDED).questions}
-    assert {cell["outcomes"]["error"] for cell in recorded["cells"]} == {0}
-    assert {(cell["model"], cell["n"]) for cell in both["cells"]} == {(RECORDED, 12), (f"{server.url}#m", 12)}
+    every = recording_of(RECORDED).questions
+    with monkeypatch.context() as slow:
+        slow.setattr("experiments.terminal.demo._SECONDS", 0)
+        recorded, both = ragbed.json(*command)
+    assert [(cell["model"], cell["n"]) for cell in recorded["cells"]] == [(RECORDED, every)] * 9
+    assert [(cell["model"], cell["n"]) for cell in both["cells"]] == [(RECORDED, 6)] * 9 + [(f"{server.url}#m", 6)] * 2
+    assert {cell["outcomes"]["error"] for cell in (*recorded["cells"], *both["cells"])} == {0}
     calls = len(server.requests)
     assert ragbed.json(*command) == [recorded, both]
     assert len(server.requests) == calls
     assert all((tmp_path / name / "report.html").is_file() for name in ("demo", "demo-live"))
+    assert {cell["n"] for cell in ragbed.json(*command, "--fresh")[1]["cells"]} == {every}  # a server this fast

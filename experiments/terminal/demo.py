@@ -4,12 +4,18 @@ The recording is made by `bench/record_demo.py`, with the settings that stand he
 """
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agents.recorded import recording_of
+from experiments.running.runner import RunWatch, run
+from experiments.runs.manifest import manifest_of
 from experiments.settings import RunSettings
 from experiments.settings.file import check_settings
+from experiments.terminal.display import note, stoppable
+from experiments.terminal.live import RunView
 from experiments.terminal.run import Put, carry_out, in_turn
 from strategies.catalogue import CRESTS
 
@@ -18,23 +24,41 @@ QUESTIONS: dict[str, Any] = {
     "reasoning": list(CRESTS), "conditions": "retrieved", "answer_formats": "tags",
     "include": [{"reasoning": ["direct", "chain_of_thought"], "conditions": ["gold", "closed-book"]}],
     "retriever": {"kind": "bm25", "k": 4, "build": {"embedder": "none"}}, "brief": True, "limits": {"max_tokens": 256}}
-_LIVE: dict[str, Any] = {
-    **QUESTIONS, "name": "demo-live", "benchmark": {"kind": "demo", "limit": 12}, "conditions": "retrieved",
-    "reasoning": ["direct", "chain_of_thought"], "cell_limits": {"seconds": 60}}  # two minutes on two cores
+# Replies without reasoning end by themselves: one that runs into the limit is no JSON.
+_LIVE: dict[str, Any] = {"reasoning": "direct", "conditions": ["retrieved", "gold"], "answer_formats": "json"}
+_SECONDS, _LEAST, _TRIED = 100, 6, 2  # that the live part takes; questions of it at least; those that tell its pace
 
 
 def demo(model: str, out: Path, fresh: bool, live: bool, json: bool) -> None:
     """Carry out the recorded run, and one with both models; with `live` all that was recorded, asked of the model."""
-    def settings(**more: Any) -> RunSettings:
-        return check_settings({"out": str(out), **more}, "demo")
+    every = recording_of(RECORDED).questions
+
+    def settings(name: str, questions: int, **more: Any) -> RunSettings:
+        return check_settings({**QUESTIONS, "name": name, "out": str(out),
+                               "benchmark": {"kind": "demo", "limit": questions}, **more}, "demo")
+
+    def both(questions: int) -> RunSettings:
+        return settings("demo-live", questions, models=RECORDED,
+                        include=[*QUESTIONS["include"], {"models": model, **_LIVE}])
 
     def carry(one: RunSettings, put: Put) -> None:
+        if one.name == "demo-live" and not begun:
+            with TemporaryDirectory() as trial:
+                few = settings("demo-pace", _TRIED, models=model, out=trial, include=[], **_LIVE)
+                one = both(min(max(_fitting(few), _LEAST), every))
+            note(f"{one.folder}: the first {one.benchmark.limit} of {every} questions")
         carry_out(one, fresh=fresh, json=json, put=put)
 
-    every = {**QUESTIONS, "benchmark": {"kind": "demo", "limit": recording_of(RECORDED).questions}}
-    if live:
-        in_turn([settings(**every, name="demo-all-live", models=model)], carry, json, fresh)
-        return
-    both = [{"models": model, "answer_formats": "json"}]
-    in_turn([settings(**every, name="demo", models=RECORDED), settings(**{
-        **_LIVE, "models": RECORDED, "include": both})], carry, json, fresh)
+    begun = not fresh and (both(_LEAST).folder / "manifest.json").is_file()  # with as many questions as fitted then
+    asked = int(manifest_of(both(_LEAST).folder).benchmark["questions"]) if begun else _LEAST
+    in_turn([settings("demo-all-live", every, models=model)] if live else
+            [settings("demo", every, models=RECORDED), both(asked)], carry, json, fresh)
+
+
+def _fitting(few: RunSettings) -> int:
+    """Ask a few questions to see how many take `_SECONDS`; what was replied is not kept."""
+    note(f"asking {', '.join(few.models)} {_TRIED} questions, to see how many take {_SECONDS} s")
+    with stoppable("the same command asks again"), RunView() as view:
+        asyncio.run(run(few, RunWatch(view.stage, view.begun, view.record, view.note))).close()
+    assert view.tally is not None
+    return int(_SECONDS * (view.tally.rate() or 0.0) / len(view.tally.begun.cells))
