@@ -80,8 +80,8 @@ class Manifest(ManifestModel):
     files: dict[str, str] = {}  # SHA-256 of every other file of the folder, by name
 
 
-def write_manifest(manifest: Manifest, folder: Path) -> None:
-    """Hash every file of the folder, and write the manifest with its own hash beside them."""
+def write_manifest(manifest: BaseModel, folder: Path) -> None:
+    """Hash every file of the folder into the field `files`, and write the manifest with its own hash beside them."""
     whole = manifest.model_copy(update={"files": hashes_of(folder)})
     seal(whole.model_dump(mode="json"), folder / MANIFEST)
 
