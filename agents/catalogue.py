@@ -9,12 +9,14 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
 from documents.errors import ModelError
 from documents.places import cache_dir
+from documents.rows import read_rows
 from retrieval.storage.files import unchanged_sha256
 
 HUB = "hf:"
@@ -63,37 +65,12 @@ class HubModel:
     licence: str
 
 
-_LLAMA, _GEMMA, _APACHE = "Llama 3.2 Community License", "Gemma Terms of Use", "Apache-2.0"
-HUB_MODELS: tuple[HubModel, ...] = (
-    HubModel("hf:Qwen/Qwen2.5-0.5B-Instruct-GGUF/qwen2.5-0.5b-instruct-q4_k_m.gguf", 491_400_032,
-             "74a4da8c9fdbcd15bd1f6d01d621410d31c6fc00986f5eb687824e7b93d7a9db", _APACHE),
-    HubModel("hf:ggml-org/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q4_K_M.gguf", 806_058_240,
-             "8ccc5cd1f1b3602548715ae25a66ed73fd5dc68a210412eea643eb20eb75a135", _GEMMA),
-    HubModel("hf:bartowski/Llama-3.2-1B-Instruct-GGUF/Llama-3.2-1B-Instruct-Q4_K_M.gguf", 807_694_464,
-             "6f85a640a97cf2bf5b8e764087b1e83da0fdb51d7c9fab7d0fece9385611df83", _LLAMA),
-    HubModel("hf:bartowski/SmolLM2-1.7B-Instruct-GGUF/SmolLM2-1.7B-Instruct-Q4_K_M.gguf", 1_055_609_824,
-             "77665ea4815999596525c636fbeb56ba8b080b46ae85efef4f0d986a139834d7", _APACHE),
-    HubModel("hf:Qwen/Qwen2.5-1.5B-Instruct-GGUF/qwen2.5-1.5b-instruct-q4_k_m.gguf", 1_117_320_736,
-             "6a1a2eb6d15622bf3c96857206351ba97e1af16c30d7a74ee38970e434e9407e", _APACHE),
-    HubModel("hf:Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 1_117_320_768,
-             "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046", _APACHE),
-    HubModel("hf:Qwen/Qwen3-1.7B-GGUF/Qwen3-1.7B-Q8_0.gguf", 1_834_426_016,
-             "061b54daade076b5d3362dac252678d17da8c68f07560be70818cace6590cb1a", _APACHE),
-    HubModel("hf:ggml-org/SmolLM3-3B-GGUF/SmolLM3-Q4_K_M.gguf", 1_915_305_312,
-             "8334b850b7bd46238c16b0c550df2138f0889bf433809008cc17a8b05761863e", _APACHE),
-    HubModel("hf:bartowski/Llama-3.2-3B-Instruct-GGUF/Llama-3.2-3B-Instruct-Q4_K_M.gguf", 2_019_377_696,
-             "6c1a2b41161032677be168d354123594c0e6e67d2b9227c84f296ad037c728ff", _LLAMA),
-    HubModel("hf:ggml-org/gemma-3-4b-it-GGUF/gemma-3-4b-it-Q4_K_M.gguf", 2_489_757_856,
-             "882e8d2db44dc554fb0ea5077cb7e4bc49e7342a1f0da57901c0802ea21a0863", _GEMMA),
-    HubModel("hf:unsloth/Phi-4-mini-instruct-GGUF/Phi-4-mini-instruct-Q4_K_M.gguf", 2_491_874_272,
-             "88c00229914083cd112853aab84ed51b87bdf6b9ce42f532d8c85c7c63b1730a", "MIT"),
-    HubModel("hf:Qwen/Qwen3-4B-GGUF/Qwen3-4B-Q4_K_M.gguf", 2_497_280_256,
-             "7485fe6f11af29433bc51cab58009521f205840f5b4ae3a32fa7f92e8534fdf5", _APACHE),
-    HubModel("hf:bartowski/Mistral-7B-Instruct-v0.3-GGUF/Mistral-7B-Instruct-v0.3-Q4_K_M.gguf", 4_372_812_000,
-             "1270d22c0fbb3d092fb725d4d96c457b7b687a5f5a715abe1e818da303e562b6", _APACHE),
-    HubModel("hf:Qwen/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf", 5_027_783_488,
-             "d98cdcbd03e17ce47681435b5150e34c1417f50b5c0019dd560e4882c5745785", _APACHE),
-)
+@cache
+def hub_models() -> tuple[HubModel, ...]:
+    """Return the well-known models of the hub, the smallest first, of which `hub_models.jsonl` has a line each."""
+    return tuple(HubModel(**row.fields) for row in read_rows(Path(__file__).with_name("hub_models.jsonl")))
+
+
 DEFAULT = "smollm2-135m"
 ENTRIES: tuple[CatalogueEntry, ...] = (
     CatalogueEntry(

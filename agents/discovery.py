@@ -10,14 +10,13 @@ from itertools import islice
 from typing import Any
 
 from agents.catalogue import DEFAULT
-from documents.errors import ModelError
 from documents.json import loads
-from retrieval.servers import clean, served_at
 
 VARIABLE = "RAGBED_MODEL"  # names the model that answers where a command names none; then nothing is looked for
 OPENAI = "openai:gpt-4o-mini"
 PORTS = (11434, 1234, 8080, 8000)  # where Ollama, LM Studio, llama.cpp and vLLM listen unless told otherwise
 _OWNERS = {"library": "Ollama", "organization_owner": "LM Studio", "llamacpp": "llama.cpp", "vllm": "vLLM"}
+_NAME = re.compile(r"[\w./\\][\w ./\\:@+,()-]{0,199}")  # one that can be shown, recorded and asked for
 _NO_CHAT = re.compile(r"embed|rerank|minilm|paraphrase|\b(bge|gte|e5|whisper|tts|ocr)\b", re.IGNORECASE)
 _CONNECT, _SECONDS = 0.3, 1.0  # for a server on this machine to accept, and to say its next word
 _BLOCK, _BLOCKS = 1 << 16, 16  # bytes of a list of models at most
@@ -63,17 +62,9 @@ def _server(port: int) -> Found | None:
     url = f"http://127.0.0.1:{port}/v1"
     listed = [one for one in _listed(f"{url}/models") if isinstance(one, dict)]
     names = [one["id"] for one in listed if isinstance(one.get("id"), str)]
-    models = tuple(name for name in names if not _NO_CHAT.search(name) and _usable(f"{url}#{name}", name))
-    owners = [_OWNERS[owner] for one in listed if (owner := one.get("owned_by")) in _OWNERS]
+    models = tuple(name for name in names if _NAME.fullmatch(name) and not _NO_CHAT.search(name))
+    owners = [_OWNERS[owner] for one in listed if (owner := str(one.get("owned_by"))) in _OWNERS]
     return Found(owners[0] if owners else f"a server on port {port}", url, models) if models else None
-
-
-def _usable(spec: str, name: str) -> bool:
-    """Tell whether a stranger's name is one that can be shown, recorded and asked for."""
-    try:
-        return clean(name) == name and served_at(spec, calls=False)[1] == name
-    except ModelError:
-        return False
 
 
 def _listed(url: str) -> list[Any]:

@@ -21,7 +21,7 @@ _WARNINGS = 2  # one level more writes several lines a request into the log
 def main() -> None:
     """Serve until the parent is gone."""
     order: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
-    _die_with(order["parent"])
+    die_with(order["parent"], signal.SIGKILL)
     answers = _private_stdout()
     watch = threading.Thread(target=_end_with_stdin, daemon=True)
     watch.start()
@@ -40,11 +40,12 @@ def _end_with_stdin() -> None:
     os._exit(0)
 
 
-def _die_with(parent: int) -> None:
-    """On Linux, ask the kernel to kill us when the thread that started us ends, however it ends."""
+def die_with(parent: int, by: signal.Signals) -> None:
+    """On Linux, ask the kernel to send this process a signal when the parent's thread that started it ends, however it
+    ends."""
     if sys.platform != "linux":
         return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
         os._exit(0)
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -25,6 +27,9 @@ from retrieval.servers import SERVED, Address, served_at
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
 NO_MODEL = "none"  # the name of no model, for a strategy that asks none
+SHARED = "RAGBED_LOCAL_SERVERS"
+"""The environment variable by which a launcher tells its processes of the local models' servers that it has started: in
+JSON, address and key by identity."""
 _SEARCHES = 512  # questions of such a strategy at once: their searches are made together, and kept together
 
 
@@ -89,7 +94,8 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     else:
         from agents.local_server import LocalServer
         assert target.weights is not None
-        endpoint = LocalServer(target.weights, settings.local)
+        shared = json.loads(os.environ.get(SHARED, "{}")).get(target.identity)
+        endpoint = Address(*shared) if shared else LocalServer(target.weights, settings.local)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
         # up, and the next question finds it running again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)

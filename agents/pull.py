@@ -22,7 +22,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import httpx2
 
 from agents import catalogue
-from agents.catalogue import HUB, HUB_MODELS, CatalogueEntry, File, check, hub_folder, hub_parts, sha256_of
+from agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_models, hub_parts, sha256_of
 from documents.errors import ModelError
 from retrieval.servers import unusable_environment
 
@@ -71,7 +71,7 @@ def _from_hub(spec: str, progress: Fetched) -> Path:
         stated = get_hf_file_metadata(hf_hub_url(repo, file, endpoint=endpoint), endpoint=endpoint)
         if not _SHA256.fullmatch(stated.etag or ""):
             raise ModelError(f"{spec}: the hub states no sha256 for it")
-        if stated.etag != (known := next((one.sha256 for one in HUB_MODELS if one.name == spec), stated.etag)):
+        if stated.etag != (known := next((one.sha256 for one in hub_models() if one.name == spec), stated.etag)):
             raise ModelError(f"{spec}: the hub has another file there now (sha256 {str(stated.etag)[:16]}…) than the "
                              f"one that ragbed lists ({str(known)[:16]}…); fetch it yourself, and name it gguf:PATH")
         if not (path.is_file() and sha256_of(path) == stated.etag):

@@ -137,7 +137,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("file", type=Path)
     parser.add_argument("--model", required=True)
     parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--strategies", help="names, apart by commas; all by default")
+    parser.add_argument("--strategies", help="names, others' too, apart by commas; all by default")
     parser.add_argument("--forms", default="tags", help="tags, json or both, apart by a comma")
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--concurrency", type=int, default=16, help="calls at once")
@@ -151,15 +151,17 @@ def main() -> None:
         file = Path(folder) / "questions.jsonl"
         file.write_text("".join(json.dumps(one) + "\n" for one in questions(options.file, options.questions)))
         for form in options.forms.split(","):
-            own = options.strategies.split(",") if options.strategies else list(REASONING)
-            foreign: list[Any] = [{"kind": f"{__file__}:{name}", "name": name} for name in ("naive", "tutorial")]
-            foreign += [{"kind": f"{__file__}:published", "of": of, "name": f"published {of}"} for of in _LAST]
+            foreign: dict[str, Any] = {name: {"kind": f"{__file__}:{name}", "name": name}
+                                       for name in ("naive", "tutorial")}
+            foreign |= {f"published {of}": {"kind": f"{__file__}:published", "of": of, "name": f"published {of}"}
+                        for of in _LAST}
+            wanted = options.strategies.split(",") if options.strategies else [*REASONING, *foreign]
+            asked = [foreign.get(name, name) for name in wanted if name not in _ASIDE]
             with run({"name": f"prompts-{form}", "out": options.out or folder, "models": options.model,
                       "benchmark": {"kind": "musique", "path": str(file)}, "rules": "grounded", "conditions": "given",
                       "brief": True, "answer_formats": form, "limits": {"max_tokens": options.max_tokens},
                       "calls": {"calls": {"concurrency": options.concurrency, "seconds": 900}},
-                      "reasoning": [name for name in own if name not in _ASIDE]
-                      + foreign * (form == "tags")}) as finished:
+                      "reasoning": [one for one in asked if form == "tags" or isinstance(one, str)]}) as finished:
                 print(f"\n{form}, {options.questions} questions, {options.model}\n")
                 print(_table(finished), flush=True)
 

@@ -6,7 +6,7 @@ RagbedError
 │   ├── DocumentError   a source that cannot be read: names it and why
 │   ├── IndexFolderError  an index folder that is missing, damaged or of another embedder
 │   ├── ModelError      a model that is unknown, absent, of a wrong hash, or refuses the key
-│   ├── BenchmarkError  a benchmark record that does not fit: file, line, field, expected
+│   ├── BenchmarkError  a record of a file that does not fit: file, line, field, expected
 │   ├── RunError        a run folder that cannot be continued or read
 │   ├── RecipeMismatch  a saved question cannot go on: its recipe asks for something other than what was recorded
 │   ├── BudgetSpent     a run's budget is spent: it stopped, and a larger one continues it
@@ -19,6 +19,8 @@ RagbedError
 └── ScriptEnded         a scripted model was called once more than its script has lines
 """
 from __future__ import annotations
+
+from importlib.util import find_spec
 
 
 class RagbedError(Exception):
@@ -51,7 +53,7 @@ class ModelError(UserError):
 
 
 class BenchmarkError(UserError):
-    """A benchmark record does not fit its format."""
+    """A record of a file, such as a benchmark's, does not fit its format."""
 
 
 class RunError(UserError):
@@ -71,6 +73,13 @@ class MissingExtra(UserError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'ragbed[{extra}]'")
+
+    @classmethod
+    def check(cls, extra: str, *packages: str) -> None:
+        """Raise it for the first of the packages that is not installed."""
+        for package in packages:
+            if find_spec(package) is None:
+                raise cls(package, extra)
 
 
 class CallError(RagbedError):

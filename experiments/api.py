@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -63,8 +62,7 @@ class Run:
     def frame(self) -> DataFrame:
         """Return one row for each question in each cell, failures too: factors, answer, cause, scores, cost.
         Raises MissingExtra where pandas is not installed."""
-        if find_spec("pandas") is None:
-            raise MissingExtra("pandas", "pandas")
+        MissingExtra.check("pandas", "pandas")
         import pandas
 
         run = self._finished

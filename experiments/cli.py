@@ -21,6 +21,7 @@ from experiments.commands.read import budgets, compare, diagnose, dose, effects,
 from experiments.commands.retrieval import evaluate_retrieval, negatives
 from experiments.commands.run import import_, run
 from experiments.commands.serve import serve
+from experiments.commands.shards import merge
 from experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
 from experiments.commands.tools import check_strategy, demo, list_, list_models, new_strategy, pull, schema
 
@@ -52,7 +53,7 @@ _GROUPS: dict[str, tuple[Callable[..., None] | tuple[typer.Typer, str], ...]] = 
     "Start": (demo, list_, (models, "models"), schema, (new, "new"), (check, "check")),
     "Ask": (index, search, ask, resume),
     "Build": (construct, questions, review),
-    "Measure": (run, import_, judge, rescore),
+    "Measure": (run, merge, import_, judge, rescore),
     "Serve": (serve,),
     "Read": (report, show, compare, effects, dose, budgets, diagnose),
     "Retrieval": (evaluate_retrieval, negatives),

@@ -43,10 +43,10 @@ def verdict(comparison: Comparison) -> str:
     if is_alone(comparison):
         return f"{'higher' if comparison.difference > 0 else 'lower'} on its own, not after the correction"
     if comparison.gained == comparison.lost == 0:
-        return f"the same score on {_questions(comparison.n)}"
+        return f"the same score on {plural(comparison.n, 'question')}"
     if comparison.difference == 0 and comparison.low is None:
-        return f"the same figure over {_questions(comparison.n)}"
-    return f"no difference that {_questions(comparison.n)} can show{_least(comparison)}"
+        return f"the same figure over {plural(comparison.n, 'question')}"
+    return f"no difference that {plural(comparison.n, 'question')} can show{_least(comparison)}"
 
 
 def is_alone(comparison: Comparison) -> bool:
@@ -58,10 +58,6 @@ def _least(comparison: Comparison) -> str:
     if comparison.smallest is None or comparison.smallest > 1:
         return "; they are too few to show any"
     return f"; the smallest they could: {comparison.smallest:z.2f}"
-
-
-def _questions(n: int) -> str:
-    return "1 question" if n == 1 else f"{n} questions"
 
 
 def difference(comparison: Comparison) -> str:

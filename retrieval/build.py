@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from documents.errors import IndexFolderError
+from documents.shards import Shard
 from documents.sources import find_sources
-from documents.types import Document
+from documents.types import Document, digest
 from retrieval.building.before import Before, Staging
 from retrieval.building.estimate import BuildEstimate, estimate
 from retrieval.building.job import BuildReport, run, unchanged
@@ -19,6 +20,7 @@ from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.origins import remember
 from retrieval.settings import IndexSettings
 from retrieval.storage.folder import alone, settled, tidy
+from retrieval.storage.manifest import ShardEntry
 from retrieval.types import Embedder, Progress, silent
 
 __all__ = ["BuildEstimate", "BuildReport", "add_to_index", "build_index", "estimate_index", "index_documents",
@@ -29,7 +31,8 @@ Estimated = Callable[[BuildEstimate], None]
 
 def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                 progress: Progress = silent, embedder: Embedder | None = None,
-                metadata: Metadata | None = None, estimated: Estimated | None = None) -> BuildReport:
+                metadata: Metadata | None = None, estimated: Estimated | None = None,
+                shard: Shard | None = None, wait: bool = False) -> BuildReport:
     """Index files, folders and globs into the folder `out`, replacing the index there, if any.
 
     Sources whose bytes were indexed before, under whatever name, are not parsed again; texts embedded before are not
@@ -44,6 +47,9 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
         embedder: in place of the one that the settings name.
         metadata: fields of sources, by their relative path.
         estimated: is told what the build will take, before it starts; measuring that is a part of the build.
+        shard: only the sources of this part are indexed, in a folder of its own beside `out`, to be merged
+            (`retrieval.building.merge`).
+        wait: for another process that is building this index, in the place of an error.
 
     Raises:
         DocumentError: a named path does not exist, or metadata does not fit.
@@ -52,8 +58,17 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
         SettingsError: the cache folder cannot be written.
         ModelError: the embedder is not on this machine.
     """
-    with _anew(out, settings, embedder, metadata) as job:
-        return _of_plan(plan_files(find_sources(sources), job.before), job, progress, estimated)
+    with _anew(shard.folder(out) if shard else out, settings, embedder, metadata, wait) as job:
+        found = find_sources(sources)
+        if shard is not None:
+            names = [source.relative for source in found]
+            check_sources(job.metadata, names)
+            found = [source for source in found if digest(source.relative) in shard]  # the id of its document
+            own = {source.relative for source in found}
+            remember(out, found)  # of the whole: merging sees none of these files
+            job = replace(job, metadata={name: said for name, said in job.metadata.items() if name in own},
+                          shard=ShardEntry(part=str(shard), sources=digest(*names)))
+        return _of_plan(plan_files(found, job.before), job, progress, estimated)
 
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
@@ -100,9 +115,9 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
 
 @contextmanager
 def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
-          metadata: Metadata | None = None) -> Iterator[BuildJob]:
+          metadata: Metadata | None = None, wait: bool = False) -> Iterator[BuildJob]:
     place, wanted = out.absolute(), settings or IndexSettings()
-    with alone(place):
+    with alone(place, wait):
         check_place(place)
         before = None
         with suppress(IndexFolderError):  # none, or none to be trusted: it will be replaced

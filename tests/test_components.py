@@ -1,4 +1,6 @@
 """Variance components: by hand, against statsmodels' mixed model, over simulated scores, and in a run's summary."""
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from statsmodels.regression.mixed_linear_model import MixedLM
 
 from experiments.analysis.wordings import on_wordings, wording_effects, wording_views
 from experiments.statistics import Clusters
-from experiments.statistics.components import components, differences, half_width, questions_for
+from experiments.statistics.components import components, difference, half_width, questions_for
 
 TIMES = 500  # the standard error of a share of 0.95 is 0.01
 
@@ -19,8 +21,7 @@ def test_components_are_those_of_the_analysis_of_variance_by_hand():
     # each strategy's wordings have means 1/2 apart, and its questions suit them by a quarter more or less
     assert found == pytest.approx({"rest": 1 / 8, "wording": 1 / 8 - 1 / 24, "question": 1 / 16,
                                    "strategy x question": 0})
-    change, = differences(scores)
-    assert change.value == pytest.approx(-0.5)
+    assert difference(scores, 0, 1)["difference"] == pytest.approx(-0.5)
 
 
 def drawn(rng, strategies, wordings, questions, wording, of=np.random.Generator.standard_normal, share=True):
@@ -72,8 +73,8 @@ def test_intervals_of_components_and_of_differences_over_all_wordings_cover_at_t
         scores = drawn(rng, *shape, wording, of)
         for name, one in components(scores).items():
             covered[name] += one.low <= truth[name] <= one.high
-        first_and_last = list(differences(scores))[strategies - 2]
-        covered["difference"] += abs(first_and_last.value - 0.2) <= first_and_last.half
+        change = difference(scores, 0, strategies - 1)
+        covered["difference"] += change["low"] <= 0.2 <= change["high"]
     assert {name: count / TIMES for name, count in covered.items() if not 0.92 <= count / TIMES <= 0.985} == {}
 
 
@@ -91,9 +92,10 @@ def test_a_planned_study_reaches_its_precision_on_wordings_and_questions_of_its_
         if questions is None:
             continue
         planned += 1
-        study = list(differences(drawn(rng, 5, 5, questions, 0.03)))
-        reached += [one.half <= 0.08 for one in study]
-        within.append(abs(study[3].value - 0.2) <= 0.08)
+        study = drawn(rng, 5, 5, questions, 0.03)
+        compared = {pair: difference(study, *pair) for pair in combinations(range(5), 2)}
+        reached += [one["high"] - one["low"] <= 0.16 for one in compared.values()]
+        within.append(abs(compared[0, 4]["difference"] - 0.2) <= 0.08)
     assert planned > 0.8 * (TIMES // 2)
     assert np.mean(reached) >= 0.74  # of 0.8
     assert np.mean(within) >= 0.95

@@ -149,7 +149,7 @@ def test_cells_and_questions_without_the_metric_are_left_out_and_counted():
     found = effects_of(RUN, under_both([[0, 1, 0.5], [1, 1, None], [None] * 3]))
     assert [level["n"] for level in found["factors"][0]["levels"]] == [4, 4]
     assert found["notes"][:2] == ["Cells without f1, which are left out: 2.",
-                                  "Questions without f1 in every cell that is compared, which are left out: 1 at most."]
+                                  "Questions without f1 in every cell compared, which are left out: 1 at most."]
     nothing = effects_of(WAYS, [[1, None], [None, 1], [1, None], [None, 1]])
     assert (nothing["factors"], nothing["interactions"]) == ([], [])
     assert effects_of(WAYS, [[0, 1], [1, 1], [None] * 2, [None] * 2]) is None

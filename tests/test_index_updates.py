@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from embedders import Words
 
-from documents import CrestSizes, Document, DocumentError, IndexFolderError, ModelError
+from documents import CrestSizes, Document, DocumentError, IndexFolderError, ModelError, UserError
 from retrieval import Hnsw, Index, IndexSettings, add_to_index, build_index, index_documents, remove_from_index
 from retrieval.filters.metadata import read_metadata
 from retrieval.index import content_of_index
@@ -155,27 +155,27 @@ def test_documents_that_are_given_keep_their_ids_and_only_a_changed_one_is_embed
 
 
 @pytest.mark.parametrize(("name", "content", "says"), [
-    ("m.jsonl", '{"source": "a.txt", "x": [1]}', "line 1: x is neither text, a number, true nor false"),
-    ("m.jsonl", '{"source": "a.txt", "x": NaN}', "line 1: x is neither"),
-    ("m.jsonl", '{"source": "a.txt"}\n{"source": "b.txt", "x": "\\ud800"}', "line 2: holds half a surrogate pair"),
-    ("m.jsonl", '{"source": "a.txt", "\\ud800": 1}', "line 1: holds half a surrogate pair"),
-    ("m.jsonl", '{"source": "a.txt"}\n{"source": "a.txt"}', "line 2: source a.txt is there twice"),
-    ("m.jsonl", '{"x": 1}', "line 1: no `source`"),
-    ("m.jsonl", '[1]', "line 1: is no JSON object"),
+    ("m.jsonl", '{"source": "a.txt", "x": [1]}', "line 1, field x: expected text, a number, true or false"),
+    ("m.jsonl", '{"source": "a.txt", "x": NaN}', "line 1, field x: expected text, a number, true or false"),
+    ("m.jsonl", '{"source": "a.txt"}\n{"source": "b.txt", "x": "\\ud800"}', "line 2: expected one JSON object"),
+    ("m.jsonl", '{"source": "a.txt", "\\ud800": 1}', "line 1: expected one JSON object"),
+    ("m.jsonl", '{"source": "a.txt"}\n{"source": "a.txt"}', "line 2, field source: expected a path that no other"),
+    ("m.jsonl", '{"x": 1}', "line 1, field source: expected text"),
+    ("m.jsonl", '[1]', "line 1: expected one JSON object"),
     ("m.jsonl", '{"source": "a.txt", "page": 1}', "a field may not be called 'page'"),
     ("m.jsonl", '{"source": "a.txt", "x": 1}\n{"source": "b.txt", "x": "one"}',
      "x of b.txt is a text, elsewhere a number"),
-    ("m.csv", "source,x\na.txt", "line 2: has other columns"),
-    ("m.csv", 'source,x\n\na.txt,"1\n2"\nb.txt', "line 5: has other columns than line 1"),
-    ("m.csv", "source,x\n\na.txt,1\n\na.txt,2", "line 5: source a.txt is there twice"),
-    ("m.csv", "source,x,x\na.txt,1,2", "a column is there twice"),
-    ("m.csv", 'source,x\n"a.txt,1', "is no CSV"),
+    ("m.csv", "source,x\na.txt", "line 2: expected 2 fields, found 1"),
+    ("m.csv", 'source,x\n\na.txt,"1\n2"\nb.txt', "line 5: expected 2 fields, found 1"),
+    ("m.csv", "source,x\n\na.txt,1\n\na.txt,2", "line 5, field source: expected a path that no other line has"),
+    ("m.csv", "source,x,x\na.txt,1,2", "line 1: expected the names of the columns, each once"),
+    ("m.csv", 'source,x\n"a.txt,1', "cannot be read as CSV"),
     ("none.csv", None, "cannot be read"),
 ])
 def test_metadata_that_does_not_fit_is_one_line(tmp_path, name, content, says):
     if content is not None:
         (tmp_path / name).write_text(content)
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(UserError) as caught:
         read_metadata(tmp_path / name)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)

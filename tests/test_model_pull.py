@@ -230,17 +230,17 @@ def test_a_file_of_the_hub_is_checked_against_the_hash_it_states(site, cache, mo
 def test_a_listed_file_that_the_hub_has_replaced_is_refused(site, cache, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", site.url)
     listed = catalogue.HubModel("hf:owner/repo/small.gguf", len(WEIGHTS), "0" * 64, "MIT")
-    monkeypatch.setattr("agents.pull.HUB_MODELS", (listed,))
+    monkeypatch.setattr("agents.pull.hub_models", lambda: (listed,))
     hub(site)
     with pytest.raises(ModelError, match=r"another file there now.*the one that ragbed lists \(0000000000000000…\)"):
         pull(listed.name)
 
 
 def test_listed_files_of_the_hub_are_names_that_can_be_pulled_smallest_first():
-    names = [one.name for one in catalogue.HUB_MODELS]
+    names = [one.name for one in catalogue.hub_models()]
     assert [catalogue.hub_parts(name)[1] for name in names] == [name.split("/", 2)[2] for name in names]
-    assert len({one.sha256 for one in catalogue.HUB_MODELS if len(bytes.fromhex(one.sha256)) == 32}) == len(names)
-    assert [one.size for one in catalogue.HUB_MODELS] == sorted(one.size for one in catalogue.HUB_MODELS)
+    assert len({one.sha256 for one in catalogue.hub_models() if len(bytes.fromhex(one.sha256)) == 32}) == len(names)
+    assert [one.size for one in catalogue.hub_models()] == sorted(one.size for one in catalogue.hub_models())
 
 
 def test_a_file_of_the_hub_that_differs_is_refused(site, cache, monkeypatch):

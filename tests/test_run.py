@@ -17,9 +17,10 @@ FIVE = list(CRESTS)
 COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
 
 
-def started(path, server, requests: int) -> subprocess.Popen[str]:
+def started(path, server, requests: int, *options: str) -> subprocess.Popen[str]:
     """A process that runs the settings, once it has made so many requests."""
-    child = subprocess.Popen([*COMMAND, str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen([*COMMAND, str(path), *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             text=True)
     while len(server.requests) < requests:
         assert child.poll() is None
         time.sleep(0.005)

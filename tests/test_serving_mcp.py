@@ -116,9 +116,7 @@ async def test_a_process_speaks_the_protocol_on_stdout_and_nothing_else(serve, c
 
 
 def test_without_the_package_the_extra_is_named(ragbed, monkeypatch, capitals):
-    from experiments.terminal import serve
-
-    monkeypatch.setattr(serve, "find_spec", lambda name: None if name == "mcp" else name)
+    monkeypatch.setattr("documents.errors.find_spec", lambda name: None if name == "mcp" else name)
     status, _, err = ragbed("serve", capitals, "--mcp")
     assert status == 2
     assert "mcp is not installed; run: pip install 'ragbed[mcp]'" in err

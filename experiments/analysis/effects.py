@@ -50,8 +50,7 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
     design = design_of(levels, _CROSSED)
     told = [one for term in design.terms if (one := _Term.of(design, term, having, clusters, metric, scoring)).n]
     if left_out := max((one.left_out for one in told), default=0):
-        notes.append(f"Questions without {metric} in every cell that is compared, which are left out: {left_out} at "
-                     "most.")
+        notes.append(f"Questions without {metric} in every cell compared, which are left out: {left_out} at most.")
     if design.terms and not told:
         return {**made, "notes": [*notes, "Nothing to estimate: no question has a score in every cell."]}
     tests = [one.fitted.test(one.effects) for one in told]

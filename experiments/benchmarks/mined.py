@@ -22,9 +22,9 @@ from documents.rows import Row, read_rows
 from documents.types import Chunk, Document
 from experiments.benchmarks.base import About, Selection
 from experiments.question import Benchmark, Question, Scheme
-from retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
+from retrieval.storage.files import body_of, changed, unsealed
+from retrieval.storage.manifest import MANIFEST
 
-MANIFEST = "manifest.json"
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
 VERSION: Literal[2] = 2
 _PLACES = ("given", "pool", "whole", "negatives")
@@ -77,12 +77,6 @@ def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
     return {QUESTIONS: (_PLACED.dump_json(_placed(question)).decode() for question in benchmark.questions),
             CHUNKS: (_BROUGHT.dump_json(brought).decode() for brought in chunks.values()),
             DOCUMENTS: (_DOCUMENT.dump_json(document).decode() for document in benchmark.documents.values())}
-
-
-def write_manifest(manifest: MinedManifest, folder: Path) -> None:
-    """Hash every file of the folder, and write the manifest with its own hash beside them."""
-    whole = manifest.model_copy(update={"files": hashes_of(folder)})
-    seal(whole.model_dump(mode="json"), folder / MANIFEST)
 
 
 def read_manifest(folder: Path) -> MinedManifest:

@@ -1,6 +1,7 @@
 """`ragbed index`."""
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from experiments.commands.options import AsJson, refuse
+from experiments.commands.options import AsJson, Launcher, ShardName, part_of, refuse
 
 if TYPE_CHECKING:
-    from retrieval.build import BuildEstimate
+    from documents.shards import Shard
+    from retrieval.build import BuildEstimate, BuildReport
     from retrieval.settings import IndexSettings
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown, CSV, "
@@ -44,7 +46,8 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
           format: Rendering = None,
           embedder: EmbedderText = None, vectors: Vectors = None,
           metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
-          dry_run: DryRun = False, json: AsJson = False) -> None:
+          dry_run: DryRun = False, shard: ShardName = None, launcher: Launcher = None,
+          json: AsJson = False) -> None:
     """Parse, chunk, embed and index documents.
 
     Run again after a change, only what changed is done.
@@ -61,14 +64,23 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
     if modes and made_other:
         refuse(f"{made_other[0]} does not go with {modes[0]}: the index keeps its settings; build it anew to change "
                "them")
+    whole = [*modes, *["--dry-run"] * dry_run]
+    if launcher and whole:
+        refuse(f"--launcher does not go with {whole[0]}")
+    part = part_of(shard, *whole, *["--launcher"] * bool(launcher))
     if remove and (metadata or dry_run):
         refuse(f"--remove does not go with {'--metadata' if metadata else '--dry-run'}")
     if check:
         _check(out, json)
     elif dry_run:
         _estimate(sources or [], out, None if add else _settings(given), json)
+    elif launcher:
+        from experiments.commands.shards import merge_indexes
+        from experiments.terminal.launcher import launch
+
+        merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher)], out, json)
     else:
-        _build(sources or [], out, None if modes else _settings(given), metadata, remove, json)
+        _build(sources or [], out, None if modes else _settings(given), metadata, remove, json, part)
 
 
 def _check(out: Path, json: bool) -> None:
@@ -94,15 +106,16 @@ def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, jso
 
 
 def _build(sources: list[str], out: Path, settings: IndexSettings | None, metadata: Path | None, remove: bool,
-           json: bool) -> None:
-    """Build an index; without settings, change the one that stands there."""
+           json: bool, shard: Shard | None) -> None:
+    """Build an index, or a shard of it; without settings, change the one that stands there."""
     from documents.errors import IndexFolderError
-    from experiments.terminal.display import Bars, note, print_json, say
+    from experiments.terminal.display import Bars, note
     from retrieval.build import add_to_index, build_index, remove_from_index
     from retrieval.filters.metadata import read_metadata
     from retrieval.storage.manifest import read_manifest
 
     estimates: list[BuildEstimate] = []
+    place = shard.folder(out) if shard else out
     unread = [] if remove else _left_out(sources)
 
     def told(estimate: BuildEstimate) -> None:
@@ -113,36 +126,43 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
                 _tell_of_backends(settings)
 
     try:
-        before = read_manifest(out)
+        before = read_manifest(place)
     except (IndexFolderError, OSError):
         before = None  # no index stands there, or none that can be read
     fields = read_metadata(metadata) if metadata else None
     with Bars() as bars:
         report = remove_from_index(sources, out, bars) if remove else \
-            build_index(sources, out, settings, bars, metadata=fields, estimated=told) if settings else \
+            build_index(sources, out, settings, bars, metadata=fields, estimated=told, shard=shard) if settings else \
             add_to_index(sources, out, bars, metadata=fields, estimated=told)
     if settings and before is not None and before.settings != settings:
         note("the index that stood here was made with other settings; options are not remembered, so give them again")
     if settings and before is not None and before.fields and metadata is None:
         note("the index that stood here had metadata; it is not remembered, so give --metadata again")
+    more = {"unread": unread, "estimate": asdict(estimates[0]) if estimates else None}
+    show_built(report, place, more if json else None)
+
+
+def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None) -> None:
+    """Say what a build did; as JSON with `more`."""
+    from experiments.terminal.display import note, print_json, say
+
     for skipped in report.skipped:
         note(f"skipped {skipped}")
     if report.hidden:
         note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")
-    if json:
-        print_json({"index": str(out), "documents": report.documents, "parsed": report.parsed,
+    if more is not None:
+        print_json({"index": str(place), "documents": report.documents, "parsed": report.parsed,
                     "replaced": report.replaced, "removed": report.removed,
                     "chunks": report.chunks, "windows": report.windows, "embedded": report.embedded_now,
-                    "reused": report.reused, "search": report.how, "seconds": report.seconds, "unread": unread,
-                    "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped],
-                    "estimate": asdict(estimates[0]) if estimates else None})
+                    "reused": report.reused, "search": report.how, "seconds": report.seconds,
+                    "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped], **more})
         return
     changes = ((report.replaced, "replaced"), (report.removed, "removed"))
     changed = "".join(f", {count} {what}" for count, what in changes if count)
     say(f"{report.documents} documents{changed}, {report.chunks} chunks, "
         f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} known), "
         f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
-    say(f"{report.how}; {out}")
+    say(f"{report.how}; {place}")
 
 
 def _left_out(sources: Sequence[str]) -> list[str]:

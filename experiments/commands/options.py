@@ -4,10 +4,13 @@ from __future__ import annotations
 from itertools import pairwise
 from os.path import isfile
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperOption
+
+if TYPE_CHECKING:
+    from documents.shards import Shard
 
 
 def refuse(why: str) -> NoReturn:
@@ -15,6 +18,15 @@ def refuse(why: str) -> NoReturn:
     from documents.errors import SettingsError
 
     raise SettingsError(why)
+
+
+def part_of(shard: str | None, *others: str) -> Shard | None:
+    """Return the shard that --shard names, if any; SettingsError where it is none or others do not go with it."""
+    from documents.shards import Shard
+
+    if shard and others:
+        refuse(f"--shard does not go with {others[0]}")
+    return Shard.parse(shard) if shard else None
 
 
 class Command(TyperCommand):
@@ -65,6 +77,10 @@ Metric = Annotated[str | None, typer.Option("--metric", help=(
 Fresh = Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many questions.")]
 Sample = Annotated[int | None, typer.Option("--sample", min=1, help="So many questions, drawn by --seed.")]
+ShardName = Annotated[str | None, typer.Option("--shard", metavar="NUMBER/OF", help=(
+    "Only this part, as in 3/16, beside the other parts; `ragbed merge` joins them."))]
+Launcher = Annotated[str | None, typer.Option("--launcher", metavar="local:N", help=(
+    "Carry it out as N shards, a process each, and merge them."))]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Streamed = Annotated[bool, typer.Option("--stream", help="Show what the model says as it comes, and each step; with "
                                         "--json, one event on each line.")]

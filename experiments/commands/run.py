@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, Foreign, Fresh, Texts, refuse
+from experiments.commands.options import AsJson, Foreign, Fresh, Launcher, ShardName, Texts, part_of, refuse
 
 if TYPE_CHECKING:
+    from documents.shards import Shard
     from experiments.running.cassette import Replay
     from experiments.settings import RunSettings
     from experiments.settings.targets import Part
@@ -72,12 +73,10 @@ Budgets = Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=
 
 def run(target: Target = None, path: Files = None, model: Models = None, reasoning: Reasonings = None,
         retrieval: Retrievals = None, condition: Conditions = None, rules: RuleNames = None,
-        perturbation: Perturbations = None,
-        judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
-        skip_bad: SkipBad = False,
-        limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, race: Race = False,
-        budget: Budgets = None, probe: Probe = None,
-        fresh: Fresh = False,
+        perturbation: Perturbations = None, judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None,
+        set: Others = None, out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None,
+        seed: Seed = None, filter: Filter = None, race: Race = False, budget: Budgets = None, probe: Probe = None,
+        shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
         journal: Annotated[JournalMode, typer.Option(help="record: calls made before are not made again; live: every "
@@ -108,6 +107,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
     if fresh and journal == "replay":
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
+    part = part_of(shard, *["--launcher"] * bool(launcher), *["--dry-run"] * dry)
     options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
     if (precision or pilot) and not dry:
@@ -115,11 +115,11 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
-            for one in (runs if cassette else _with_models(runs, fresh, look=journal != "replay"))]
+            for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", part))]
     if dry:
         _plan(runs, precision, pilot, json)
     else:
-        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette)
+        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher)
 
 
 def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
@@ -175,9 +175,9 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
     return runs
 
 
-def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool) -> list[RunSettings]:
-    """Return the runs, each with models: one that names none has those of its folder, where it was begun, or else the
-    one that is found for all of them, where to `look` for one is wanted."""
+def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: Shard | None) -> list[RunSettings]:
+    """Return the runs, each with models: one that names none has those of its folder or its shard's, where it was
+    begun, or else the one that is found for all of them, where to `look` for one is wanted."""
     from functools import cache
 
     from agents.discovery import unnamed_model
@@ -187,7 +187,7 @@ def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool) -> list[R
     found = cache(lambda: [unnamed_model(note)])
 
     def models(run: RunSettings) -> list[str]:
-        begun = run.folder / "config.yaml"
+        begun = (shard.folder(run.folder) if shard else run.folder) / "config.yaml"
         if begun.is_file() and not fresh:
             return read_settings(begun).models
         return found() if look else run.models
@@ -197,24 +197,33 @@ def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool) -> list[R
 
 
 def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
-               cassette: Replay | None) -> None:
+               cassette: Replay | None, shard: Shard | None = None, launcher: str | None = None) -> None:
     from documents.errors import BenchmarkError
     from experiments.benchmarks.hub import only_cached
+    from experiments.commands.shards import merge_and_show
     from experiments.terminal.display import print_json
+    from experiments.terminal.launcher import launch
     from experiments.terminal.run import Put, carry_out, in_turn
 
+    shards = launch(sys.argv[1:], launcher, runs if journal != "replay" else ()) if launcher else ()
+
     def carry(settings: RunSettings, put: Put) -> None:
+        if shards:
+            place = settings.folder
+            merge_and_show([one.folder(place) for one in shards], place, fresh, put if json else None)
+            return
         try:
             with only_cached() if cassette else nullcontext():
                 carry_out(settings, journal, again=retry or journal != "record", fresh=fresh,
-                          json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette)
+                          json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette,
+                          shard=shard)
         except BenchmarkError as error:
             raise (error if cassette is None else cassette.explained(error, settings)) from error
 
     if len(runs) == 1:
         carry(runs[0], print_json)
     else:
-        in_turn(runs, carry, json, fresh, replay=journal == "replay")
+        in_turn(runs, carry, json, fresh, replay=journal == "replay", shard=shard)
 
 
 def _plan(runs: Sequence[RunSettings], precision: float | None, pilot: Path | None, json: bool) -> None:

@@ -20,9 +20,14 @@ def demo(model: ModelName = DEFAULT_MODEL,
     The replies of a model of 1.5 billion parameters are recorded, all else is done here. Then a live model, by default
     the local one, answers the first questions beside it. A second time, nothing is left to do.
     """
+    from agents import catalogue
     from experiments.terminal.demo import demo as carry_out
+    from experiments.terminal.display import note
 
-    _fetch_missing(model)
+    entry = catalogue.entry_named(model)
+    if entry is not None and catalogue.find(entry) is None:
+        note(f"fetching {entry.name} ({entry.size / 1e6:.0f} MB), once")
+        _fetch(entry.name)
     carry_out(model, out, fresh, live, json)
 
 
@@ -77,17 +82,6 @@ def _fetch(name: str, offline: bool = False) -> Path:
 
     with Bars() as bars:
         return pull(name, lambda done, total: bars("download", done, total), offline=offline)
-
-
-def _fetch_missing(*names: str) -> None:
-    """Fetch those of the catalogue that are not here, so that the first command after an installation has all."""
-    from agents import catalogue
-    from experiments.terminal.display import note
-
-    for entry in catalogue.ENTRIES:
-        if entry.name in names and catalogue.find(entry) is None:
-            note(f"fetching {entry.name} ({entry.size / 1e6:.0f} MB), once")
-            _fetch(entry.name)
 
 
 def new_strategy(name: Annotated[str, typer.Argument(help="Of the file, and of the strategy in tables: letters, digits "

@@ -36,8 +36,7 @@ def log_to_mlflow(run: Finished, uri: str) -> str:
         SettingsError: no place is named.
         RunError: MLflow refuses, or cannot write there as it is installed.
     """
-    if find_spec("mlflow") is None:
-        raise MissingExtra("mlflow", "mlflow")
+    MissingExtra.check("mlflow", "mlflow")
     uri = uri or os.environ.get(_VARIABLE, "")
     if not uri:
         raise SettingsError(f"mlflow of where? give mlflow:URI, or set {_VARIABLE}")

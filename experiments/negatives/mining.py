@@ -20,7 +20,7 @@ from agents.settings import ModelSettings
 from documents.errors import BenchmarkError, SettingsError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Selection
-from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines, write_manifest
+from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines
 from experiments.negatives.choosing import Candidates, hardness_of, in_rounds, mined, wanted_of
 from experiments.negatives.guard import REASONS, Rarity
 from experiments.negatives.types import Chosen, MiningSettings, Wanted, best_rank, with_negatives
@@ -33,6 +33,7 @@ from retrieval.pool import Pool
 from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import alone, replaced
+from retrieval.storage.manifest import write_manifest
 from retrieval.types import Collection, Progress
 
 _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")

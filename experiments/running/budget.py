@@ -137,11 +137,13 @@ class Spending:
         name = next((name for name in left if left[name] == 0), "seconds")
         limit, spent = getattr(self.budget, name), self.spent()[name]
         there, amount = sum(cell in cells for cell, _ in done), max(limit, spent)
-        more = f"{2 * amount:.0f}" if amount >= 1 else f"{2 * amount:.2g}"
+        wanted = 2 * amount / plan.share if name != "seconds" else 2 * amount
+        more = f"{wanted:.0f}" if wanted >= 1 else f"{wanted:.2g}"
+        share = f", the share of shard {plan.shard}," if plan.shard and name != "seconds" else ""
         how = ("the same command continues, for as long again" if name == "seconds" else
                f"a larger budget continues, as in --budget {name}={more}")
         about = ", an estimate: the server does not say how many tokens calls use" if self.estimated else ""
-        raise BudgetSpent(f"{plan.settings.folder}: the budget of {shown(name, limit)} is spent "
+        raise BudgetSpent(f"{plan.folder}: the budget of {shown(name, limit)}{share} is spent "
                           f"({shown(name, spent)}{about}), and {there:,} of {plan.expected:,} records are there; {how}")
 
 

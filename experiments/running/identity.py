@@ -17,7 +17,7 @@ from agents.pipelines.base import PipelineSettings
 from documents.errors import SettingsError
 from documents.types import digest
 from experiments.judges.base import prompts_hash as judge_prompts_hash
-from experiments.runs.manifest import manifest_of
+from experiments.runs.manifest import Made, manifest_of
 from experiments.runs.store import question_json
 from strategies.prompting import prompts_hash
 from strategies.settings.exemplars import exemplars_hash
@@ -32,6 +32,25 @@ _SHOWN, _BEFORE = 60, 20  # characters of a value, and those before where two va
 _PLACES = ("out", "exemplars")
 _QUESTIONS = ("benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics")
 _PACE = ("budget.", "concurrency.", "calls.calls.")  # how fast and how far a run goes, not what it is
+
+
+def what_changed(path: Path, known: str, config: str, manifest: Mapping[str, Any]) -> str | None:
+    """Return what the run of a folder, of the settings `known`, has other than one of these resolved settings and this
+    manifest, in words; None where they are one run."""
+    made, now = manifest_of(path), Made.model_validate(manifest)
+    if apart := what_differs(path, known, config, manifest["benchmark"]["hash"]):
+        return apart
+    if (made.prompts, made.judge_prompt) != (now.prompts, now.judge_prompt):
+        return "other prompts: those of ragbed have changed since"
+    if made.exemplars != now.exemplars:
+        return "other worked examples: the file of exemplars has changed"
+    for name, content in now.sources.items():
+        if made.sources.get(name) != content:
+            return f"another strategy under the name {name}: what that file or package holds has changed"
+    for name, identity in now.models.items():
+        if made.models.get(name) != identity:
+            return f"another model under the name {name}: its weights or other files have changed"
+    return None
 
 
 def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
@@ -55,7 +74,9 @@ def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
             "exemplars": exemplars_hash(plan.exemplars), "sources": plan.sources, "models": identities(plan, known),
             "scheme": asdict(plan.scheme), "scoring": settings.scoring, "judge": settings.judge.name,
             "sweeps": plan.sweeps, "cells": [{"id": cell.id, **cell.levels} for cell in plan.cells],
-            "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
+            "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES},
+            **({} if plan.shard is None else {"shard": {
+                "part": str(plan.shard), "notes": plan.notes, "exemplars": len(plan.exemplars)}})}
 
 
 def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:

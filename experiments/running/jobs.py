@@ -38,7 +38,7 @@ class Prefix(NamedTuple):
     rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
 
 
-def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
+def jobs_of(cells: Sequence[Cell], questions: Iterable[Question]) -> Iterator[Job]:
     """By question, then by cell."""
     return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
 
@@ -46,7 +46,7 @@ def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Jo
 def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
     """Return the jobs without a record; in a race, of those up to its next look."""
     wanted = plan.race.due(answers) if plan.race else None
-    return [job for job in jobs_of(plan.cells, plan.benchmark.questions)
+    return [job for job in jobs_of(plan.cells, plan.asked.values())
             if (pair := (job.cell.id, job.question.id)) not in done and (wanted is None or (
                 pair in wanted and job.question.id not in answers.get(job.cell.id, {})))]
 

@@ -88,7 +88,8 @@ def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSetting
     path, corpus = index_folder(settings, retriever, format), resources.benchmark.corpus
     if retriever.index is None and path not in resources.opened:
         assert corpus is not None
-        build_index([corpus], path, retriever.build.model_copy(update={"formats": (format,)}), progress=progress)
+        build_index([corpus], path, retriever.build.model_copy(update={"formats": (format,)}), progress=progress,
+                    wait=True)  # another shard of the run may be at it
     index = resources.index(path)
     if index.manifest.settings.formats != (format,):
         raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
@@ -113,7 +114,10 @@ def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resou
     pool, known = None, (recording.pins or {}).get(pin("embedder", retriever.name), "")  # else nothing was kept
     if recording.pins is None:
         embedder = CachedEmbedder(open_embedder(retriever.build.embedder))
-        known, made = embedder.identity, Pool(brought, embedder, resources.benchmark.documents)
+        scopes = {scope_of(one, everything, change) for one in resources.plan.asked.values()
+                  for change in (None, *among)}
+        searched = {name: chunks for name, chunks in brought.items() if name in scopes}
+        known, made = embedder.identity, Pool(searched, embedder, resources.benchmark.documents)
         same = (one.pool for one in resources.pools.values()
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
         pool = next(same, made)
@@ -178,13 +182,13 @@ async def open_resources(plan: Plan, resources: Resources, session: Session,
 
 async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resources: Resources,
                        stack: contextlib.AsyncExitStack) -> None:
-    settings = plan.settings
+    settings, asking = plan.settings, plan.asking
     found = [plan.finders[cell.finder].retriever for cell in plan.cells if cell.finder is not None]
     judging = [one.model for one in (settings.judge, settings.support) if isinstance(one, ModelJudge | ModelSupport)]
     paraphraser = [settings.paraphrasing_model] if settings.paraphrasing_model else []
     for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of([*found, settings.grader])), *judging,
                                *paraphraser]):
-        opened = open_model(name, settings.asking, calls=calls, known=known.get(name)) \
+        opened = open_model(name, asking, calls=calls, known=known.get(name)) \
             if name not in plan.pipelines else \
-            open_pipeline(plan.pipelines[name], settings.asking, None if calls else known.get(name))
+            open_pipeline(plan.pipelines[name], asking, None if calls else known.get(name))
         resources.clients[name] = await stack.enter_async_context(opened)

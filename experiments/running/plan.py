@@ -3,12 +3,15 @@ questions of one cell to the tasks that its strategies see: never gold."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from agents.pipelines.base import PipelineSettings
+from agents.settings import ModelSettings
+from documents.shards import Shard
 from documents.types import digest
 from experiments.analysis.notes import on_skipped
 from experiments.analysis.raced import RunRace
@@ -47,6 +50,8 @@ class Plan:
         exemplars: the worked examples that every prompt shows.
         notes: what was left out of the benchmark's files, that some combinations are one cell, what seeds are of.
         functions: the recipes of those strategies that were loaded, by family and by what tables call them.
+        shard: the part of the run that is carried out; None for all of it. Whatever depends on all questions is that of
+            the whole run.
     """
 
     settings: RunSettings
@@ -57,6 +62,7 @@ class Plan:
     exemplars: tuple[Exemplar, ...]
     notes: tuple[str, ...]
     functions: Mapping[tuple[Family, str], Callable[..., Any]]
+    shard: Shard | None = None
 
     @classmethod
     def of(cls, settings: RunSettings, benchmark: Benchmark | None = None) -> Plan:
@@ -86,11 +92,16 @@ class Plan:
 
     @classmethod
     def of_finished(cls, run: Finished) -> Plan:
-        """Make the plan of a finished run, to read it: with its own questions and cells, its strategies as data;
-        SettingsError where its settings cannot be read."""
-        settings = read_settings(run.path / "config.yaml")
-        benchmark = Benchmark(run.name, tuple(run.questions.values()), scheme=run.scheme)
-        return cls._made(settings, benchmark, strategies_of(settings), run.cells)
+        """Make the plan of a finished run, as `of_records` does."""
+        return cls.of_records(run.path, run.scheme, run.questions.values(), run.cells)
+
+    @classmethod
+    def of_records(cls, path: Path, scheme: Scheme, questions: Iterable[Question], cells: Iterable[Cell]) -> Plan:
+        """Make the plan of a run that was made, to read its folder: with its own questions and cells, its strategies as
+        data; SettingsError where its settings cannot be read."""
+        settings = read_settings(path / "config.yaml")
+        benchmark = Benchmark(settings.name, tuple(questions), scheme=scheme)
+        return cls._made(settings, benchmark, strategies_of(settings), tuple(cells))
 
     @classmethod
     def _made(cls, settings: RunSettings, benchmark: Benchmark, strategies: Strategies,
@@ -129,10 +140,33 @@ class Plan:
         """The models that any cell asks."""
         return tuple(dict.fromkeys(cell.model for cell in self.cells))
 
+    @cached_property
+    def asked(self) -> dict[int, Question]:
+        """The questions that are carried out, by their places in the whole run."""
+        return {place: one for place, one in enumerate(self.benchmark.questions)
+                if self.shard is None or one.id in self.shard}
+
+    @property
+    def share(self) -> float:
+        """The share of the run's questions that are carried out, which is also that of its budget."""
+        return len(self.asked) / max(len(self.benchmark.questions), 1)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of what is carried out."""
+        return self.settings.folder if self.shard is None else self.shard.folder(self.settings.folder)
+
+    @property
+    def asking(self) -> ModelSettings:
+        """How models are called: shards go on side by side, so each has its share of the calls at once."""
+        asking, of = self.settings.asking, self.shard.of if self.shard else 1
+        limits = asking.calls.model_copy(update={"concurrency": max(asking.calls.concurrency // of, 1)})
+        return asking.model_copy(update={"calls": limits})
+
     @property
     def expected(self) -> int:
-        """How many records the run has in the end."""
-        return len(self.cells) * len(self.benchmark.questions)
+        """How many records there are in the end."""
+        return len(self.cells) * len(self.asked)
 
     @cached_property
     def sources(self) -> dict[str, str]:

@@ -3,16 +3,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
 from documents.errors import RunError, UserError
+from documents.shards import Shard
 from experiments.running.budget import check_prices
-from experiments.running.identity import identities, manifest_for, what_differs
+from experiments.running.checks import check_divisible
+from experiments.running.identity import identities, manifest_for, what_changed
 from experiments.running.plan import Plan
-from experiments.runs.manifest import Made, known_models, manifest_of
+from experiments.runs.manifest import known_models
 from experiments.runs.store import TRAFFIC, RunFolder, config_of, hold, remove
 from retrieval.index import Index
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from experiments.settings import RunSettings
 
 # In the order of their removal: a kill in between leaves settings without records, never records without settings.
-_OWN_FILES = ("summary.json", "report.html", "times.jsonl", "records.sqlite-wal", "records.sqlite-shm",
+OWN_FILES = ("summary.json", "report.html", "times.jsonl", "records.sqlite-wal", "records.sqlite-shm",
               "records.sqlite", "manifest.json", "config.yaml")
 
 
@@ -46,9 +48,9 @@ class Session:
     def check_whole(self) -> None:
         """Refuse to replay what was stopped: each question that was not asked yet would have the record of a miss;
         RunError where a run was begun here, and some of its records are missing."""
-        finished = (self.plan.settings.folder / "summary.json").is_file()
+        finished = (self.plan.folder / "summary.json").is_file()
         if self.continues and not (finished if self.plan.race else len(self.done()) >= self.plan.expected):
-            raise RunError(f"{self.plan.settings.folder}: the run has not finished, so its journal cannot answer all "
+            raise RunError(f"{self.plan.folder}: the run has not finished, so its journal cannot answer all "
                            "of it; give the same command without --journal replay to continue it")
 
     def kept(self) -> Mapping[str, str] | None:
@@ -62,9 +64,9 @@ class Session:
         content, by what it is called. Raises RunError where what was made came from an index with another content, or
         the folder cannot be written."""
         if self.folder is None:
-            for name in _OWN_FILES:  # its index and anything else stays
-                remove(self.plan.settings.folder / name)
-            self.folder = RunFolder(self.plan.settings.folder, self.lock)
+            for name in OWN_FILES:  # its index and anything else stays
+                remove(self.plan.folder / name)
+            self.folder = RunFolder(self.plan.folder, self.lock)
         if self.replay is not None and self.folder.is_empty():
             with self.folder.database.at_once():  # all that the cassette holds, or nothing
                 self.replay.cassette.read_into(self.folder.database)
@@ -73,7 +75,7 @@ class Session:
             self.folder.pin(name, content)
         if not self.continues:
             self.folder.clear_records()
-        self.folder.begin(self.plan.settings.resolved(), self.manifest, self.plan.benchmark.questions)
+        self.folder.begin(self.plan.settings.resolved(), self.manifest, self.plan.asked)
         return self.folder
 
     def close(self) -> None:
@@ -90,7 +92,7 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
     holds another run, or one of another origin, or another process works on it; BenchmarkError where two questions have
     one id, or they are not those that were recorded; ModelError where a model is unknown; and SettingsError where two
     models are one."""
-    folder = plan.settings.folder
+    folder = plan.folder
     if (folder.parent / TRAFFIC).is_file():
         raise RunError(f"{folder} holds what a server answered; give this run another place, as in --set out=runs")
     known = {} if fresh else known_models(folder)
@@ -106,7 +108,7 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
         if not fresh:
             session.folder = RunFolder(folder, lock)
             opened.callback(session.folder.close)
-            session.continues = _continues(session.folder, plan.settings.resolved(), manifest)
+            session.continues = continues(session.folder, plan.settings.resolved(), manifest)
             if session.continues and replay is not None and session.folder.origin() != replay.cassette.hash:
                 raise RunError(f"{folder} holds a run that is not from {replay.path}; give this one another name, as "
                                "in --name replayed, or use --fresh to begin anew")  # else replies of two origins
@@ -114,44 +116,37 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
     return session
 
 
-def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bool:
-    """Refuse to mix two runs. Settings under which nothing was made yet may still be mended."""
+def continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bool:
+    """Say whether the folder holds calls or records of the run of these settings; RunError where they are of another.
+    Settings under which nothing was made yet may still be mended."""
     known = config_of(folder.path)
     if known is None or folder.is_empty():
         return False
-    made, now = manifest_of(folder.path), Made.model_validate(manifest)
-    apart = what_differs(folder.path, known, config, manifest["benchmark"]["hash"])
-    if (made.prompts, made.judge_prompt) != (now.prompts, now.judge_prompt):
-        apart = apart or "other prompts: those of ragbed have changed since"
-    if made.exemplars != now.exemplars:
-        apart = apart or "other worked examples: the file of exemplars has changed"
-    for name in (name for name, content in now.sources.items() if made.sources.get(name) != content):
-        apart = apart or f"another strategy under the name {name}: what that file or package holds has changed"
-    for name in (name for name, identity in now.models.items() if made.models.get(name) != identity):
-        apart = apart or f"another model under the name {name}: its weights or other files have changed"
-    if apart:
+    if apart := what_changed(folder.path, known, config, manifest):
         raise RunError(f"{folder.path} holds a run with {apart}; give this one another name, or use --fresh to begin "
                        "anew")
     return True
 
 
-def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False) -> None:
-    """Make sure, before the first call of any, that each of several runs could begin; else RunError names the run."""
+def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False,
+              shard: Shard | None = None) -> None:
+    """Make sure, before the first call of any, that each of several runs, or of their shards, could begin; else
+    RunError names the run."""
     for settings in runs:
         try:
-            _check(settings, fresh, replay)
+            _check(replace(Plan.of(settings), shard=shard), fresh, replay)
         except UserError as error:
             raise RunError(f"{settings.name}: {error}; so none of the runs was begun") from error
 
 
-def _check(settings: RunSettings, fresh: bool, replay: bool) -> None:
-    plan = Plan.of(settings)
+def _check(plan: Plan, fresh: bool, replay: bool) -> None:
+    check_divisible(plan)
     if not replay:
-        check_prices(settings, plan.models)
+        check_prices(plan.settings, plan.models)
     searched = {str(cell.finder) for cell in plan.cells if cell.format is not None and not replay}
     for folder in {plan.finders[name].retriever.index for name in searched} - {None}:
         Index.open(str(folder))
-    if fresh or not (settings.folder / "records.sqlite").exists():
+    if fresh or not (plan.folder / "records.sqlite").exists():
         identities(plan, {})
     else:
         prepare_run(plan).close()

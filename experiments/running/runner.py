@@ -14,6 +14,7 @@ from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
 from agents.watchdog import watchdog
+from documents.shards import Shard
 from experiments.analysis.raced import answers_of
 from experiments.cells import Cell
 from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
@@ -24,7 +25,7 @@ from experiments.question import Question
 from experiments.record import Record, Result, Support, Verdict
 from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
-from experiments.running.checks import preflight
+from experiments.running.checks import check_divisible, preflight
 from experiments.running.gold import Places, match
 from experiments.running.jobs import Job, jobs_left, on_prefixes, prefix_of, side_by_side, turns_of
 from experiments.running.open_resources import open_resources
@@ -67,25 +68,27 @@ class RunWatch:
 
 
 async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", again: bool = False,
-              fresh: bool = False, replay: Replay | None = None) -> RunFolder:
-    """Carry out or continue a run, and write its summary.
+              fresh: bool = False, replay: Replay | None = None, shard: Shard | None = None) -> RunFolder:
+    """Carry out or continue a run, and write its summary; of a shard nothing but its records, to be merged.
 
     Args:
         mode: of the journal.
         again: make every record of the run anew, each in the place of the one before.
         fresh: remove what an earlier run left, its journal too, once all that can be checked was.
         replay: the cassette that calls and searches are from; goes with the mode `replay`.
+        shard: the part of the run that is carried out, in a folder of its own; None for all of it.
 
     Returns:
-        the finished run's folder, open.
+        the folder of the finished run, or of the shard with all its records, open.
 
     Raises:
         RunError: the folder holds another run, or one over an index that has changed.
         BudgetSpent: the budget was spent before the end; without a summary, and so unfinished.
         UserError: what the user can mend; records made so far are kept.
     """
-    plan = Plan.of(settings)
-    spending = Spending(settings.budget, mode)
+    plan = replace(Plan.of(settings), shard=shard)
+    check_divisible(plan)
+    spending = Spending(settings.budget.shared(plan.share), mode)
     if mode != "replay":
         check_prices(settings, plan.models)
     session = prepare_run(plan, fresh, replay)
@@ -109,8 +112,9 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
             watch.searched(resources)
         with start_up_kept():
             folder.keep_records(plan.race.due(answers) if plan.race else {
-                (cell.id, question.id) for cell in plan.cells for question in plan.benchmark.questions})
-            folder.finish(summarise(plan, folder, len(plan.exemplars)))
+                (cell.id, question.id) for cell in plan.cells for question in plan.asked.values()})
+            if shard is None:
+                folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
 
@@ -135,7 +139,7 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
     spending.check(plan, folder.done())
     if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
         folder.reopen()
-    watch.begun(Begun(plan.cells, len(plan.benchmark.questions), done, spending, list(work.resources.clients.values())))
+    watch.begun(Begun(plan.cells, len(plan.asked), done, spending, list(work.resources.clients.values())))
     asked = work.journal.mode != "replay"
     for text in [*preflight(plan, work.resources), *(on_prefixes(plan, work.resources) if asked else ())]:
         watch.note(text)

@@ -14,6 +14,14 @@ from experiments.question import Benchmark, Scheme
 from experiments.runs.store import content_of, question_json
 
 
+class MadeShard(BaseModel):
+    """Which part of a run was made, and what the summary of the whole needs beside all records."""
+
+    part: str  # such as 3/16
+    notes: tuple[str, ...]  # of the plan
+    exemplars: int  # how many every prompt shows
+
+
 class Made(BaseModel):
     """What a run was made of, by its manifest."""
 
@@ -29,6 +37,7 @@ class Made(BaseModel):
     judge: str  # who grades them
     sweeps: dict[str, tuple[str, float]]  # by label: what strategies of other thresholds share, and the threshold
     cells: list[Mapping[str, Any]]  # the id and the factors of each, in order
+    shard: MadeShard | None = None  # None where it is a whole run
 
 
 def manifest_of(path: Path) -> Made:

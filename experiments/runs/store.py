@@ -72,12 +72,12 @@ class RunFolder:
             raise RunError(f"{path} holds no run: it has no records.sqlite")
         return cls(path)
 
-    def begin(self, config: str, manifest: Mapping[str, Any], questions: tuple[Question, ...]) -> None:
-        """Write what the run is, and its questions without their chunks."""
+    def begin(self, config: str, manifest: Mapping[str, Any], questions: Mapping[int, Question]) -> None:
+        """Write what the run is, and its questions by their places, without their chunks."""
         write_text(self.path / "manifest.json", json.dumps(manifest, indent=2, sort_keys=True) + "\n")
         write_text(self.path / "config.yaml", config)
         self.database.put("DELETE FROM questions", ())
-        for place, question in enumerate(questions):
+        for place, question in questions.items():
             self.put_question(question, place)
         self.database.flush()
 

@@ -74,7 +74,7 @@ class TrafficRun:
             plan = Plan.of(settings_of(assistant.settings, path), Benchmark(path.name, (coming,), scheme=SCHEME))
             plan = plan.showing_exemplars()
             folder.begin(plan.settings.resolved(),
-                         manifest_for(plan, {assistant.settings.model: assistant.made["model"]}), ())
+                         manifest_for(plan, {assistant.settings.model: assistant.made["model"]}), {})
         return cls(folder)
 
     def add(self, question: Question, answer: Answer, source_of: Callable[[str], str]) -> None:

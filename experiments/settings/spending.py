@@ -54,6 +54,11 @@ class Budget(BaseModel):
     tokens: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
+    def shared(self, share: float) -> Budget:
+        """Return the budget of a part of the run that goes on beside the others: its share, and as long a time."""
+        return self.model_copy(update={"dollars": None if self.dollars is None else self.dollars * share,
+                                       "tokens": None if self.tokens is None else int(self.tokens * share)})
+
 
 def changed(budget: Budget, texts: Sequence[str]) -> Budget:
     """Return the budget with the parts that texts of the form `dollars=5` give it; raise SettingsError with one line

@@ -10,8 +10,8 @@ which are REML's where none is negative: statsmodels' MixedLM gives the same in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics.intervals import TAIL, student
@@ -35,15 +35,6 @@ class Component(NamedTuple):
     likely: float
 
 
-class WordedDifference(NamedTuple):
-    """The second strategy's mean less the first's over all wordings and questions, and half of its 95 % interval."""
-
-    first: int
-    second: int
-    value: float
-    half: float
-
-
 def components(scores: Floats) -> dict[str, Component]:
     """Estimate the variances of `wording`, `question`, `strategy x question` (of several strategies) and `rest`.
 
@@ -64,30 +55,26 @@ def components(scores: Floats) -> dict[str, Component]:
         return max(float((square - noise * fdtri(freedom, known, p)) * freedom / chdtri(freedom, 1 - p)), 0.0)
 
     rest, by_strategy, own = _parts(scores)
-    found = {"wording": Component(max(square - noise, 0.0), end(1 - TAIL), end(TAIL), end(1 - POWER))}
+    found = {"wording": Component(max(square - noise, 0.0), end(1 - TAIL), end(TAIL), end(1 - POWER)),
+             "question": _mean((own - (by_strategy if strategies > 1 else rest)) / (strategies * wordings))}
     if strategies > 1:
-        found["question"] = _mean((own - by_strategy) / (strategies * wordings))
         found["strategy x question"] = _mean((by_strategy - rest) / wordings)
-    else:
-        found["question"] = _mean((own - rest) / wordings)
     return {**found, "rest": _mean(rest)}
 
 
-def differences(scores: Floats) -> Iterator[WordedDifference]:
-    """Yield the difference of every two strategies, with Welch's and Satterthwaite's interval; scores are as those of
-    `components`."""
+def difference(scores: Floats, first: int, second: int) -> dict[str, float]:
+    """Compute the second strategy's mean less the first's over all wordings and questions, with its 95 % interval by
+    Welch and Satterthwaite, as `difference`, `low` and `high`; scores are as those of `components`."""
     _, wordings, n = scores.shape
     square, noise, freedom = _of_wordings(scores)
-    means = scores.mean(axis=1)
-    for first, second in combinations(range(len(means)), 2):
-        change = means[second] - means[first]
-        questions = max(float(change.var(ddof=1)) / n - 2 * noise / wordings, 0.0)
-        yield WordedDifference(first, second, float(change.mean()),
-                               _half((2 * square / wordings, freedom), (questions, n - 1)))
+    change = scores[second].mean(axis=0) - scores[first].mean(axis=0)
+    questions = max(float(change.var(ddof=1)) / n - 2 * noise / wordings, 0.0)
+    value, half = float(change.mean()), _half((2 * square / wordings, freedom), (questions, n - 1))
+    return {"difference": value, "low": value - half, "high": value + half}
 
 
 def half_width(variances: Sequence[float], strategies: int, wordings: int, questions: int) -> float:
-    """Compute what half the interval of `differences` stays below with a probability of `POWER`, of a study of so many
+    """Compute what half the interval of `difference` stays below with a probability of `POWER`, of a study of so many
     strategies, wordings and questions, from the variances of the components `PLANNED`."""
     from scipy.special import chdtri
 
@@ -103,13 +90,8 @@ def questions_for(precision: float, variances: Sequence[float], strategies: int,
     def reaches(questions: int) -> bool:
         return half_width(variances, strategies, wordings, questions) <= precision
 
-    low, high = 2, _MOST
-    if not reaches(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle + 1, high)
-    return low
+    found = bisect_left(range(_MOST + 1), True, lo=2, key=reaches)
+    return found if found <= _MOST else None
 
 
 def _of_wordings(scores: Floats) -> tuple[float, float, float]:

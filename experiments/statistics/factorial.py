@@ -135,7 +135,6 @@ class Fit:
                 yield value, NO_INTERVAL
                 continue
             least, most = (math.fsum(ends) for ends in zip(*(part.ends(apart) for part in self.parts), strict=True))
-            # Rounding may put the value itself a trifle beyond.
             yield value, within((min(least, value), max(most, value)), Interval(value - below, value + above))
 
     def _reach(self, contrast: Floats, apart: bool) -> tuple[float, float]:

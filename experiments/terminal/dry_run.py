@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.terminal.display import note, print_table, say
-from experiments.words import price
+from experiments.words import plural, price
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:
@@ -89,5 +89,5 @@ def _precise(found: Mapping[str, Any]) -> str:
 
 
 def _count(found: Mapping[str, Any]) -> str:
-    asked = "1 question" if found["questions"] == 1 else f"{found['questions']:,} questions"
+    asked = plural(found["questions"], "question")
     return asked if found["clusters"] == found["questions"] else f"{asked} in {found['clusters']:,} clusters"

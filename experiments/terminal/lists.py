@@ -109,7 +109,7 @@ def models() -> list[Row]:
     bundled = [(entry.name, entry.kind, entry.size, entry.licence, catalogue.find(entry) is not None, entry.note,
                 entry.weights.sha256) for entry in catalogue.ENTRIES]
     of_hub = [(one.name, "chat", one.size, one.licence, catalogue.hub_place(one.name, absent=True).is_file(), "",
-               one.sha256) for one in catalogue.HUB_MODELS]
+               one.sha256) for one in catalogue.hub_models()]
     return [{"name": name, "kind": kind, "size": f"{size / 1e6:,.0f} MB", "licence": licence, "here": here,
              "note": note, "sha256": sha256} for name, kind, size, licence, here, note, sha256 in [*bundled, *of_hub]]
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,9 +19,7 @@ from experiments.terminal.display import note, print_json, say, stoppable
 def review_page(target: str, reviewer: str | None, sample: int | None, seed: int, index: Path | None,
                 port: int) -> None:
     """Serve the page until Ctrl-C. Raises UserError where the items cannot be read, or the port is taken."""
-    for package in ("starlette", "uvicorn"):
-        if find_spec(package) is None:
-            raise MissingExtra(package, "serve")
+    MissingExtra.check("serve", "starlette", "uvicorn")
     from experiments.construct.review.review_server import serve
 
     reviewed = open_set(target, seed, index)

@@ -10,6 +10,7 @@ import typer
 
 from agents.journal import Mode
 from documents.errors import UserError
+from documents.shards import Shard
 from experiments.analysis.view import View
 from experiments.report.page import headlines, report_run
 from experiments.running.cassette import Replay, misses
@@ -43,11 +44,11 @@ _ALL_FAILED, _MENDABLE = 1, 2
 
 
 def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put], None], json: bool = False,
-            fresh: bool = False, replay: bool = False) -> None:
+            fresh: bool = False, replay: bool = False, shard: Shard | None = None) -> None:
     """Carry out each run; one that stops does not keep the next from its turn. With `json` the figures of all are
     printed as a list. Returns the worst exit status of all; raises RunError where one of them could not begin, so none
     did."""
-    check_all(runs, fresh, replay)
+    check_all(runs, fresh, replay, shard)
     figures: list[Mapping[str, Any]] = []
     worst = 0
     for place, settings in enumerate(runs, start=1):
@@ -69,26 +70,26 @@ def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put],
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
               json: bool = False, retry: str = "the same command", put: Put = print_json,
-              replay: Replay | None = None) -> None:
+              replay: Replay | None = None, shard: Shard | None = None) -> None:
     """Run or continue, write the report, and show the figures, as JSON alone where asked for, which `put` takes;
-    `retry` is the command that asks again what failed. Exit status 1 where every question ended without a reply, or a
-    replay, of a cassette or of the run's own journal, missed anything or gave other results than the cassette's."""
+    `retry` is the command that asks again what failed. Of a shard only its records are made. Exit status 1 where every
+    question ended without a reply, or a replay, of a cassette or of the run's own journal, missed anything or gave
+    other results than the cassette's."""
     started = time.monotonic()
     with stoppable("what was answered is kept, and the same command continues"):
         with RunView() as view:
             watch = RunWatch(view.stage, view.begun, view.record, view.note)
-            folder = asyncio.run(run(settings, watch, mode, again, fresh, replay))
+            folder = asyncio.run(run(settings, watch, mode, again, fresh, replay, shard))
         try:
-            report = report_run(Finished.of(folder))
-            if json:
-                put(run_json(folder))
-            else:
-                _show(folder)
-            for text in on_failures(folder, retry):
-                note(text)
-            if not json:
-                note(f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s")
-                say(f"report: {report}")
+            if shard is not None:
+                there, place = len(folder.done()), folder.path
+                if json:
+                    put({"run": str(place), "shard": str(shard), "records": there})
+                else:
+                    say(f"shard {shard} has its {there:,} records; when all have theirs: ragbed merge {place.parent}")
+                return
+            show_finished(folder, retry, put if json else None,
+                          f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s")
             said, whole = on_replay(folder, settings, replay) if mode == "replay" else ([], True)
             for text in said:
                 note(text)
@@ -96,6 +97,21 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
                 raise typer.Exit(1)
         finally:
             folder.close()
+
+
+def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str) -> None:
+    """Write the report of a finished run, and show its figures, which `put` takes as JSON, and what was `done`; `retry`
+    is the command that asks again what failed."""
+    report = report_run(Finished.of(folder))
+    if put is not None:
+        put(run_json(folder))
+    else:
+        _show(folder)
+    for text in on_failures(folder, retry):
+        note(text)
+    if put is None:
+        note(done)
+        say(f"report: {report}")
 
 
 def run_json(folder: RunFolder) -> dict[str, Any]:

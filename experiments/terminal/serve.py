@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlsplit
@@ -32,11 +31,9 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
     """Serve what a target stands for; see `open_serving` for what is `opened`, and `GateSettings` for the limits.
     Raises UserError where it cannot be opened, the port is taken, or others than this machine could ask without a key.
     """
-    needed = {"fastapi": "serve", "prometheus_client": "serve", "uvicorn": "serve", **({"mcp": "mcp"} if mcp else {})}
-    for package, extra in needed.items():
-        if find_spec(package) is None:
-            raise MissingExtra(package, extra)
+    MissingExtra.check("serve", "fastapi", "prometheus_client", "uvicorn")
     if mcp:
+        MissingExtra.check("mcp", "mcp")
         asyncio.run(_serve_tools(target, given, traffic, url=url, **opened))
         return
     from experiments.serving.gate import GateSettings, Rate

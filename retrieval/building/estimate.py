@@ -97,7 +97,7 @@ def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEsti
     kept = before.windows * (len(plan) - len(new)) // max(before.documents, 1) if before else 0
     windows, embedding, dimension = kept + int(found), round(to_embed), job.embedder.dimension
     workers = max(1, min(processors(), len(pending)))
-    index = choose(job.settings.vectors, max(windows, 1), dimension).settings
+    index = choose(job.vectors, max(windows, 1), dimension).settings
     vectors, packed, peak = index.size(windows, dimension), int(PACKED * characters), peak_memory(workers)
     seconds = {"parsing": parsing / workers, "embedding": _seconds_a_window(job, missing) * embedding,
                "indexing": indexing(index, windows, dimension)}

@@ -193,7 +193,7 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
     seconds, added = dict[str, float](), 0
     with replaced(job.out) as fresh, Writer(fresh, job.out, job.embedder) as writer:
         skipped = _fill(job, arriving, writer, seconds, progress)
-        if not writer.chunks:
+        if not writer.chunks and job.shard is None:  # a shard may have nothing
             more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
             why = "; ".join(map(str, skipped[:5])) or "no file was found of a kind that is read here"
             raise IndexFolderError(f"nothing to index: {why}{more}")
@@ -206,7 +206,7 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
                 progress("index", added, writer.windows)
 
             advance(0)
-            index = VectorIndex.build(vectors, job.settings.vectors, advance)
+            index = VectorIndex.build(vectors, job.vectors, advance)
         with _timed(seconds, "write"):
             progress("write", 0, 1)
             with writing(job.out):
@@ -236,7 +236,7 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, seconds: dict[str, 
             skipped.append(arrival)
         else:
             with _timed(seconds, "chunk"):
-                writer.add(cut(job, arrival))
+                writer.add(arrival if isinstance(arrival, Piece) else cut(job, arrival))
         with _timed(seconds, "embed"):
             writer.embed(lambda embedded: progress("embed", embedded, None if job.windows is None else max(
                 job.windows, writer.windows, embedded + 1)))
@@ -258,7 +258,7 @@ def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, i
         settings=job.settings, parser=parser_version(), embedder=job.embedder.entry(), kind=index.settings,
         how=index.describe(), content=content, documents=len(writer.entries), chunks=writer.chunks, windows=len(index),
         sources=writer.entries, skipped=tuple(Skipped(source=name, reason=why) for name, why in reasons.items()),
-        fields=types_of(writer.metadata))
+        shard=job.shard, fields=types_of(writer.metadata))
 
 
 def stays(work: Work, job: BuildJob) -> bool:
@@ -275,9 +275,10 @@ def unchanged(plan: Sequence[Work], job: BuildJob) -> BuildReport | None:
         return None
     made, metadata = job.before.manifest, job.before.documents.metadata
     # Why some were skipped is found out anew, unless the index is carried on.
-    same = ((made.version, made.settings, made.parser) == (VERSION, job.settings, parser_version())
+    same = ((made.version, made.settings, made.parser, made.shard) == (
+            VERSION, job.settings, parser_version(), job.shard)
             and (job.carried or not made.skipped)
-            and made.kind == choose(job.settings.vectors, made.windows, made.embedder.dimension).settings
+            and made.kind == choose(job.vectors, made.windows, made.embedder.dimension).settings
             and [work.source for work in plan] == list(made.sources) and all(stays(work, job) for work in plan)
             and all(canonical(job.metadata_of(source)) == canonical(metadata.get(entry.document, {}))
                     for source, entry in made.sources.items()))

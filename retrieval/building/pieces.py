@@ -13,8 +13,9 @@ from retrieval.embedders.prefixes import choice_of
 from retrieval.filters.metadata import Metadata
 from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
-from retrieval.storage.manifest import EmbedderEntry, Manifest, check_embedder
+from retrieval.storage.manifest import EmbedderEntry, Manifest, ShardEntry, check_embedder
 from retrieval.types import Embedder, FieldValue, Matrix
+from retrieval.vector_settings import Flat, VectorSettings
 
 
 class LazyEmbedder:
@@ -68,6 +69,12 @@ class BuildJob:
     carried: bool = False  # the index before is carried on: what it says of documents, and what it skipped, stays
     total: int | None = None  # how many documents will arrive; None where unknown
     windows: int | None = None  # how many are expected; None where unknown
+    shard: ShardEntry | None = None  # None where it is a whole index
+
+    @property
+    def vectors(self) -> VectorSettings:
+        """How vectors are searched: those of a shard as they are, since the merged index has its own way."""
+        return Flat() if self.shard else self.settings.vectors
 
     def metadata_of(self, source: str) -> Mapping[str, FieldValue]:
         """Return the fields of a source; of one without any, where the index is carried on, those of the index."""

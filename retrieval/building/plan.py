@@ -16,6 +16,7 @@ from documents.sources import SUFFIXES, Source
 from documents.types import Document, digest
 from documents.workers import read_documents
 from retrieval.building.before import Arrival, Before, Staging
+from retrieval.building.pieces import Piece
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.storage.files import sha256_of
 from retrieval.storage.folder import set_aside
@@ -140,7 +141,7 @@ def kind_of(source: str) -> str:
 _ATTEMPTS = 3  # how often a file is read that changes meanwhile
 
 
-Arriving = Generator[Arrival | DocumentError, None, None]
+Arriving = Generator[Arrival | Piece | DocumentError, None, None]
 
 
 def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> Arriving:

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -59,8 +58,7 @@ class Graph:
         MissingExtra where a package that the backend needs is not installed, and ModelError where the model cannot be
         exported or loaded."""
         library = "onnxruntime" if backend == "onnx" else "openvino"
-        if find_spec(library) is None:
-            raise MissingExtra(library, "onnx" if backend == "onnx" else "openvino")
+        MissingExtra.check("onnx" if backend == "onnx" else "openvino", library)
         kept = exported(folder, _ONNX if backend == "onnx" else _OPENVINO)
         try:
             facts = Facts(**json.loads((kept / _FACTS).read_bytes()))
@@ -210,8 +208,7 @@ def _damaged(folder: Path) -> ModelError:
 def _write_onnx(module: torch.nn.Module, example: tuple[torch.Tensor, ...], path: Path) -> None:
     import torch
 
-    if find_spec("onnx") is None:  # PyTorch's exporter uses it
-        raise MissingExtra("onnx", "onnx")
+    MissingExtra.check("onnx", "onnx")  # PyTorch's exporter uses it
     free = {name: {0: "texts", 1: "tokens"} for name in ("ids", "mask")}
     torch.onnx.export(module, example, str(path), dynamo=False, opset_version=OPSET, input_names=["ids", "mask"],
                       output_names=["vectors"], dynamic_axes={**free, "vectors": {0: "texts"}})

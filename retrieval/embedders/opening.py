@@ -1,20 +1,45 @@
 """Opens embedders: from a name or settings to an embedder."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
+
+from documents.chunkers.spans import Span
 from documents.errors import SettingsError
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.embedders.nothing import NoEmbedder
 from retrieval.embedders.sentence import SentenceEmbedder
 from retrieval.embedders.server import ServerEmbedder
 from retrieval.embedders.settings import EmbedderKind, Nothing, Sentence, Server, Static, embedder_settings
 from retrieval.embedders.static import StaticEmbedder
 from retrieval.servers import is_loopback
 from retrieval.storage.files import unwritable, write_atomically
-from retrieval.types import Embedder
+from retrieval.types import Embedder, Matrix
+
+
+class NoEmbedder:
+    """Gives every passage the same vector, and no query one: what is found by words alone needs no model."""
+
+    settings = Nothing()
+    name = identity = "none"
+    dimension = 1
+    window = 1 << 20
+
+    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
+        """Return one span for each text, which has all of it."""
+        return [[(0, len(text))] for text in texts]
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Raise SettingsError: there is nothing to compare a query with."""
+        raise SettingsError("this was indexed with embedder: none, so only bm25 finds anything; name another embedder "
+                            "to search by vectors")
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Return ones, float32 of shape (texts, 1)."""
+        return np.ones((len(texts), 1), np.float32)
 
 
 def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embedder:

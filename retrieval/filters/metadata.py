@@ -1,18 +1,16 @@
 """Metadata of documents, for filters: fields by source, from a file of JSON Lines or CSV."""
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from documents.errors import DocumentError
-from documents.json import loads
-from documents.places import open_file
+from documents.rows import Row, read_csv, read_rows
 from retrieval.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
@@ -27,28 +25,19 @@ Metadata = Mapping[str, Mapping[str, FieldValue]]  # fields by source
 def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
     """Return the fields of each source: `source`, and fields of text, numbers or booleans. JSON Lines hold one object a
     source. A column of CSV whose values are all numbers, or all true or false, is one of those; numbers with leading
-    zeros are names. What is null or empty is not said. Raises DocumentError, which names the line, where the file
-    cannot be read, names a source twice or none, or holds other values."""
-    try:
-        with open_file(path) as file:
-            text = file.read().decode("utf-8-sig")
-    except OSError as error:
-        raise DocumentError(str(path), f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DocumentError(str(path), "is not UTF-8") from error
-    rows = _csv(path, text) if path.suffix.lower() == ".csv" else _json_lines(path, text)
+    zeros are names. What is null or empty is not said. Raises BenchmarkError, which names the line, where the file
+    cannot be read, names a source twice or none, or holds other values, and DocumentError as `types_of`."""
+    rows = _typed(list(read_csv(path))) if path.suffix.lower() == ".csv" else read_rows(path)
     found: dict[str, dict[str, FieldValue]] = {}
-    for line, row in rows:
-        source = row.pop("source", None)
-        if not isinstance(source, str) or not source:
-            raise DocumentError(str(path), f"line {line}: no `source`, the path of a document as the index names it")
+    for row in rows:
+        source = row.filled("source")
         if source in found:
-            raise DocumentError(str(path), f"line {line}: source {source} is there twice")
-        for name, value in row.items():
+            row.fail("source", "a path that no other line has", source)
+        for name, value in row.fields.items():
             if not (value is None or isinstance(value, bool | str | int) or (
                     isinstance(value, float) and math.isfinite(value))):
-                raise DocumentError(str(path), f"line {line}: {name} is neither text, a number, true nor false")
-        found[source] = {name: value for name, value in row.items() if value is not None}
+                row.fail(name, "text, a number, true or false", value)
+        found[source] = {name: value for name, value in row.fields.items() if value is not None and name != "source"}
     types_of(found, str(path))
     return found
 
@@ -80,36 +69,10 @@ def check_sources(metadata: Metadata, known: Iterable[str], where: str = "metada
                                    "by their path below the folder that is indexed")
 
 
-def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line, row in enumerate(text.split("\n"), 1):
-        if not row.strip():
-            continue
-        try:
-            fields = loads(row)
-        except UnicodeEncodeError as error:
-            raise DocumentError(str(path), f"line {line}: holds half a surrogate pair, which is no text") from error
-        except ValueError as error:
-            raise DocumentError(str(path), f"line {line}: is no JSON object") from error
-        if not isinstance(fields, dict):
-            raise DocumentError(str(path), f"line {line}: is no JSON object")
-        yield line, fields
-
-
-def _csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        table = [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise DocumentError(str(path), f"line {reader.line_num}: is no CSV: {error}") from error
-    (first, header), *rows = table or [(1, [])]
-    if len(set(header)) != len(header):
-        raise DocumentError(str(path), f"line {first}: a column is there twice")
-    wrong = next((line for line, row in rows if len(row) != len(header)), None)
-    if wrong is not None:
-        raise DocumentError(str(path), f"line {wrong}: has other columns than line {first}")
-    columns = {name: _column(name, [row[place] for _, row in rows]) for place, name in enumerate(header)}
-    for place, (line, _) in enumerate(rows):
-        yield line, {name: values[place] for name, values in columns.items()}
+def _typed(rows: Sequence[Row]) -> Iterator[Row]:
+    columns = {name: _column(name, [row.fields[name] for row in rows]) for name in (rows[0].fields if rows else ())}
+    for place, row in enumerate(rows):
+        yield replace(row, fields={name: values[place] for name, values in columns.items()})
 
 
 def _column(name: str, texts: list[str]) -> list[FieldValue]:

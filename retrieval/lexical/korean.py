@@ -1,7 +1,6 @@
 """Korean: the morphemes that carry meaning, found by kiwipiepy; all other scripts as words."""
 from __future__ import annotations
 
-import importlib.util
 import re
 import threading
 from collections import OrderedDict
@@ -14,6 +13,7 @@ from documents.errors import MissingExtra
 from documents.types import digest
 from retrieval.lexical.tokens import HANGUL, RULES, WordTokenizer, normal, version_of
 
+_PACKAGES = ("kiwipiepy", "kiwipiepy_model")
 _HANGUL = re.compile(f"[{HANGUL}]")
 _UNREADABLE = re.compile("[\0#@\ud800-\udfff]")  # hashtags and mentions would be one token, particles and all
 _FOREIGN = re.compile(r"[a-z]{64,}")  # is read as words; the analyser would take seconds for a long one
@@ -40,7 +40,7 @@ class KoreanTokenizer:
     many = 200
 
     def __init__(self, words: WordTokenizer, stopwords: frozenset[str]) -> None:
-        _check()
+        MissingExtra.check("korean", *_PACKAGES)
         self._words, self._stopwords = words, stopwords
         self._known: OrderedDict[str, list[str]] = OrderedDict()
         self._lock = threading.Lock()
@@ -91,12 +91,6 @@ class KoreanTokenizer:
         return [token for token in tokens + _whole(parts) if token not in self._stopwords]
 
 
-def _check() -> None:
-    for package in ("kiwipiepy", "kiwipiepy_model"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtra(package, "korean")
-
-
 def _whole(parts: Sequence[str]) -> list[str]:
     return ["".join(parts)] if len(parts) > 1 else []
 
@@ -107,7 +101,7 @@ _CONTENT = _COMPOUND | {"SL", "SH", "SN", "NP"}  # foreign words, Chinese charac
 def nouns_of(text: str) -> str:
     """Return a text's nouns, numbers and foreign words, without particles; MissingExtra where kiwipiepy is not there.
     """
-    _check()
+    MissingExtra.check("korean", *_PACKAGES)
     with _ANALYSING:
         found = [one for one in _kiwi().tokenize(text) if one.tag.partition("-")[0] in _CONTENT]
     ends = [0, *(one.start + one.len for one in found)]

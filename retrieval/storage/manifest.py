@@ -53,6 +53,13 @@ class Skipped(ManifestModel):
     reason: str
 
 
+class ShardEntry(ManifestModel):
+    """Which part of an index this is, as in 3/16, and a hash of the names of all sources that were divided."""
+
+    part: str
+    sources: str
+
+
 class Manifest(ManifestModel):
     """The manifest of an index folder. It has no times: equal input gives an equal manifest."""
 
@@ -68,12 +75,13 @@ class Manifest(ManifestModel):
     windows: int  # number of vectors; a chunk longer than the embedder's window has several
     sources: dict[str, SourceEntry]  # by path relative to what was indexed
     skipped: tuple[Skipped, ...]
+    shard: ShardEntry | None = None  # None where it is a whole index
     fields: dict[str, FieldType] = {}  # the names of the documents' metadata, each with what its values are
     files: dict[str, str] = {}  # SHA-256 of every other file of the folder, by name
 
 
-def write_manifest(manifest: Manifest, folder: Path) -> None:
-    """Hash every file of the folder, and write the manifest with its own hash beside them."""
+def write_manifest(manifest: BaseModel, folder: Path) -> None:
+    """Hash every file of the folder into the field `files`, and write the manifest with its own hash beside them."""
     whole = manifest.model_copy(update={"files": hashes_of(folder)})
     seal(whole.model_dump(mode="json"), folder / MANIFEST)
 
