@@ -116,7 +116,7 @@ def _shown(report: dict[str, Any]) -> str:
 
 def _fill(settings: RunSettings, benchmark: Benchmark, cell: str) -> None:
     folder = RunFolder(settings.folder)
-    folder.begin(settings.resolved(), {}, benchmark.questions)
+    folder.begin(settings.resolved(), {}, dict(enumerate(benchmark.questions)))
     made = (_record(cell, number) for number in range(len(benchmark.questions)))
 
     async def add() -> None:

@@ -142,7 +142,8 @@ def read_rows(file: Path) -> Iterator[Row]:
     """Return the rows of a `.parquet`, `.jsonl` or `.json` file; the last is one record, a list of them, or has one a
     line. Raises BenchmarkError where the file cannot be read, or holds something other than JSON objects."""
     if not (place := local(file)).is_file():
-        raise BenchmarkError(f"{file}: {'not a file' if place.exists() else 'no such file'}")
+        other = "not a file" if place.is_dir() else "a pipe or a device, and no file"
+        raise BenchmarkError(f"{file}: {other if place.exists() else 'no such file'}")
     if file.suffix == ".parquet":
         return _parquet(file)
     return _json_whole(file) if file.suffix == ".json" and not _is_lines(file) else _json_lines(file)

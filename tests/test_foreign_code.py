@@ -78,7 +78,7 @@ def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, 
     ("threading.Thread(target=time.sleep, args=(1000,)).start()", "source", "imports subprocess; a recipe"),
     ("os.fork()", "io", "os.fork ()"), ("subprocess.Popen(['sleep', '1000'])", "io", "subprocess.Popen ('sleep'"),
     ("time.sleep(1000)", "ends", "asks for nothing and does not end: busy.py:9, in recipe"),
-    pytest.param("for n in range(1_000_000): print(n)", "io", "prints '0", marks=pytest.mark.slow)])
+    pytest.param("for n in range(300_000): print(n)", "io", "prints '0", marks=pytest.mark.slow)])
 def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(here, line, promise, said):
     (here / "busy.py").write_text("from strategies.answering import answer\nimport subprocess, threading, time\n" +
                                   RECIPE.replace("yield", "evidence = yield", 1) + line +
