@@ -1,12 +1,15 @@
 """How well a model follows the prompts: every strategy's, and others' wordings over the same evidence.
 
     python bench/prompts.py HOTPOTQA_JSON --model MODEL [--questions 40] [--strategies NAME,...] [--forms tags,json]
+                            [--rules grounded|reading]
 
 HOTPOTQA_JSON is a file of HotpotQA with paragraphs and supporting facts. Each question is asked over four of its
 paragraphs, both supporting ones among them; every fourth over four others, so that the right reply is a refusal. The
-rules are `grounded` and `brief`. Beside the strategies stand foreign wordings, which this file holds as strategies:
+rules are `brief` and `grounded`, which demands citations and refusals; `reading` demands neither, as `naive` does.
+Beside the strategies stand foreign wordings, which this file holds as strategies:
 
-- `naive` is FlashRAG's prompt for naive generation (Jin et al. 2024, github.com/RUC-NLPIR/FlashRAG, MIT).
+- `naive` is FlashRAG's prompt for naive generation (Jin et al. 2024, github.com/RUC-NLPIR/FlashRAG, MIT);
+  `naive_grounded` has two sentences more, for what `grounded` demands; `naive_chain` asks for steps first.
 - `tutorial` is the prompt of LangChain's tutorial on RAG (`rlm/rag-prompt`); "don't know" counts as its refusal.
 - `published ...` are those of CReSt (Khang et al. 2025, Figures 4 to 7).
 
@@ -35,6 +38,13 @@ METRICS = (("refusal_accuracy", "refuses rightly"), ("refused_answerable", "wron
            ("support_f1", "citation F1"))
 _ASIDE = (SEARCH_ONLY, "few_shot")  # no prompt; needs examples
 _NAIVE = """Answer the question based on the given document. Only give me the answer and do not output any other words.
+The following are given documents.
+
+{documents}"""
+_DEMANDS = """ Cite each document that you use by its number, like [1]. If the documents do not hold the answer, say \
+"I cannot answer"."""
+_CHAIN = """Answer the question based on the given document. Think step by step first. Then write only the answer \
+between <Answer> and </Answer>.
 The following are given documents.
 
 {documents}"""
@@ -85,6 +95,18 @@ def _asked(task: Task, evidence: Evidence, user: str, system: str = "", thinks: 
 def naive(task: Task) -> Recipe:
     """FlashRAG's."""
     return (yield from _asked(task, (yield from task.gather(task.question)), "Question: {question}", _NAIVE))
+
+
+def naive_grounded(task: Task) -> Recipe:
+    """FlashRAG's, with what `grounded` demands."""
+    system = _NAIVE.replace(" words.\n", f" words.{_DEMANDS}\n")
+    return (yield from _asked(task, (yield from task.gather(task.question)), "Question: {question}", system))
+
+
+def naive_chain(task: Task) -> Recipe:
+    """FlashRAG's, with steps before the answer."""
+    return (yield from _asked(task, (yield from task.gather(task.question)), "Question: {question}", _CHAIN,
+                              thinks=True))
 
 
 def tutorial(task: Task) -> Recipe:
@@ -139,6 +161,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--strategies", help="names, others' too, apart by commas; all by default")
     parser.add_argument("--forms", default="tags", help="tags, json or both, apart by a comma")
+    parser.add_argument("--rules", choices=["grounded", "reading"], default="grounded")
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--concurrency", type=int, default=16, help="calls at once")
     parser.add_argument("--out", help="keep the runs in this folder")
@@ -152,17 +175,18 @@ def main() -> None:
         file.write_text("".join(json.dumps(one) + "\n" for one in questions(options.file, options.questions)))
         for form in options.forms.split(","):
             foreign: dict[str, Any] = {name: {"kind": f"{__file__}:{name}", "name": name}
-                                       for name in ("naive", "tutorial")}
+                                       for name in ("naive", "naive_grounded", "naive_chain", "tutorial")}
             foreign |= {f"published {of}": {"kind": f"{__file__}:published", "of": of, "name": f"published {of}"}
                         for of in _LAST}
             wanted = options.strategies.split(",") if options.strategies else [*REASONING, *foreign]
             asked = [foreign.get(name, name) for name in wanted if name not in _ASIDE]
-            with run({"name": f"prompts-{form}", "out": options.out or folder, "models": options.model,
-                      "benchmark": {"kind": "musique", "path": str(file)}, "rules": "grounded", "conditions": "given",
-                      "brief": True, "answer_formats": form, "limits": {"max_tokens": options.max_tokens},
+            with run({"name": f"prompts-{options.rules}-{form}", "out": options.out or folder,
+                      "models": options.model, "benchmark": {"kind": "musique", "path": str(file)},
+                      "rules": options.rules, "conditions": "given", "brief": True,
+                      "answer_formats": form, "limits": {"max_tokens": options.max_tokens},
                       "calls": {"calls": {"concurrency": options.concurrency, "seconds": 900}},
                       "reasoning": [one for one in asked if form == "tags" or isinstance(one, str)]}) as finished:
-                print(f"\n{form}, {options.questions} questions, {options.model}\n")
+                print(f"\n{options.rules}, {form}, {options.questions} questions, {options.model}\n")
                 print(_table(finished), flush=True)
 
 
