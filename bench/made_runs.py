@@ -37,7 +37,7 @@ def make_run(name: str, out: Path, data: Path, questions: int, seed: int) -> Pat
         "conditions": CONDITIONS, "benchmark": {"kind": "hotpotqa", "path": str(data)}})
     folder = RunFolder(settings.folder)
     plan = Plan.of(settings, benchmark)
-    folder.begin(settings.resolved(), manifest_for(plan, {}), benchmark.questions)
+    folder.begin(settings.resolved(), manifest_for(plan, {}), dict(enumerate(benchmark.questions)))
     asyncio.run(_fill(plan, folder, seed))
     folder.finish(summarise(plan, folder, 0))
     folder.close()

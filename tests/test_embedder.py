@@ -55,7 +55,7 @@ def test_windows_cover_the_text_and_fit_the_model(minilm: SentenceEmbedder, text
     header = "Annual report 2022\n"
     (spans,) = minilm.windows([text], header)
     assert "".join(text[start:end] for start, end in spans) == text
-    tokens = minilm._engine.model.tokenizer([header + text[start:end] for start, end in spans])["input_ids"]
+    tokens = minilm.reader.tokenizer.encode_batch([header + text[start:end] for start, end in spans])
     assert max(map(len, tokens)) <= minilm.window == 256
 
 
@@ -75,7 +75,7 @@ def test_identity_is_of_the_weights_and_not_of_the_place(minilm: SentenceEmbedde
     copy = tmp_path / "models" / "copied"
     shutil.copytree(minilm.folder.path, copy)
     assert minilm.identity.startswith(MINILM_SHA256[:32])
-    assert find_model(str(copy)).identity == minilm.identity
+    assert find_model(str(copy)).identity == minilm.folder.identity
     monkeypatch.setenv("RAGBED_MODELS", str(copy.parent))
     assert find_model("copied").path == copy
 
@@ -93,15 +93,15 @@ def test_what_changes_the_vectors_changes_the_identity(minilm: SentenceEmbedder,
     body = json.loads((copy / file).read_bytes())
     change(body)
     (copy / file).write_text(json.dumps(body))
-    assert find_model(str(copy)).identity not in {minilm.identity, ""}
+    assert find_model(str(copy)).identity not in {minilm.folder.identity, ""}
 
 
 def test_declared_prompts_are_put_in_front_and_change_the_identity(minilm: SentenceEmbedder, tmp_path: Path) -> None:
     copy = tmp_path / "prompted"
     shutil.copytree(minilm.folder.path, copy)
     (copy / "config_sentence_transformers.json").write_text('{"prompts": {"query": "query: ", "passage": ""}}')
-    prompted = open_embedder(str(copy))
-    assert prompted.identity != minilm.identity
+    prompted = open_embedder(f"float32:{copy}")
+    assert prompted.folder.identity != minilm.folder.identity
     np.testing.assert_allclose(prompted.embed_queries(["rain"]), minilm.embed_queries(["query: rain"]), atol=1e-5)
     np.testing.assert_allclose(prompted.embed_passages(["rain"]), minilm.embed_passages(["rain"]), atol=1e-5)
 
@@ -132,12 +132,12 @@ def test_a_damaged_small_file_is_named(tmp_path: Path, file: str, content: str) 
 
 
 @pytest.mark.slow
-def test_torch_and_faiss_work_in_one_process(minilm: SentenceEmbedder) -> None:
+def test_torch_and_faiss_work_in_one_process() -> None:
     import torch
 
     from retrieval import VectorIndex
 
-    before = torch.get_num_threads()
+    before, minilm = torch.get_num_threads(), open_embedder("float32:all-MiniLM-L6-v2")
     for _ in range(3):
         vectors = minilm.embed_passages([f"passage number {number}" for number in range(40)])
         index = VectorIndex.build(vectors)

@@ -20,6 +20,7 @@ def tiny(tmp_path_factory):
 
 @pytest.mark.parametrize(("name", "settings"), [
     ("all-MiniLM-L6-v2", Sentence(model="all-MiniLM-L6-v2")),
+    ("float32:m", Sentence(model="m", backend="float32")),
     ("openvino:BAAI/bge-small-en-v1.5", Sentence(model="BAAI/bge-small-en-v1.5", backend="openvino")),
     ("openvino_bfloat16:m", Sentence(model="m", backend="openvino_bfloat16")),
     ("static:tables/minilm", Static(model="tables/minilm")),
@@ -90,11 +91,11 @@ def test_what_a_model_declares_goes_before_its_family_and_what_is_set_before_bot
 
 
 def test_whatever_changes_a_vector_changes_the_identity(tiny):
-    changes = [{}, {"backend": "bfloat16"}, {"backend": "onnx"}, {"long": "truncated"}, {"query_prefix": "q: "},
+    changes = [{}, {"backend": "bfloat16"}, {"backend": "float32"}, {"long": "truncated"}, {"query_prefix": "q: "},
                {"passage_prefix": "q: "}, {"normalise": False}]
     assert len({open_embedder(Sentence(model=tiny, **change)).identity for change in changes}) == len(changes)
     usual = open_embedder(Sentence(model=tiny))
-    assert usual.identity == usual.folder.identity
+    assert usual.identity == f"{usual.folder.identity}-backend=onnx"
     assert open_embedder(Sentence(model=tiny, batch=2, query_prefix="")).identity == usual.identity
 
 
@@ -123,6 +124,7 @@ def test_the_manifest_keeps_the_choice_and_opens_by_it(tiny, tmp_path, own_cache
     entry = json.loads((tmp_path / "idx" / "manifest.json").read_text())["embedder"]
     assert (entry["name"], entry["dimension"], entry["window"]) == (tiny, 32, 32)
     assert (entry["choice"]["query_prefix"], entry["choice"]["passage_prefix"]) == ("rain ", "")
+    assert entry["choice"]["backend"] == "onnx"
     index = Index.open(tmp_path / "idx")
     assert index.embedder.inner.prefixes == Prefixes("rain ", "")
     with pytest.raises(IndexFolderError, match="was made with embedder"):

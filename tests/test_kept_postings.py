@@ -1,15 +1,20 @@
 """Postings of large collections are built once and kept, whole, for every process that shares the cache."""
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
+import bm25s
+import numpy as np
 import pytest
 
 from documents import Chunk, Document, SettingsError
 from retrieval import Aids, Bm25
 from retrieval.filters.terms import narrowed
+from retrieval.lexical import postings
+from retrieval.lexical.postings import Postings
 from retrieval.lexical.tokens import WordTokenizer
 
 MANY = WordTokenizer.many
@@ -73,17 +78,44 @@ def test_a_filter_searches_by_the_same_postings():
 @pytest.mark.parametrize("method", ["lucene", "bm25+"])
 def test_what_is_kept_gives_the_scores_of_what_was_built(method):
     whole = Reefs()
-    built = Bm25(language="english", method=method).open(Reefs(count=MANY), Aids())._built()
+    settings = Bm25(language="english", method=method)
+    built = Postings.build(Reefs().texts(), settings.tokenizer_for(whole), settings.weights())
     tokens = ["reef", "number7", "number500"]
     assert found(whole, "reefs number7 number500", method=method) == [
         (str(row), score) for row, score in built.best(tokens, 3)]
+
+
+@pytest.mark.parametrize("method", ["lucene", "robertson", "atire", "bm25l", "bm25+"])
+def test_blocks_on_disk_give_the_scores_of_one_index_of_bm25s_to_the_last_bit(tmp_path, monkeypatch, method):
+    drawn = random.Random(method)
+    texts = [[f"w{int(drawn.paretovariate(0.7)) % 500}" for _ in range(drawn.randrange(60))] for _ in range(700)]
+    weights = {"method": method, "k1": 1.2, "b": 0.75, "delta": 0.5}
+    one = bm25s.BM25(**weights)
+    one.index(texts, create_empty_token=False, show_progress=False)
+    monkeypatch.setattr(postings, "_TOKENS", 2_000)
+
+    class Split:
+        def tokens(self, texts):
+            return iter(texts)
+
+    Postings.write(tmp_path, texts, Split(), weights)
+    blocks = Postings.read(tmp_path)
+    # Memory is that of a block, which is as long as one is allowed to be, and of what is mapped, which is not read.
+    assert len(blocks.blocks) >= 9
+    assert all(len(block.rows) < 2_060 and not block.scores.flags.writeable for block in blocks.blocks)
+    for tokens in drawn.sample(list(filter(None, texts)), 60):
+        asked = tokens[:7]
+        scores = one.get_scores(asked)
+        least = 0 if one.nonoccurrence_array is None else one.nonoccurrence_array[one.get_tokens_ids(asked)].sum()
+        best = [row for row in np.argsort(-scores, kind="stable")[:10].tolist() if scores[row] > least]
+        assert blocks.best(asked, 10) == [(row, float(scores[row])) for row in best]
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone", "sums", "nonsense"])
 def test_damaged_postings_are_built_anew(cache, damage):
     before = found(Reefs())
     (folder,) = cache.iterdir()
-    data, sums = folder / "data.csc.index.npy", folder / "sums.json"
+    data, sums = folder / "blocks.int32", folder / "sums.json"
     content = bytearray(data.read_bytes())
     content[-1] ^= 1
     {"cut": lambda: data.write_bytes(content[:-100]), "changed": lambda: data.write_bytes(content),

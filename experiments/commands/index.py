@@ -21,14 +21,13 @@ Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or glo
                                                      "Excel, Word and PowerPoint; with --remove, names as they are in "
                                                      "the index.")]
 _NAMED = 5  # files of unknown type that are named; the others are counted
-_LONG = 60.0  # seconds of embedding from which on it is worth a word how to make it shorter
 
 Chunker = Annotated[str | None, typer.Option(help=(
     "How documents are cut: sections, sentences, recursive, fixed or crest, or settings in YAML, as in "
     "'{kind: fixed, size: 800, overlap: 80}'."))]
 EmbedderText = Annotated[str | None, typer.Option(help=(
-    "A sentence-transformers model by name or folder, after openvino:, openvino_bfloat16:, onnx: or bfloat16: for that "
-    "backend; static:FOLDER, openai:NAME, http://host/v1#NAME, none; or settings in YAML."))]
+    "A sentence-transformers model by name or folder, after float32:, bfloat16:, openvino: or openvino_bfloat16: for "
+    "that backend; static:FOLDER, openai:NAME, http://host/v1#NAME, none; or settings in YAML."))]
 Vectors = Annotated[str | None, typer.Option(help=(
     "How vectors are searched: auto, flat, hnsw, ivf or ivf_pq, or settings in YAML; auto goes by their number and the "
     "memory."))]
@@ -122,8 +121,6 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
         estimates.append(estimate)
         if estimate.sampled:
             note(estimate.line())
-            if settings and estimate.seconds.get("embedding", 0.0) > _LONG:
-                _tell_of_backends(settings)
 
     try:
         before = read_manifest(place)
@@ -177,16 +174,6 @@ def _left_out(sources: Sequence[str]) -> list[str]:
         more = ", ..." if len(names) > _NAMED else ""
         note(f"left out, since nothing here reads them: {counted} ({', '.join(names[:_NAMED])}{more})")
     return names
-
-
-def _tell_of_backends(settings: IndexSettings) -> None:
-    from experiments.terminal.display import note
-    from retrieval.embedders import Sentence
-
-    chosen = settings.embedder
-    if isinstance(chosen, Sentence) and chosen.backend == "float32":
-        note(f"--embedder openvino:{chosen.model} gives the same vectors more than twice as fast on many processors, "
-             f"and openvino_bfloat16: nearly the same, faster still; both need: pip install 'ragbed[openvino]'")
 
 
 def _settings(options: Mapping[str, Any]) -> IndexSettings:

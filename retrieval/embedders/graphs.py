@@ -57,8 +57,8 @@ class Graph:
         """Open the engine of that backend; a model that was not used with it before is exported first, once. Raises
         MissingExtra where a package that the backend needs is not installed, and ModelError where the model cannot be
         exported or loaded."""
-        library = "onnxruntime" if backend == "onnx" else "openvino"
-        MissingExtra.check("onnx" if backend == "onnx" else "openvino", library)
+        if backend != "onnx":
+            MissingExtra.check("openvino", "openvino")
         kept = exported(folder, _ONNX if backend == "onnx" else _OPENVINO)
         try:
             facts = Facts(**json.loads((kept / _FACTS).read_bytes()))
@@ -111,7 +111,7 @@ def _export(folder: ModelFolder, graph: Path) -> None:
         _compare(engine, read(graph), facts, tokenizer)
     except (RuntimeError, ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelError(f"{folder.name} cannot be exported to {graph.name}: use the backend float32 or bfloat16 "
+        raise ModelError(f"{folder.name} cannot be exported to {graph.name}: name it float32:{folder.name} "
                          f"({said[:200]})") from error
     tokenizer.save(str(graph.with_name(_TOKENIZER)))
     graph.with_name(_FACTS).write_text(json.dumps(asdict(facts)), encoding="utf-8")
@@ -208,7 +208,6 @@ def _damaged(folder: Path) -> ModelError:
 def _write_onnx(module: torch.nn.Module, example: tuple[torch.Tensor, ...], path: Path) -> None:
     import torch
 
-    MissingExtra.check("onnx", "onnx")  # PyTorch's exporter uses it
     free = {name: {0: "texts", 1: "tokens"} for name in ("ids", "mask")}
     torch.onnx.export(module, example, str(path), dynamo=False, opset_version=OPSET, input_names=["ids", "mask"],
                       output_names=["vectors"], dynamic_axes={**free, "vectors": {0: "texts"}})

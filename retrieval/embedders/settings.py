@@ -11,9 +11,9 @@ from documents.errors import SettingsError
 from retrieval.models.finding import MINILM
 from retrieval.servers import SERVED
 
-Backend = Literal["float32", "bfloat16", "onnx", "openvino", "openvino_bfloat16"]
+Backend = Literal["onnx", "float32", "bfloat16", "openvino", "openvino_bfloat16"]
 
-FORMS = ("a folder or the hub's name of a sentence-transformers model, after bfloat16:, onnx:, openvino: or "
+FORMS = ("a folder or the hub's name of a sentence-transformers model, after float32:, bfloat16:, openvino: or "
          "openvino_bfloat16: for that backend; static:FOLDER; openai:NAME; http://host/v1#NAME; none")
 
 
@@ -42,7 +42,7 @@ class Sentence(EmbedderKind):
 
     Attributes:
         model: a folder, or the hub's name.
-        backend: what computes the vectors: PyTorch in `float32` or `bfloat16`, ONNX Runtime in float32 (`onnx`),
+        backend: what computes the vectors: ONNX Runtime in float32 (`onnx`), PyTorch in `float32` or `bfloat16`,
             OpenVINO in float32 (`openvino`) or in bfloat16 where the processor has it (`openvino_bfloat16`).
         batch: texts that are computed at once; None for what suits the backend.
         query_prefix: in front of each query; None for what the model declares, or its family demands.
@@ -52,7 +52,7 @@ class Sentence(EmbedderKind):
 
     kind: Literal["sentence"] = "sentence"
     model: str = Field(MINILM, min_length=1)
-    backend: Backend = "float32"
+    backend: Backend = "onnx"
     batch: int | None = Field(None, ge=1)
     query_prefix: str | None = None
     passage_prefix: str | None = None
@@ -61,7 +61,7 @@ class Sentence(EmbedderKind):
     def shorthand(self) -> str | None:
         if self != Sentence(model=self.model, backend=self.backend):
             return None
-        return self.model if self.backend == "float32" else f"{self.backend}:{self.model}"
+        return self.model if self.backend == "onnx" else f"{self.backend}:{self.model}"
 
 
 class Static(EmbedderKind):

@@ -7,12 +7,11 @@ from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import Field
 
 from documents.types import digest
 from retrieval.lexical.korean import KoreanTokenizer
-from retrieval.lexical.postings import Bm25Method, Postings, Scores, kept
+from retrieval.lexical.postings import Bm25Method, Postings, kept
 from retrieval.lexical.tokens import (
     HANGUL,
     KOREAN,
@@ -133,22 +132,16 @@ class Bm25Retriever:
         """Find nothing for a query whose words no chunk holds. Raises SettingsError where the postings of a large
         collection cannot be kept, for the cache folder cannot be written."""
         with self._lock:
-            postings, among = self._postings, self._among
+            postings = self._postings
+        among = self.collection.among
         found = [postings.best(tokens, k, among) for tokens in self.tokenizer.tokens(queries)]
         chunks = self.collection.chunks
         return [[Hit(chunks[row], score, rank, "bm25") for rank, (row, score) in enumerate(best, 1)] for best in found]
 
     @cached_property
     def _postings(self) -> Postings:
+        weights = self.settings.weights()
         if len(self.collection.chunks) < self.tokenizer.many:
-            return self._built()
-        key = digest(self.collection.wording, self.tokenizer.identity, repr(self.settings.weights()),
-                     version_of("bm25s"))
-        return kept(key, self._built)
-
-    def _built(self) -> Postings:
-        return Postings.build(self.collection.texts(), self.tokenizer, self.settings.weights())
-
-    @cached_property
-    def _among(self) -> Scores | None:
-        return None if self.collection.among is None else self.collection.among.astype(np.float32)
+            return Postings.build(self.collection.texts(), self.tokenizer, weights)
+        key = digest("blocks", self.collection.wording, self.tokenizer.identity, repr(weights), version_of("bm25s"))
+        return kept(key, lambda folder: Postings.write(folder, self.collection.texts(), self.tokenizer, weights))
