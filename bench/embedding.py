@@ -9,8 +9,8 @@ empty cache. Importing, loading the model, a model's first export, and a warm-up
 is LangChain's time by the contestant's, of the same round, so that a machine that is slow for a while slows both sides.
 The overlap is the mean share of a chunk's ten nearest other chunks that are also the ten nearest in ragbed's float32.
 
-LangChain takes part where `langchain_community` and `langchain_huggingface` are installed, ONNX where `onnxruntime` and
-`onnx` are, OpenVINO where `openvino` is.
+ONNX Runtime, the default, stands first. LangChain takes part where `langchain_community` and `langchain_huggingface`
+are installed, OpenVINO where `openvino` is.
 """
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from retrieval.models.finding import MINILM
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"
-NEEDS = {PEER: ("langchain_community", "langchain_huggingface"), BASE: (), "bfloat16": (),
-         "onnx": ("onnxruntime", "onnx"), "openvino": ("openvino",), "openvino_bfloat16": ("openvino",)}
+NEEDS = {"onnx": (), PEER: ("langchain_community", "langchain_huggingface"), BASE: (), "bfloat16": (),
+         "openvino": ("openvino",), "openvino_bfloat16": ("openvino",)}
 PACKAGES = ("ragbed", "torch", "sentence-transformers", "openvino", "onnxruntime", "faiss-cpu", "langchain-community",
             "langchain-huggingface")
 FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_bf16",
