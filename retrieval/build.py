@@ -15,7 +15,7 @@ from retrieval.building.estimate import BuildEstimate, estimate
 from retrieval.building.job import BuildReport, run, unchanged
 from retrieval.building.pieces import BuildJob, LazyEmbedder
 from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
-from retrieval.embedders.opening import open_embedder
+from retrieval.embedders.opening import check_named, open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.origins import remember
 from retrieval.settings import IndexSettings
@@ -117,6 +117,8 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
 def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
           metadata: Metadata | None = None, wait: bool = False) -> Iterator[BuildJob]:
     place, wanted = out.absolute(), settings or IndexSettings()
+    if wanted.store:
+        check_named(wanted.store.partition(":")[2])
     with alone(place, wait):
         check_place(place)
         before = None
