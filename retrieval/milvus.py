@@ -3,6 +3,7 @@ everything else, and the key of each vector's row, a hash of the vector: what st
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -209,7 +210,11 @@ def _call(entry: StoreEntry, name: str, **options: Any) -> Any:
             _clients[entry.uri] = milvus.MilvusClient(entry.uri, token=token, timeout=SECONDS)
         return getattr(_clients[entry.uri], name)(entry.collection, timeout=SECONDS, **options)
     except (milvus.MilvusException, OSError) as error:
-        raise IndexFolderError(f"Milvus, {entry.uri}: {clean(str(getattr(error, 'message', error)))}") from None
+        if entry.uri in _clients:
+            _clients.pop(entry.uri).close()  # it would not find a server that is back
+        said = clean(str(getattr(error, "message", error)))
+        alone = "" if entry.uri.startswith("http") else "; one process at a time has such a file open"
+        raise IndexFolderError(f"Milvus, {entry.uri}: {said}{alone}") from None
 
 
 def _milvus() -> Any:
@@ -221,6 +226,8 @@ def _milvus() -> Any:
     finally:
         os.environ.clear()
         os.environ.update(before)
+    for name in ("pymilvus", "milvus_lite", "grpc"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is raised, too
     return pymilvus
 
 

@@ -17,7 +17,7 @@ from documents.errors import DocumentError, IndexFolderError
 from retrieval.building.pieces import BuildJob, LazyEmbedder, Piece, cut
 from retrieval.building.plan import Arriving, Work, parser_version
 from retrieval.filters.metadata import types_of
-from retrieval.milvus import MilvusVectors, check_reachable
+from retrieval.milvus import MilvusVectors
 from retrieval.storage.cache import check_fit
 from retrieval.storage.folder import replaced, writing
 from retrieval.storage.manifest import (
@@ -192,8 +192,6 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
     """Build the index of the documents that arrive. Raises IndexFolderError where there is nothing to index or the
     folder cannot be written, and ModelError where the embedder is needed and not on this machine."""
     seconds, added = dict[str, float](), 0
-    if job.store:
-        check_reachable(job.store)
     held = job.before.stored if job.before else None
     with replaced(job.out) as fresh, Writer(fresh, job.out, job.embedder) as writer:
         skipped = _fill(job, arriving, writer, seconds, progress)
