@@ -13,10 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from test_local_server import LINUX, alive, weights  # noqa: F401
+from test_local_server import LINUX, alive
 from test_run import COMMAND
 from test_server_embedder import serving, usual
 
+from agents import catalogue
 from documents.shards import Shard
 
 pytestmark = [LINUX, pytest.mark.usefixtures("own_cache")]
@@ -41,10 +42,20 @@ def cluster(own_cache, monkeypatch):
 
 
 def until(true):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120  # a worker of Ray's tries for a minute to reach a head that was killed
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def processes(folder):
+    """The command lines, by their ids, of the processes whose cache is in the folder."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"RAGBED_CACHE={folder}/".encode() in (path / "environ").read_bytes() and alive(path.name):
+                found[path.name] = (path / "cmdline").read_bytes()
+    return {pid: line for pid, line in found.items() if int(pid) != os.getpid()}
 
 
 @pytest.mark.slow
@@ -102,7 +113,7 @@ def test_a_node_lost_in_the_middle_of_an_index_leaves_the_files_of_one_build(tmp
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         until(lambda: len(seen) == 4)
         cluster.lost()
-        until(lambda: len(seen) > 4)
+        until(lambda: sum(b"--shard" in line for line in processes(tmp_path).values()) == 2)
         released.set()
         out, err = child.communicate()
         assert child.returncode == 0, err
@@ -113,25 +124,18 @@ def test_a_node_lost_in_the_middle_of_an_index_leaves_the_files_of_one_build(tmp
     assert merged == whole
 
 
-def processes(folder):
-    """The command lines, by their ids, of the processes whose cache is in the folder."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if f"RAGBED_CACHE={folder}/".encode() in (path / "environ").read_bytes() and alive(path.name):
-                found[path.name] = (path / "cmdline").read_bytes()
-    return {pid: line for pid, line in found.items() if int(pid) != os.getpid()}
-
-
 @pytest.mark.slow
-def test_a_local_model_is_loaded_once_on_each_node(weights, town, cluster, tmp_path):
+def test_a_local_model_is_loaded_once_on_each_node(town, cluster, tmp_path):
+    weights = catalogue.find(catalogue.ENTRIES[0])
+    if weights is None:
+        pytest.skip("the local model is not here; run: ragbed models pull smollm2-135m")
     town.write([town.row(number) for number in range(12)])
     path = town.config("", models=f"gguf:{weights}", limits={"max_tokens": 4})
     child = subprocess.Popen([*COMMAND, str(path), "--launcher", f"ray:{cluster.address}"], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)
     servers = set()
     while child.poll() is None:
-        servers |= {pid for pid, line in processes(tmp_path).items() if b"agents.local_child" in line}
+        servers |= {pid for pid, line in processes(tmp_path).items() if b"-m\0agents.local_child" in line}
         time.sleep(0.05)
     assert child.returncode == 0, child.communicate()[1]
     child.communicate()

@@ -19,6 +19,7 @@ from documents.places import child_environment
 from documents.shards import Shard
 from experiments.settings import RunSettings
 from experiments.terminal.display import Bars, note, stoppable
+from retrieval.servers import SERVED
 
 _ALONE = ("--json", "--launcher")  # options of the whole
 MOST = 256  # processes
@@ -39,7 +40,8 @@ def launch(words: Sequence[str], launcher: str, wholes: Sequence[Path],
     kept = [word for before, word in pairwise(["", *words])
             if word not in _ALONE and before != "--launcher" and not word.startswith("--launcher=")]
     models = {name: settings.asking.local for settings in runs for name in [
-        *settings.models, *(name for more in settings.include for name in more.models or ()), *settings.other_models]}
+        *settings.models, *(name for more in settings.include for name in more.models or ()), *settings.other_models]
+        if name.partition(":")[0] not in SERVED}
     with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
         if kind == "ray":
             from experiments.terminal.cluster import on_cluster
