@@ -9,7 +9,7 @@ from typing import Any
 from agents.settings import Price
 from documents.json import loads
 from documents.types import encodable
-from retrieval.servers import known_keys
+from retrieval.servers import is_loopback, known_keys
 from strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
@@ -117,7 +117,7 @@ def priced(given: Price) -> Pricer:
 def pricer(url: str, model: str) -> Pricer:
     """Return a pricer of a model as the provider at this base URL lists it, in US dollars; its price is None where
     either is unknown, as with a server of one's own."""
-    known = True
+    known = not is_loopback(url)
 
     def price(prompt: int, completion: int, cached: int) -> float | None:
         nonlocal known

@@ -36,7 +36,7 @@ def main() -> None:
     options = _options()
     names = [name for name in SHOWN if name != "inspect_ai" or find_spec("inspect_ai")]
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in names}
-    with _server() as url:
+    with server() as url:
         for turn in range(options.rounds):
             for name in names:
                 print(f"round {turn + 1} of {options.rounds}: {SHOWN[name]}", file=sys.stderr, flush=True)
@@ -56,8 +56,8 @@ def _options() -> argparse.Namespace:
 
 
 @contextmanager
-def _server() -> Iterator[str]:
-    """The base URL of an instant server, which ends when its standard input closes."""
+def server() -> Iterator[str]:
+    """Yield the base URL of an instant server, which ends when its standard input closes."""
     with subprocess.Popen([sys.executable, HERE / "instant_server.py"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

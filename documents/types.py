@@ -30,9 +30,10 @@ def encodable(text: str) -> str:
 def normalize(form: Literal["NFC", "NFKC", "NFD"], text: str) -> str:
     """Return the text in that form of Unicode, with at most 30 marks in a row, as the stream-safe format has them (UAX
     15): no writing has more, and to order a longer run takes the square of its length."""
-    mark, run = _marks()
-    if not text.isascii() and mark.search(text[::31]):  # where every run of 31 has one
-        text = run.sub(lambda found: found[0][:30], text)
+    if not text.isascii():
+        mark, run = _marks()
+        if mark.search(text[::31]):  # where every run of 31 has one
+            text = run.sub(lambda found: found[0][:30], text)
     return unicodedata.normalize(form, text)
 
 

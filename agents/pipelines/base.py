@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import jsonpath
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agents.replies import BadReply
@@ -19,6 +18,8 @@ from strategies.reasoning.pipeline import MOST_CONTEXTS, ReadContext, Returned, 
 from strategies.types import Rules
 
 if TYPE_CHECKING:
+    import jsonpath
+
     from agents.settings import CallLimits
     from agents.wire import Response
 
@@ -36,10 +37,14 @@ def _one_line(name: str) -> str:
     return name
 
 
-_compiled = lru_cache(maxsize=256)(jsonpath.compile)
+@lru_cache(maxsize=256)
+def _compiled(path: str) -> jsonpath.CompoundJSONPath | jsonpath.JSONPath:
+    import jsonpath
+    return jsonpath.compile(path)
 
 
 def _compiles(path: str) -> str:
+    import jsonpath
     try:
         _compiled(path)
     except jsonpath.JSONPathError as error:
