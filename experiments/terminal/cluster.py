@@ -80,8 +80,7 @@ def _connected(address: str) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
-    own: dict[str, Any] = {} if found else {"include_dashboard": False, "object_store_memory": _STORE,
-                                            "_system_config": {"gcs_rpc_server_reconnect_timeout_s": _CONNECTING}}
+    own: dict[str, Any] = {} if found else {"include_dashboard": False, "object_store_memory": _STORE}
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # where Ray says what it meets
         before = signal.getsignal(signal.SIGTERM)
         try:
