@@ -46,6 +46,12 @@ def whole_of(part: Path) -> Path | None:
     return place.with_name(place.name.removesuffix(_ENDING)) if place.name.endswith(_ENDING) else None
 
 
+def divisions(whole: Path) -> set[int]:
+    """Return the numbers of shards into which a whole was divided so far, as their folders say."""
+    found = whole.with_name(f"{whole.name}{_ENDING}").glob("*-of-*")
+    return {int(of) for path in found if (of := path.name.rpartition("-")[2]).isdecimal()}
+
+
 def lacking(found: Mapping[Path, str | None]) -> str | None:
     """Say why folders, each with the shard that it says it is, are not all shards of one whole; None where they are."""
     seen: dict[Shard, Path] = {}

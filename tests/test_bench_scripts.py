@@ -81,3 +81,15 @@ def test_a_matrix_of_strategies_and_pipelines_is_killed_and_continued_to_the_sam
     assert report["cells"] == 6
     assert 30 <= report["calls"] < 60  # those under way when it was killed are asked twice
     assert "none really different" in report["output"]
+
+
+@pytest.mark.slow
+def test_growth_measures_each_step_by_itself_at_each_size():
+    done = subprocess.run([sys.executable, BENCH / "growth.py", "--sizes", "100", "300", "--json"],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    texts, more = (row for row in rows if row["step"] == "texts")
+    assert (texts["size"], texts["disk_mb"], more["disk_mb"]) == (100, 0.1, 0.2)  # 60,000 and 180,000 bytes
+    assert {row["step"] for row in rows} >= {"index: merge of 16 shards", "bm25: build", "run", "report", "compare"}
+    assert all(row["processor_s"] > 0 and row["memory_mb"] > 0 for row in rows)

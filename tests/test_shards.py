@@ -172,7 +172,7 @@ def test_the_local_launcher_makes_shards_in_processes_and_merges_them(serve, tow
     broken = town.config(serve(lambda body: {"status": 401, "error": {"message": "no"}}).url, "broken")
     status, _, err = ragbed("run", broken, "--launcher", "local:2")
     assert (status, err.count("ragbed: "), "shards 1/2, 2/2 did not come to the end" in err) == (2, 2, True)
-    ragbed.refuses("run", path, "--launcher", "ray", says=["local:4"])
+    ragbed.refuses("run", path, "--launcher", "slurm", says=["local:4"])
 
 
 @LINUX

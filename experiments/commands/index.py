@@ -81,7 +81,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
         from experiments.commands.shards import merge_indexes
         from experiments.terminal.launcher import launch
 
-        merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher)], out, json)
+        merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher, [out])], out, json)
     else:
         _build(sources or [], out, None if modes else _settings(given), metadata, remove, json, part)
 

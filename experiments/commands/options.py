@@ -79,8 +79,9 @@ Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the firs
 Sample = Annotated[int | None, typer.Option("--sample", min=1, help="So many questions, drawn by --seed.")]
 ShardName = Annotated[str | None, typer.Option("--shard", metavar="NUMBER/OF", help=(
     "Only this part, as in 3/16, beside the other parts; `ragbed merge` joins them."))]
-Launcher = Annotated[str | None, typer.Option("--launcher", metavar="local:N", help=(
-    "Carry it out as N shards, a process each, and merge them."))]
+Launcher = Annotated[str | None, typer.Option("--launcher", metavar="WHERE", help=(
+    "Carry it out as shards, and merge them: local:N, in N processes; ray:auto or ray:HOST:PORT, on the nodes of a Ray "
+    "cluster; ray, on this machine."))]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Streamed = Annotated[bool, typer.Option("--stream", help="Show what the model says as it comes, and each step; with "
                                         "--json, one event on each line.")]

@@ -205,7 +205,8 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
     from experiments.terminal.launcher import launch
     from experiments.terminal.run import Put, carry_out, in_turn
 
-    shards = launch(sys.argv[1:], launcher, runs if journal != "replay" else ()) if launcher else ()
+    shards = launch(sys.argv[1:], launcher, [one.folder for one in runs],
+                    runs if journal != "replay" else ()) if launcher else ()
 
     def carry(settings: RunSettings, put: Put) -> None:
         if shards:

@@ -1,4 +1,4 @@
-"""The local launcher: a command carried out as shards, a process each, with one view of how all of them come on."""
+"""Launchers: a command carried out as shards, a process each, with one view of how all of them come on."""
 from __future__ import annotations
 
 import asyncio
@@ -7,44 +7,60 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from agents.local_server import LocalServer
 from agents.models import SHARED, resolve
+from agents.settings import LocalSettings
 from documents.errors import RunError, SettingsError
 from documents.places import child_environment
 from documents.shards import Shard
 from experiments.settings import RunSettings
 from experiments.terminal.display import Bars, note, stoppable
+from retrieval.servers import SERVED
 
 _ALONE = ("--json", "--launcher")  # options of the whole
-_MOST = 256  # processes
+MOST = 256  # processes
+Servers = dict[str, tuple[str, str]]  # address and key of a local model's server, by the model's identity
 _CHILD = """import runpy, signal, sys
 from agents.local_child import die_with
 die_with(int(sys.argv.pop(1)), signal.SIGTERM)
 runpy.run_module("experiments.cli", run_name="__main__")"""  # the command `ragbed`, ended with us, however we end
 
 
-def launch(words: Sequence[str], launcher: str, runs: Iterable[RunSettings] = ()) -> list[Shard]:
-    """Carry out the command of these words as the shards that `local:N` names, a process each, and return these; a
-    local model of the runs is served once, to all of them. Raises SettingsError for another launcher, and RunError
-    where a shard did not come to its end: its work is kept, and the same command continues."""
-    kind, _, count = launcher.partition(":")
-    if kind != "local" or not count.isdecimal() or not 2 <= int(count) <= _MOST:
-        raise SettingsError(f"--launcher {launcher}: expected local:N, for 2 to {_MOST} processes, as in local:4")
-    shards = [Shard(number + 1, int(count)) for number in range(int(count))]
+def launch(words: Sequence[str], launcher: str, wholes: Sequence[Path],
+           runs: Iterable[RunSettings] = ()) -> list[Shard]:
+    """Carry out the command of these words as shards, a process each, and return these: as many as `local:N` names, or
+    on the nodes of a cluster, `ray:ADDRESS`. They are to be merged into the folders `wholes`; a local model of the runs
+    is served once on each machine. Raises SettingsError for another launcher, and RunError where the cluster cannot be
+    used, or a shard did not come to its end: its work is kept, and the same command continues."""
+    kind, _, where = launcher.partition(":")
     kept = [word for before, word in pairwise(["", *words])
             if word not in _ALONE and before != "--launcher" and not word.startswith("--launcher=")]
+    models = {name: settings.asking.local for settings in runs for name in [
+        *settings.models, *(name for more in settings.include for name in more.models or ()), *settings.other_models]
+        if name.partition(":")[0] not in SERVED}
     with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
-        ends = asyncio.run(_launched(kept, shards, list(runs), _Together(bars, len(shards))))
-    if failed := [str(shard) for shard, status in zip(shards, ends, strict=True) if status]:
+        if kind == "ray":
+            from experiments.terminal.cluster import on_cluster
+
+            ends = on_cluster(kept, where, wholes, models, bars)
+        elif kind == "local" and where.isdecimal() and 2 <= int(where) <= MOST:
+            shards = [Shard(number + 1, int(where)) for number in range(int(where))]
+            statuses = asyncio.run(_launched(kept, shards, models, Together(bars, len(shards))))
+            ends = dict(zip(shards, statuses, strict=True))
+        else:
+            raise SettingsError(f"--launcher {launcher}: expected local:N, for 2 to {MOST} processes, as in local:4, "
+                                "or ray, ray:auto or ray:HOST:PORT")
+    if failed := [str(shard) for shard, status in ends.items() if status]:
         raise RunError(f"{'shard' if len(failed) == 1 else 'shards'} {', '.join(failed)} did not come to the end; what "
                        "was made is kept, and the same command continues")
-    return shards
+    return list(ends)
 
 
-class _Together:
+class Together:
     """The progress of all shards, stage by stage; the total is known once each of them has said its own. What several
     note in the same words is shown once."""
 
@@ -69,15 +85,16 @@ class _Together:
                    sum(totals) if len(totals) == self._count else None)
 
 
-async def _launched(words: Sequence[str], shards: Sequence[Shard], runs: Sequence[RunSettings],
-                    progress: _Together) -> list[int]:
-    """Carry out all shards; return the exit status of each."""
-    async with _served(runs) as servers:
-        environment = {**os.environ, "PYTHONPATH": child_environment()["PYTHONPATH"], SHARED: json.dumps(servers)}
-        return await asyncio.gather(*(_carried_out(words, shard, environment, progress) for shard in shards))
+async def _launched(words: Sequence[str], shards: Sequence[Shard], models: Mapping[str, LocalSettings],
+                    progress: Together) -> list[int]:
+    async with served(models) as servers:
+        return await asyncio.gather(*(carried_out(words, shard, servers, progress) for shard in shards))
 
 
-async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str, str], progress: _Together) -> int:
+async def carried_out(words: Sequence[str], shard: Shard, servers: Servers,
+                      progress: Callable[[Shard, str], object]) -> int:
+    """Carry out a shard of the command in a process, whose lines go to `progress`; return its exit status."""
+    environment = {**os.environ, "PYTHONPATH": child_environment()["PYTHONPATH"], SHARED: json.dumps(servers)}
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-c", _CHILD, str(os.getpid()), *words, "--shard", str(shard), env=environment,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
@@ -95,17 +112,15 @@ async def _carried_out(words: Sequence[str], shard: Shard, environment: dict[str
 
 
 @contextlib.asynccontextmanager
-async def _served(runs: Sequence[RunSettings]) -> AsyncIterator[dict[str, tuple[str, str]]]:
-    """Start the server of each local model, and yield their addresses and keys by the models' identities."""
-    servers: dict[str, tuple[str, str]] = {}
+async def served(models: Mapping[str, LocalSettings]) -> AsyncIterator[Servers]:
+    """Start the server of each that is a local model, and yield their addresses and keys by the models' identities."""
+    servers: Servers = {}
     async with contextlib.AsyncExitStack() as stack:
-        for settings in runs:
-            models = [*settings.models, *(name for more in settings.include for name in more.models or ())]
-            for name in dict.fromkeys([*models, *settings.other_models]):
-                target = await asyncio.to_thread(resolve, name)
-                if target.weights is not None and target.identity not in servers:
-                    server = LocalServer(target.weights, settings.asking.local)
-                    stack.push_async_callback(server.aclose)
-                    address = await server.address()
-                    servers[target.identity] = address.url, address.key
+        for name, settings in models.items():
+            target = await asyncio.to_thread(resolve, name)
+            if target.weights is not None and target.identity not in servers:
+                server = LocalServer(target.weights, settings)
+                stack.push_async_callback(server.aclose)
+                address = await server.address()
+                servers[target.identity] = address.url, address.key
         yield servers

@@ -1,0 +1,184 @@
+"""Shards on a cluster of Ray, two nodes on this machine: one that is lost in the middle, what is amiss in a line, and a
+local model once on each node."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from test_local_server import LINUX, alive
+from test_run import COMMAND
+from test_server_embedder import serving, usual
+
+from agents import catalogue
+from documents.shards import Shard
+
+pytestmark = [LINUX, pytest.mark.usefixtures("own_cache")]
+KEY = "sk-nobody-may-read-this-12345"
+
+
+@pytest.fixture
+def cluster(own_cache, monkeypatch):
+    """Two nodes of two processors; `lost()` ends the second of them as a machine ends that loses its power."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    from ray.cluster_utils import Cluster
+
+    folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the paths of Ray's sockets are to be short
+    node = {"num_cpus": 2, "object_store_memory": 80 << 20}
+    nodes = Cluster(True, head_node_args={**node, "temp_dir": folder, "include_dashboard": False})
+    second = nodes.add_node(**node)
+    nodes.folder, nodes.lost = Path(folder), lambda: nodes.remove_node(second, allow_graceful=False)
+    yield nodes
+    nodes.shutdown()
+    shutil.rmtree(folder)
+
+
+def until(true):
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def processes(folder):
+    """The command lines, by their ids, of the processes whose cache is in the folder."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"RAGBED_CACHE={folder}/".encode() in (path / "environ").read_bytes() and alive(path.name):
+                found[path.name] = (path / "cmdline").read_bytes()
+    return {pid: line for pid, line in found.items() if int(pid) != os.getpid()}
+
+
+@pytest.mark.slow
+def test_a_node_lost_in_the_middle_of_a_run_leaves_the_summary_of_the_run_that_was_never_divided(
+        serve, town, ragbed, cluster):
+    waiting, released = threading.Event(), threading.Event()
+    town.write([town.row(number) for number in range(12)])
+    ids = ["refusal-0", *(f"non_refusal-{number}" for number in range(1, 12))]
+    third = [[number for number, id in enumerate(ids) if id in Shard(part, 2)][2] for part in (1, 2)]
+
+    def reply(body):
+        held = any(f"town {number}?" in body["messages"][-1]["content"] for number in third)
+        return {"text": town.reply(body), **({"hold": released} if held and waiting.is_set() else {})}
+
+    server = serve(reply)
+    path = town.config(server.url, concurrency=1)
+    for part in (1, 2):
+        assert ragbed("run", path, "--shard", f"{part}/2")[0] == 0
+    assert len(server.requests) == 12
+    waiting.set()
+    child = subprocess.Popen([*COMMAND, str(path), "--fresh", "--launcher", f"ray:{cluster.address}"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: server._open == 2)
+    before = len(server.requests)
+    cluster.lost()
+    until(lambda: len(server.requests) > before)
+    released.set()
+    out, err = child.communicate()
+    assert child.returncode == 0, err
+    assert len(server.requests) == 12 + 12 + 1  # the one that was under way on the lost node
+    assert before == 12 + 6
+    assert err.count("lost its node or its process, and continues") == 1
+    assert '{"stage": "questions", "done": 12, "total": 12}' in err, err
+    assert "raylet" not in out + err
+    merged = (town.run / "summary.json").read_bytes()
+    assert ragbed("run", path, "--fresh")[0] == 0
+    assert (town.run / "summary.json").read_bytes() == merged
+    assert [file for file in cluster.folder.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
+
+
+@pytest.mark.slow
+def test_a_node_lost_in_the_middle_of_an_index_leaves_the_files_of_one_build(tmp_path, ragbed, cluster):
+    released = threading.Event()
+    (tmp_path / "pages").mkdir()
+    for number in range(40):
+        (tmp_path / "pages" / f"{number}.txt").write_text("word " * (number % 7 + 1) * 60)
+
+    def held(body):
+        released.wait(60)
+        return usual(body)
+
+    with serving(held) as (url, seen):
+        words = ["index", str(tmp_path / "pages"), "--embedder", f"{url}#bge", "--out"]
+        child = subprocess.Popen([*COMMAND[:-1], *words, str(tmp_path / "idx"), "--launcher", f"ray:{cluster.address}"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until(lambda: len(seen) == 4)
+        cluster.lost()
+        until(lambda: sum(b"--shard" in line for line in processes(tmp_path).values()) == 2)
+        released.set()
+        out, err = child.communicate()
+        assert child.returncode == 0, err
+        assert "40 documents" in out
+        assert "lost its node or its process, and continues" in err
+        assert ragbed(*words, tmp_path / "whole")[0] == 0
+    merged, whole = ({path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("idx", "whole"))
+    assert merged == whole
+
+
+@pytest.mark.slow
+def test_a_local_model_is_loaded_once_on_each_node(town, cluster, tmp_path):
+    weights = catalogue.find(catalogue.ENTRIES[0])
+    if weights is None:
+        pytest.skip("the local model is not here; run: ragbed models pull smollm2-135m")
+    town.write([town.row(number) for number in range(12)])
+    path = town.config("", models=f"gguf:{weights}", limits={"max_tokens": 4})
+    child = subprocess.Popen([*COMMAND, str(path), "--launcher", f"ray:{cluster.address}"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+    servers = set()
+    while child.poll() is None:
+        servers |= {pid for pid, line in processes(tmp_path).items() if b"-m\0agents.local_child" in line}
+        time.sleep(0.05)
+    assert child.returncode == 0, child.communicate()[1]
+    child.communicate()
+    assert len(list(Path(f"{town.run}.shards").iterdir())) == 4
+    assert len(servers) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ends", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_launcher_that_is_ended_leaves_no_process_and_the_same_command_continues(ends, status, serve, town, tmp_path):
+    waiting = threading.Event()
+    server = serve(lambda body: {"text": town.reply(body), "hold": waiting})
+    words = [*COMMAND, str(town.config(server.url)), "--launcher", "ray"]
+    launcher = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                start_new_session=True)
+    until(lambda: len(server.requests) == 4)
+    os.killpg(launcher.pid, ends) if ends == signal.SIGINT else launcher.send_signal(ends)
+    out, err = launcher.communicate()
+    assert (launcher.returncode, out) == (status, ""), err
+    assert (err == "") == (ends == signal.SIGKILL)
+    assert "the same command continues" in err or ends == signal.SIGKILL
+    until(lambda: not any(b"--shard" in line or b"ray::_" in line for line in processes(tmp_path).values()))
+    waiting.set()
+    if ends == signal.SIGINT:
+        subprocess.run(words, check=True, capture_output=True)
+        assert len(town.hashes()) == 6
+
+
+def test_an_address_where_no_cluster_is_and_a_missing_package_are_one_line(serve, town, ragbed, monkeypatch):
+    path = town.config("http://127.0.0.1:9/v1")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        free = f"127.0.0.1:{listening.getsockname()[1]}"
+    other = serve([]).url.split("/")[2]
+    ragbed.refuses("run", path, "--launcher", f"ray:{free}", says=[free, "Connection refused"])
+    ragbed.refuses("run", path, "--launcher", f"ray:{other}", says=[other, "no head of Ray's"])
+    monkeypatch.setenv("RAY_ADDRESS", free)
+    ragbed.refuses("run", path, "--launcher", "ray:auto", says=[free, "Connection refused"])
+    for wrong in ("foo", "ray://10.0.0.1:10001", "10.0.0.1:x"):
+        ragbed.refuses("run", path, "--launcher", f"ray:{wrong}", says=[wrong, "ray:HOST:PORT"])
+    for number in (2, 3):
+        Shard(1, number).folder(town.run).mkdir(parents=True)
+    ragbed.refuses("run", path, "--launcher", "ray", says=["2 and into 3 shards"])
+    shutil.rmtree(f"{town.run}.shards")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    ragbed.refuses("run", path, "--launcher", "ray", says=["pip install 'ragbed[ray]'"])
+    assert not Path(f"{town.run}.shards").exists()
