@@ -53,6 +53,19 @@ def test_it_is_a_run_that_other_commands_read_and_that_goes_on(evaluate, ragbed,
     assert status == 0, err
 
 
+def test_shards_in_processes_are_merged_into_the_evaluation_that_was_never_divided(evaluate, ragbed, tmp_path):
+    words = ["beir", BEIR, "--retriever", "bm25", "--retriever", "{kind: bm25, k: 2}", "--name", "divided"]
+    merged = evaluate(*words, "--launcher", "local:2", "--runs", tmp_path / "trec")
+    summary = Path(merged["run"], "summary.json")
+    divided = summary.read_bytes()
+    assert [Path(file).name for file in merged["runs"]] == ["bm25@100.run", "bm25@2.run"]
+    assert ragbed("evaluate-retrieval", *words, "--shard", "1/2", "--out", tmp_path / "runs")[1].startswith("shard 1/2")
+    whole = evaluate(*words, "--fresh")
+    assert summary.read_bytes() == divided
+    assert [line["metrics"] for line in merged["lines"]] == [line["metrics"] for line in whole["lines"]]
+    ragbed.refuses("evaluate-retrieval", "--qrels", "q.tsv", "--shard", "1/2", says=["--qrels"])
+
+
 def test_another_programs_run_stands_beside_with_the_same_tests(evaluate, tmp_path):
     other = tmp_path / "theirs.run"
     other.write_text("1 Q0 5836 1 9 x\n1 Q0 33370 2 8 x\n77 Q0 4983 1 1 x\n")

@@ -1,12 +1,14 @@
 """Commands of the retrieval laboratory."""
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import AsJson, Fresh, Limit, Sample, Texts, refuse
+from experiments.commands.options import AsJson, Fresh, Launcher, Limit, Sample, ShardName, Texts, part_of, refuse
 
 if TYPE_CHECKING:
     from experiments.settings import RunSettings
@@ -45,7 +47,7 @@ def evaluate_retrieval(
         name: Annotated[str | None, typer.Option(help=(
             "Of the run; by default FOLDER-retrieval-HASH of what is tried."))] = None,
         out: Annotated[Path | None, typer.Option(help="Folder of runs; by default `runs`.")] = None,
-        fresh: Fresh = False, json: AsJson = False) -> None:
+        shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False, json: AsJson = False) -> None:
     """Evaluate retrievers alone, without a model.
 
     It is a run with the reasoning strategy search_only: the same command continues it, and `ragbed compare`, `report`,
@@ -54,6 +56,7 @@ def evaluate_retrieval(
     from experiments.settings.targets import Part
     from experiments.terminal.evaluate_retrieval import evaluate_retrieval, score_runs
 
+    part = part_of(shard, *["--launcher"] * bool(launcher), *["--qrels"] * (qrels is not None))
     if qrels is not None:
         if benchmark is not None or not run:
             refuse("--qrels scores TREC runs without searching; give --run FILE, and no BENCHMARK")
@@ -66,7 +69,22 @@ def evaluate_retrieval(
                              "name": name, "out": out}
     settings = _settings(benchmark, path, {key: value for key, value in given.items() if value}, k, split,
                          Part(limit, sample, seed))
-    evaluate_retrieval(settings, run or (), runs, fresh, json)
+    if launcher:
+        _launched(settings, launcher, run or (), runs, fresh, json)
+    else:
+        evaluate_retrieval(settings, run or (), runs, fresh, json, part)
+
+
+def _launched(settings: RunSettings, launcher: str, foreign: Sequence[Path], runs: Path | None, fresh: bool,
+              json: bool) -> None:
+    from experiments.running.merge import merged_run
+    from experiments.terminal.evaluate_retrieval import rankings_in, show_evaluation
+    from experiments.terminal.launcher import launch
+
+    rankings = rankings_in(foreign)
+    shards = launch(sys.argv[1:], launcher, [settings.folder], [settings])
+    with merged_run([one.folder(settings.folder) for one in shards], settings.folder, fresh) as folder:
+        show_evaluation(folder, rankings, runs, json)
 
 
 def _settings(target: str, path: str | None, given: dict[str, Any], k: int | None, split: str | None,

@@ -25,7 +25,7 @@ from retrieval.storage.folder import alone
 
 _AUTO = "auto"
 _RETRIES = 3  # of a shard whose node or process was lost
-_CONNECTING = 5.0  # seconds
+_CONNECTING = 5  # seconds
 _SETTINGS = b"\x04"  # the kind of frame with which a server of HTTP/2, such as gRPC's, begins
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
 _STORE = 80 << 20  # bytes of the object store, which is not used; Ray takes no less

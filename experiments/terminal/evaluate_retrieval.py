@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import typer
 
 from agents.search import Searcher
 from documents.errors import SettingsError
+from documents.shards import Shard
 from documents.types import Chunk
 from experiments.analysis import trec
 from experiments.analysis.pairs import difference_view
@@ -27,10 +29,12 @@ from experiments.running.recording import IndexKey
 from experiments.running.resources import Resources
 from experiments.running.runner import RunWatch, run
 from experiments.runs.finished import Finished
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.retrievers import searching_scheme
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
+from experiments.terminal.run import show_shard
 from experiments.terminal.tables import all_failed, on_failures, print_views
 from experiments.words import figure
 from retrieval.types import Progress
@@ -100,36 +104,46 @@ Found = Mapping[IndexKey, Searching]
 
 
 def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Path | None, fresh: bool,
-                       json: bool) -> None:
+                       json: bool, shard: Shard | None = None) -> None:
     """Search for every question in every cell, as a run that can be stopped and continued, and show it, beside foreign
-    TREC runs of other programs; the folder `runs` is for a TREC run of each cell. Raises UserError for what the user
-    can mend."""
+    TREC runs of other programs; the folder `runs` is for a TREC run of each cell. Of a shard only its records are made.
+    Raises UserError for what the user can mend."""
     rankings, found = rankings_in(foreign), dict[IndexKey, Searching]()
     with stoppable("what was found is kept, and the same command continues"):
         with RunView() as view:
             stages = Stages(view.stage)
             watch = RunWatch(stages, view.begun, view.record, view.note,
                           lambda resources: found.update(searching_of(resources)))
-            folder = asyncio.run(run(settings, watch, fresh=fresh))
+            folder = asyncio.run(run(settings, watch, fresh=fresh, shard=shard))
         try:
-            finished = Finished.of(folder)
-            report = report_run(finished)
-            evaluation = trec.evaluated(folder.path, rankings, finished.summary["notes"])
-            written = _write(finished, runs) if runs is not None else []
-            if json:
-                print_json({"run": str(folder.path), **_plain(evaluation, found), "built": stages.seconds,
-                            "runs": [str(file) for file in written], "results": finished.summary["results"]})
+            if shard is not None:
+                show_shard(folder, shard, print_json if json else None)
             else:
-                _show(evaluation, found, finished.name)
-                say(f"report: {report}")
-            built = ", ".join(f"{stage} {took:.1f} s" for stage, took in stages.seconds.items() if took >= 0.05)
-            for text in [*on_failures(folder, "the same command with --fresh"), *([f"built: {built}"] if built else []),
-                         *(f"TREC run: {file}" for file in written)]:
-                note(text)
-            if all_failed(folder):
-                raise typer.Exit(1)
+                show_evaluation(folder, rankings, runs, json, found, stages.seconds)
         finally:
             folder.close()
+
+
+def show_evaluation(folder: RunFolder, rankings: Mapping[str, trec.Rankings], runs: Path | None, json: bool,
+                    found: Found = MappingProxyType({}), seconds: Mapping[str, float] = MappingProxyType({})) -> None:
+    """Write the report of a finished evaluation, and show it beside the rankings of other programs; what was found by
+    what, and the seconds of building, are unknown where shards were merged. Exit status 1 where every search failed."""
+    finished = Finished.of(folder)
+    report = report_run(finished)
+    evaluation = trec.evaluated(folder.path, rankings, finished.summary["notes"])
+    written = _write(finished, runs) if runs is not None else []
+    if json:
+        print_json({"run": str(folder.path), **_plain(evaluation, found), "built": dict(seconds),
+                    "runs": [str(file) for file in written], "results": finished.summary["results"]})
+    else:
+        _show(evaluation, found, finished.name)
+        say(f"report: {report}")
+    built = ", ".join(f"{stage} {took:.1f} s" for stage, took in seconds.items() if took >= 0.05)
+    for text in [*on_failures(folder, "the same command with --fresh"), *([f"built: {built}"] if built else []),
+                 *(f"TREC run: {file}" for file in written)]:
+        note(text)
+    if all_failed(folder):
+        raise typer.Exit(1)
 
 
 def score_runs(qrels: Path, foreign: Sequence[Path], json: bool) -> None:

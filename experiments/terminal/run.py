@@ -82,11 +82,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
             folder = asyncio.run(run(settings, watch, mode, again, fresh, replay, shard))
         try:
             if shard is not None:
-                there, place = len(folder.done()), folder.path
-                if json:
-                    put({"run": str(place), "shard": str(shard), "records": there})
-                else:
-                    say(f"shard {shard} has its {there:,} records; when all have theirs: ragbed merge {place.parent}")
+                show_shard(folder, shard, put if json else None)
                 return
             show_finished(folder, retry, put if json else None,
                           f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s")
@@ -97,6 +93,15 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
                 raise typer.Exit(1)
         finally:
             folder.close()
+
+
+def show_shard(folder: RunFolder, shard: Shard, put: Put | None) -> None:
+    """Say how many records a shard has, to `put` as JSON, and what comes next."""
+    there, place = len(folder.done()), folder.path
+    if put is not None:
+        put({"run": str(place), "shard": str(shard), "records": there})
+    else:
+        say(f"shard {shard} has its {there:,} records; when all have theirs: ragbed merge {place.parent}")
 
 
 def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str) -> None:
