@@ -83,6 +83,7 @@ def _check(part: _Part, first: _Part) -> None:
         raise RunError(f"{other} holds another run than {there}, with {apart}; {anew}")
     if (part.folder.pins(), part.folder.origin()) != (first.folder.pins(), first.folder.origin()):
         raise RunError(f"{other} searched an index or chunks of other content than {there}; {anew}")
-    wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in part.folder.questions()}
+    questions = part.folder.questions()
+    wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in questions}
     if missing := wanted - part.folder.done():
         raise RunError(f"{other} lacks {len(missing):,} of its {len(wanted):,} records; give its command again")

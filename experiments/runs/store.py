@@ -8,7 +8,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,8 +47,10 @@ _OF_QUESTION = ("SELECT cell, question, result, timing FROM records WHERE cell I
                 " AND question = ? ORDER BY place")
 _FAILURES = ("SELECT json_extract(r.result, '$.failure.kind') AS kind, json_extract(r.result, '$.failure.message'),"
              f" json_extract(r.result, '$.outcome'){_JOINED} WHERE kind IS NOT NULL{_ORDERED}")
-_RESULT = {traces: f"SELECT r.cell, r.question, {result}" for traces, result in (
-    (True, "r.result"), (False, "json_set(r.result, '$.trace', json('[]'))"))}
+_RESULT = {traces: f"cell, question, {result}" for traces, result in (
+    (True, "result"), (False, "json_set(result, '$.trace', json('[]'))"))}
+_HASHES = "SELECT cell, question, hash FROM records ORDER BY cell, question"
+_ROWIDS = f"SELECT r.rowid{_JOINED}{_ORDERED}"
 
 
 class RunFolder:
@@ -144,8 +146,8 @@ class RunFolder:
                 return read
         raise RunError(f"{self.path}: the record of {question} in cell {cell} is damaged; run it again, with --fresh")
 
-    def _records(self, statement: str, values: Sequence[str] = ()) -> Iterator[Record]:
-        for cell, question, result, timing in self.database.read(statement, values):
+    def _records(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
+        for cell, question, result, timing in rows:
             yield Record(result=self._read(Result, cell, question, result),
                          timing=self._read(Timing, cell, question, timing))
 
@@ -168,17 +170,16 @@ class RunFolder:
 
     def records(self, traces: bool = False) -> Iterator[Record]:
         """Yield every record, by question in the benchmark's, then cell in the run's order; traces as for `results`."""
-        return self._records(_RESULT[traces] + ", r.timing" + _JOINED + _ORDERED)
+        return self._records(self.database.in_order("records", f"{_RESULT[traces]}, timing", _ROWIDS))
 
     def results(self, traces: bool = False) -> Iterator[Result]:
         """Yield the result of every record, in the order of `records`. Without traces each is empty: it is most of a
         record, and figures rest on what was made of it."""
-        for row in self.database.read(_RESULT[traces] + _JOINED + _ORDERED):
-            yield self._read(Result, *row)
+        yield from (self._read(Result, *row) for row in self.database.in_order("records", _RESULT[traces], _ROWIDS))
 
     def results_with(self, word: str) -> Iterator[Result]:
         """Yield the results that hold a word anywhere, their traces included, without reading the others."""
-        for row in self.database.read(_RESULT[True] + " FROM records r WHERE instr(result, ?)", (word,)):
+        for row in self.database.read("SELECT cell, question, result FROM records WHERE instr(result, ?)", (word,)):
             yield self._read(Result, *row)
 
     def failures(self) -> list[tuple[str, str, str]]:
@@ -197,11 +198,11 @@ class RunFolder:
 
     def records_of(self, question: str) -> Iterator[Record]:
         """Yield the records of one question, by cell in the run's order."""
-        return self._records(_OF_QUESTION, (question,))
+        return self._records(self.database.read(_OF_QUESTION, (question,)))
 
     def altered(self) -> list[tuple[str, str]]:
         """Return the (cell, question) pairs whose result is no longer the one that was hashed when it was kept."""
-        return [(cell, question) for cell, question, hash, result in self.database.read(
+        return [(cell, question) for cell, question, hash, result in self.database.rows(
             "SELECT cell, question, hash, result FROM records") if _hash(result) != hash]
 
     def stored_questions(self) -> str:
@@ -210,7 +211,7 @@ class RunFolder:
 
     def results_hash(self) -> str:
         """Return one hash over the results of all records."""
-        return _hash(json.dumps(self.database.read("SELECT cell, question, hash FROM records ORDER BY cell, question")))
+        return _hash(f"[{', '.join(map(json.dumps, self.database.rows(_HASHES)))}]")
 
     def summary(self) -> dict[str, Any]:
         """Read the summary of a finished run; RunError where it has not finished, or another version made it."""
