@@ -155,7 +155,7 @@ def test_of_a_large_run_the_figures_are_of_all_and_the_questions_a_stated_sample
     assert len(whole.index["ids"]) == 6
     assert part.index["ids"] == [ids[place] for place in (3, 5)]  # random.Random(0).sample(range(6), 2)
     note = " ".join(part.soup.select_one("#questions .note").text.split())
-    assert note.startswith("These are 2 of the 6 questions, drawn with seed 0, each as likely as any other. The figures")
+    assert note.startswith("These are 2 of the 6 questions, drawn with seed 0, each as likely as any other.")
     assert "These are" not in whole.soup.select_one("#questions").text
     for page in (whole, part):
         page.soup.select_one("#questions").extract()
