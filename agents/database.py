@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -18,6 +19,7 @@ _UNWRITABLE = {
     sqlite3.SQLITE_IOERR: "where the disk is full free space, and the same command continues",
     **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
                     "the file and its folder have to be there and writable; copy the folder to where they are")}
+_BATCH = 256  # rows
 _WINDOW = 0.005  # seconds: many replies of one moment share one commit, and none waits noticeably
 # Not WITHOUT ROWID, which is for small rows: texts in the key's own tree make every insertion three times as dear.
 _FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')"
@@ -56,6 +58,7 @@ class Database:
     def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
         self.path = path
         self._commit: asyncio.Future[None] | None = None
+        self._known: set[str] | None = None  # the hashes of all texts, once one is put: who reads needs none
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
             try:
@@ -65,7 +68,6 @@ class Database:
                     raise
                 self._reopen_to_read()
                 self._stamp(version)
-            self._known = self._hashes()
         except sqlite3.Error as error:
             raise _refusal(path, error) from error
 
@@ -110,6 +112,19 @@ class Database:
         except sqlite3.Error as error:
             raise _refusal(self.path, error) from error
 
+    def in_order(self, table: str, columns: str, rowids: str, values: Sequence[Any] = ()
+                 ) -> Iterator[tuple[Any, ...]]:
+        """Yield columns of the rows that a query gives the numbers of, in its order; in memory are the numbers and a
+        batch of rows. RunError where another process replaces one meanwhile."""
+        numbers = array("q", (number for (number,) in self.rows(rowids, values)))
+        for start in range(0, len(numbers), _BATCH):
+            batch = numbers[start:start + _BATCH].tolist()
+            found = {row[0]: row[1:] for row in self.rows(
+                f"SELECT rowid, {columns} FROM {table} WHERE rowid IN ({','.join(map(str, batch))})")}  # noqa: S608
+            if len(found) < len(batch):
+                raise RunError(f"{self.path}: rows were replaced while they were read; give the command again")
+            yield from (found[number] for number in batch)
+
     def has(self, table: str) -> bool:
         """Say whether there is such a table: a file that can only be read keeps those of its own version."""
         return bool(self.read("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)))
@@ -136,7 +151,7 @@ class Database:
             if not whole:
                 if self._connection.in_transaction:
                     self._execute("ROLLBACK")
-                self._known = self._hashes()
+                self._known = None
 
     def put(self, statement: str, values: Sequence[Any]) -> None:
         """Write; durable after the next commit."""
@@ -147,6 +162,8 @@ class Database:
     def put_text(self, content: str) -> str:
         """Keep a text once; returns its hash."""
         key = text_hash(content)
+        if self._known is None:
+            self._known = {hash for (hash,) in self.rows("SELECT hash FROM texts")}
         if key not in self._known:
             self._known.add(key)
             self.put("INSERT OR IGNORE INTO texts VALUES (?, ?)", (key, storable(content)))
@@ -201,9 +218,6 @@ class Database:
         """Commit everything put so far."""
         if self._connection.in_transaction:
             self._execute("COMMIT")
-
-    def _hashes(self) -> set[str]:
-        return {row[0] for row in self._connection.execute("SELECT hash FROM texts")}
 
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> None:
         try:

@@ -13,10 +13,17 @@ from strategies.types import Failure, Usage
 Grade = Literal["Correct", "Partially Correct", "Wrong"]
 
 
+_GIVEN: set[str] = set()
+
+
 class Stored(BaseModel):
     """A closed, frozen model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def model_post_init(self, context: Any) -> None:
+        """Forget which fields were given: a set of their names in each is half of what a run's results take."""
+        object.__setattr__(self, "__pydantic_fields_set__", _GIVEN)
 
 
 class StoredMessage(Stored):

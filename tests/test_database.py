@@ -115,3 +115,18 @@ async def test_a_write_that_fails_reaches_everybody_who_waits_for_it_and_the_fil
                for result in results)
     database.close()
     assert rows(tmp_path / "d") < 8
+
+
+def test_rows_come_in_the_order_of_their_numbers_and_are_refused_where_one_was_replaced_meanwhile(tmp_path):
+    database = Database(tmp_path / "d", SCHEMA)
+    for value in range(1_000):
+        database.put("INSERT INTO numbers VALUES (?)", (value,))
+    ordered = database.in_order("numbers", "value, -value", "SELECT rowid FROM numbers ORDER BY value % 10, value")
+    assert [next(ordered) for _ in range(3)] == [(0, 0), (10, -10), (20, -20)]
+    assert [value for value, _ in ordered][-2:] == [989, 999]
+    late = database.in_order("numbers", "value", "SELECT rowid FROM numbers")
+    next(late)
+    database.put("DELETE FROM numbers WHERE value = 999", ())
+    with pytest.raises(RunError, match="replaced while they were read"):
+        list(late)
+    database.close()

@@ -18,7 +18,10 @@ from test_run import COMMAND
 from test_server_embedder import serving, usual
 
 from agents import catalogue
+from documents.errors import RunError
 from documents.shards import Shard
+from experiments.terminal.cluster import on_cluster
+from experiments.terminal.display import Bars
 
 pytestmark = [LINUX, pytest.mark.usefixtures("own_cache")]
 KEY = "sk-nobody-may-read-this-12345"
@@ -182,3 +185,18 @@ def test_an_address_where_no_cluster_is_and_a_missing_package_are_one_line(serve
     monkeypatch.setitem(sys.modules, "ray", None)
     ragbed.refuses("run", path, "--launcher", "ray", says=["pip install 'ragbed[ray]'"])
     assert not Path(f"{town.run}.shards").exists()
+
+
+@pytest.mark.slow
+def test_retrieval_is_evaluated_on_a_cluster_and_a_folder_that_is_not_shared_is_named(ragbed, tmp_path):
+    data = Path(__file__).parent / "data" / "beir"
+    words = ["evaluate-retrieval", "beir", str(data), "--retriever", "bm25", "--name", "beir", "--out",
+             str(tmp_path / "runs")]
+    merged = ragbed.json(*words, "--launcher", "ray")
+    summary = tmp_path / "runs" / "beir" / "summary.json"
+    divided = summary.read_bytes()
+    assert merged["lines"][0]["n"] == 2
+    assert ragbed(*words, "--fresh")[0] == 0
+    assert summary.read_bytes() == divided
+    with Bars() as bars, pytest.raises(RunError, match=r"1/2 came to its end .*elsewhere\.shards/1-of-2 is not here"):
+        on_cluster(words, "", [tmp_path / "elsewhere"], {}, bars)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,8 +52,10 @@ def evaluate_retrieval(
     It is a run with the reasoning strategy search_only: the same command continues it, and `ragbed compare`, `report`,
     `show`, `effects`, `verify` and `export` read it. Chunkers, embedders and retrievers are tried in every combination.
     """
+    from experiments.running.merge import merged_run
     from experiments.settings.targets import Part
-    from experiments.terminal.evaluate_retrieval import evaluate_retrieval, score_runs
+    from experiments.terminal.evaluate_retrieval import evaluate_retrieval, rankings_in, score_runs, show_evaluation
+    from experiments.terminal.launcher import launch
 
     part = part_of(shard, *["--launcher"] * bool(launcher), *["--qrels"] * (qrels is not None))
     if qrels is not None:
@@ -69,21 +70,12 @@ def evaluate_retrieval(
                              "name": name, "out": out}
     settings = _settings(benchmark, path, {key: value for key, value in given.items() if value}, k, split,
                          Part(limit, sample, seed))
-    if launcher:
-        _launched(settings, launcher, run or (), runs, fresh, json)
-    else:
+    if launcher is None:
         evaluate_retrieval(settings, run or (), runs, fresh, json, part)
-
-
-def _launched(settings: RunSettings, launcher: str, foreign: Sequence[Path], runs: Path | None, fresh: bool,
-              json: bool) -> None:
-    from experiments.running.merge import merged_run
-    from experiments.terminal.evaluate_retrieval import rankings_in, show_evaluation
-    from experiments.terminal.launcher import launch
-
-    rankings = rankings_in(foreign)
-    shards = launch(sys.argv[1:], launcher, [settings.folder], [settings])
-    with merged_run([one.folder(settings.folder) for one in shards], settings.folder, fresh) as folder:
+        return
+    rankings, place = rankings_in(run or ()), settings.folder
+    shards = launch(sys.argv[1:], launcher, [place], [settings])
+    with merged_run([one.folder(place) for one in shards], place, fresh) as folder:
         show_evaluation(folder, rankings, runs, json)
 
 

@@ -16,8 +16,8 @@ from experiments.running.identity import what_changed
 from experiments.running.plan import Plan
 from experiments.running.prepare import OWN_FILES, continues
 from experiments.running.summary import summarise
-from experiments.runs.manifest import Made, manifest_of
-from experiments.runs.store import RunFolder, config_of, content_of, hold, remove
+from experiments.runs.manifest import Made, config_of, manifest_of
+from experiments.runs.store import RunFolder, content_of, hold, remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ def _check(part: _Part, first: _Part) -> None:
         raise RunError(f"{other} holds another run than {there}, with {apart}; {anew}")
     if (part.folder.pins(), part.folder.origin()) != (first.folder.pins(), first.folder.origin()):
         raise RunError(f"{other} searched an index or chunks of other content than {there}; {anew}")
-    wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in part.folder.questions()}
+    questions = part.folder.questions()
+    wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in questions}
     if missing := wanted - part.folder.done():
         raise RunError(f"{other} lacks {len(missing):,} of its {len(wanted):,} records; give its command again")

@@ -16,8 +16,8 @@ from experiments.running.plan import Plan
 from experiments.running.rescore import rescore
 from experiments.running.summary import summarise
 from experiments.runs.finished import Finished
-from experiments.runs.manifest import questions_hash
-from experiments.runs.store import RunFolder, config_of
+from experiments.runs.manifest import config_of, questions_hash
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from strategies.prompting import prompts_hash
 from strategies.settings.exemplars import exemplars_hash, read_exemplars
@@ -59,14 +59,18 @@ def verify(run: Finished) -> Iterator[Check]:
         yield _figures(run, plan)
     else:
         yield Check("figures", "", ("cannot be computed from these records",))
-    texts = folder.database.read("SELECT hash, content FROM texts")
-    yield Check("texts", f"{len(texts)} prompt parts and passages against their hashes", tuple(
-        f"text {key}: altered since it was kept" for key, text in texts if digest(text) != key))
+    yield Check("texts", f"{_count(folder, 'texts')} prompt parts and passages against their hashes", tuple(
+        f"text {key}: altered since it was kept" for key, text in folder.database.rows(
+            "SELECT hash, content FROM texts") if digest(text) != key))
     for name in ("calls", "searches"):
-        rows = folder.database.read(f"SELECT * FROM {name}")  # noqa: S608
-        yield Check(name, f"{len(rows)} of the journal against the hashes that they were kept with", tuple(
-            f"{row[0][:12]}: altered since it was kept" for row in rows if seal(*row[:-1]) != row[-1]))
+        yield Check(name, f"{_count(folder, name)} of the journal against the hashes that they were kept with", tuple(
+            f"{row[0][:12]}: altered since it was kept" for row in folder.database.rows(
+                f"SELECT * FROM {name}") if seal(*row[:-1]) != row[-1]))  # noqa: S608
     yield from _hashes(run, plan.settings)
+
+
+def _count(folder: RunFolder, table: str) -> int:
+    return int(folder.database.read(f"SELECT count(*) FROM {table}")[0][0])  # noqa: S608
 
 
 def _readable(folder: RunFolder) -> bool:

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,12 +22,11 @@ from experiments.terminal.display import Bars, note
 from experiments.terminal.launcher import MOST, Servers, Together, carried_out, served
 from retrieval.storage.folder import alone
 
-_AUTO = "auto"
 _RETRIES = 3  # of a shard whose node or process was lost
 _CONNECTING = 5  # seconds
 _SETTINGS = b"\x04"  # the kind of frame with which a server of HTTP/2, such as gRPC's, begins
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
-_STORE = 80 << 20  # bytes of the object store, which is not used; Ray takes no less
+_ALONE = {"include_dashboard": False, "object_store_memory": 80 << 20}  # bytes that are not used; Ray takes no less
 _GONE = 90  # seconds for a process of an earlier try to end: a node that nobody reaches gives up after sixty
 _BY_SIGNAL = 128  # exit statuses above are of a process that was killed
 
@@ -49,26 +47,24 @@ def on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], model
         count = begun[0] if begun else min(max(int(ray.cluster_resources().get("CPU", 0)), 2), MOST)
         shards = [Shard(number + 1, count) for number in range(count)]
         places = {shard: [shard.folder(whole) for whole in wholes] for shard in shards}
-        if "--fresh" in words:  # once, here: a shard that is tried again keeps what it has made
-            _clear([place for own in places.values() for place in own])
-        kept = [word for word in words if word != "--fresh"]
-        ends = _ended(kept, places, models, Together(bars, count))
-    for shard, status in ends.items():
-        for place in places[shard] if not status else ():
-            if not place.is_dir():
-                raise RunError(f"shard {shard} came to its end on a node, and {place} is not here: all nodes need the "
-                               "folder in which the command is given")
+        for place in [place for own in places.values() for place in own] if "--fresh" in words else ():
+            lock = hold(place)  # once, here: a shard that is tried again keeps what it has made
+            for name in OWN_FILES:
+                remove(place / name)
+            lock.release()
+        ends = _ended([word for word in words if word != "--fresh"], places, models, Together(bars, count))
+    for shard, own in places.items():
+        if not ends[shard] and (unseen := [place for place in own if not place.is_dir()]):
+            raise RunError(f"shard {shard} came to its end on a node, and {unseen[0]} is not here: all nodes need the "
+                           "folder in which the command is given")
     return ends
 
 
 @contextlib.contextmanager
 def _connected(address: str) -> Iterator[None]:
     MissingExtra.check("ray", "ray")
-    found = os.environ.get("RAY_ADDRESS") or _AUTO if address == _AUTO else address
+    found = os.environ.get("RAY_ADDRESS") or address if address == "auto" else address
     server = re.fullmatch(r"([^\s/]+):(\d{1,5})", found)
-    if found not in ("", _AUTO) and server is None:
-        raise SettingsError(f"--launcher ray:{address}: expected ray, ray:auto or ray:HOST:PORT, as `ray start --head` "
-                            "shows it")
     if server:  # where something else listens, or nothing, Ray would try for minutes
         try:
             with socket.create_connection((server[1].strip("[]"), int(server[2])), _CONNECTING) as connection:
@@ -77,45 +73,34 @@ def _connected(address: str) -> Iterator[None]:
                     raise OSError("what listens there is no head of Ray's")
         except (OSError, OverflowError) as error:
             raise RunError(f"no cluster of Ray at {found}: {getattr(error, 'strerror', None) or error}") from error
+    elif found not in ("", "auto"):
+        raise SettingsError(f"--launcher ray:{address}: expected ray, ray:auto or ray:HOST:PORT, as `ray start --head` "
+                            "shows it")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
-    own: dict[str, Any] = {} if found else {"include_dashboard": False, "object_store_memory": _STORE}
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # where Ray says what it meets
         before = signal.getsignal(signal.SIGTERM)
         try:
             try:
-                ray.init(found or "local", log_to_driver=False, logging_level="CRITICAL", **own)
+                ray.init(found or "local", log_to_driver=False, logging_level="CRITICAL", **({} if found else _ALONE))
             except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
                 raise RunError(f"no cluster of Ray at {found or 'this machine'}: {error}") from error
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, before)
+            signal.signal(signal.SIGTERM, before)
             yield
         finally:
             ray.shutdown()
-
-
-def _clear(places: Sequence[Path]) -> None:
-    for place in places:
-        lock = hold(place)
-        for name in OWN_FILES:
-            remove(place / name)
-        lock.release()
 
 
 def _ended(words: Sequence[str], places: Mapping[Shard, Sequence[Path]], models: Mapping[str, LocalSettings],
            progress: Together) -> dict[Shard, int]:
     """Return the exit status of each shard; 1 where Ray gave it up."""
     import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    desk = ray.remote(_Desk).options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here).remote(
-        models, os.getcwd())
+    desk = _actor(_Desk, ray.get_runtime_context().get_node_id(), models, os.getcwd())
     task = ray.remote(num_cpus=1, max_retries=_RETRIES, retry_exceptions=[ChildProcessError],
                       scheduling_strategy="SPREAD")(_task)
-    left = {task.remote(words, shard, [str(place) for place in own], desk, os.getcwd(), bool(models)): shard
-            for shard, own in places.items()}
+    left = {task.remote(words, shard, own, desk, os.getcwd()): shard for shard, own in places.items()}
     ends = dict.fromkeys(places, 1)
     while left:
         done, _ = ray.wait(list(left), timeout=1)
@@ -130,21 +115,28 @@ def _ended(words: Sequence[str], places: Mapping[Shard, Sequence[Path]], models:
     return ends
 
 
-def _task(words: Sequence[str], shard: Shard, places: Sequence[str], desk: Any, folder: str, models: bool) -> int:
+def _actor(kind: type, node: str, *given: Any) -> Any:
+    """Start an actor on a node; where its process is lost it is started again."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(node, soft=False)
+    return ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)(kind).remote(*given)
+
+
+def _task(words: Sequence[str], shard: Shard, places: Sequence[Path], desk: Any, folder: str) -> int:
     """Carry out a shard on a node; return its exit status. Raises ChildProcessError where its process was killed."""
     import ray
 
-    ray.get(desk.begin.remote(shard))
     try:
         os.chdir(folder)
-        node = ray.get_runtime_context().get_node_id()
-        servers: Servers = ray.get(ray.get(desk.node.remote(node)).servers.remote()) if models else {}
+        models = ray.get(desk.begun.remote(shard, ray.get_runtime_context().get_node_id()))
+        servers: Servers = ray.get(models.servers.remote()) if models else {}
     except (OSError, UserError) as error:
-        ray.get(desk.say.remote(shard, f"ragbed: {socket.gethostname()}: {error.args[-1]}"))
+        ray.get(desk.say.remote(shard, f"ragbed: {folder} on {socket.gethostname()}: {error.args[-1]}"))
         return 2
-    for _ in range(_GONE):
-        if all(_is_free(Path(place)) for place in places):
-            break
+    end = time.monotonic() + _GONE
+    while not all(map(_is_free, places)) and time.monotonic() < end:
         time.sleep(1)
     status = asyncio.run(carried_out(words, shard, servers, desk.say.remote))
     ray.get(desk.say.remote(shard, ""))  # so what it said before has come
@@ -167,16 +159,20 @@ def _is_free(place: Path) -> bool:
 class _Desk:
     """An actor beside the launcher: takes the lines of all shards, and knows who serves the models on each node."""
 
-    def __init__(self, models: Mapping[str, LocalSettings], folder: str) -> None:
-        self._models, self._folder = models, folder
+    def __init__(self, *given: Any) -> None:
+        self._given = given
         self._begun: set[Shard] = set()
         self._lines: list[tuple[Shard, str]] = []
         self._nodes: dict[str, Any] = {}
 
-    def begin(self, shard: Shard) -> None:
+    def begun(self, shard: Shard, node: str) -> Any:
+        """Take note that a shard begins on a node; return the actor that serves the models there, if there are any."""
         if shard in self._begun:
             self.say(shard, f"shard {shard} lost its node or its process, and continues")
         self._begun.add(shard)
+        if self._given[0] and node not in self._nodes:
+            self._nodes[node] = _actor(_Node, node, *self._given)
+        return self._nodes.get(node)
 
     def say(self, shard: Shard, line: str) -> None:
         self._lines.append((shard, line))
@@ -185,17 +181,6 @@ class _Desk:
         """Return what was said since the last time."""
         said, self._lines = self._lines, []
         return said
-
-    def node(self, id: str) -> Any:
-        """Return the actor that serves the models on a node."""
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        if id not in self._nodes:
-            there = NodeAffinitySchedulingStrategy(id, soft=False)
-            self._nodes[id] = ray.remote(_Node).options(num_cpus=0, max_restarts=-1, scheduling_strategy=there).remote(
-                self._models, self._folder)
-        return self._nodes[id]
 
 
 class _Node:
