@@ -22,6 +22,7 @@ from retrieval.vector_settings import Decided, Flat, Hnsw, VectorSettings, choos
 Keys = NDArray[np.int64]
 
 SECONDS = 60.0  # for one call, the client's own attempts included
+LINKING = 3_600.0  # for a call that may wait for a graph
 MOST = 16_384  # rows that Milvus gives for one query
 BLOCK = 2_048  # rows that are sent together: 3 MB at 384 dimensions
 LISTED = 20_000  # keys that one filter names: 0.4 MB
@@ -164,7 +165,8 @@ class MilvusVectors:
         schema.add_field("key", milvus.DataType.INT64, is_primary=True)
         schema.add_field("vector", milvus.DataType.FLOAT_VECTOR, dim=self.dimension)
         made = self.settings
-        graph = {"M": made.neighbours, "efConstruction": made.ef_build} if isinstance(made, Hnsw) else {}
+        # Below `params` once more, where servers look too: the embedded engine looks nowhere else.
+        graph = {"params": {"M": made.neighbours, "efConstruction": made.ef_build}} if isinstance(made, Hnsw) else {}
         index = milvus.MilvusClient.prepare_index_params()
         index.add_index("vector", index_type="HNSW" if graph else "FLAT", metric_type="IP", params=graph)
         self._call("drop_collection")  # what a build left that was killed
@@ -208,7 +210,8 @@ def _call(entry: StoreEntry, name: str, **options: Any) -> Any:
         if entry.uri not in _clients:
             token = os.environ.get("MILVUS_TOKEN", "")
             _clients[entry.uri] = milvus.MilvusClient(entry.uri, token=token, timeout=SECONDS)
-        return getattr(_clients[entry.uri], name)(entry.collection, timeout=SECONDS, **options)
+        seconds = LINKING if name in ("flush", "load_collection") else SECONDS
+        return getattr(_clients[entry.uri], name)(entry.collection, timeout=seconds, **options)
     except (milvus.MilvusException, OSError) as error:
         if entry.uri in _clients:
             _clients.pop(entry.uri).close()  # it would not find a server that is back
