@@ -62,7 +62,7 @@ def processes(folder):
 
 
 @pytest.mark.slow
-def test_a_node_lost_in_the_middle_of_a_run_leaves_the_summary_of_the_run_that_was_never_divided(
+def test_a_process_and_a_node_lost_in_the_middle_of_a_run_leave_the_summary_of_the_run_that_was_never_divided(
         serve, town, ragbed, cluster):
     waiting, released = threading.Event(), threading.Event()
     town.write([town.row(number) for number in range(12)])
@@ -82,15 +82,17 @@ def test_a_node_lost_in_the_middle_of_a_run_leaves_the_summary_of_the_run_that_w
     child = subprocess.Popen([*COMMAND, str(path), "--fresh", "--launcher", f"ray:{cluster.address}"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: server._open == 2)
-    before = len(server.requests)
+    assert len(server.requests) == 12 + 6
+    os.kill(next(int(pid) for pid, line in processes(town.folder).items() if b"--shard\x001/2" in line), signal.SIGKILL)
+    until(lambda: len(server.requests) == 12 + 7)
     cluster.lost()
-    until(lambda: len(server.requests) > before)
+    until(lambda: len(server.requests) == 12 + 8)
     released.set()
     out, err = child.communicate()
     assert child.returncode == 0, err
-    assert len(server.requests) == 12 + 12 + 1  # the one that was under way on the lost node
-    assert before == 12 + 6
-    assert err.count("lost its node or its process, and continues") == 1
+    assert len(server.requests) == 12 + 12 + 2  # those that were under way
+    assert err.count("lost its node or its process, and continues") == 2
+    assert "2 shards; nodes of the cluster: 2" in err
     assert '{"stage": "questions", "done": 12, "total": 12}' in err, err
     assert "raylet" not in out + err
     merged = (town.run / "summary.json").read_bytes()
