@@ -111,7 +111,7 @@ def _ended(words: Sequence[str], places: Mapping[Shard, Sequence[Path]], models:
             try:
                 ends[shard] = ray.get(one)
             except ray.exceptions.RayError as error:
-                note(f"ragbed: shard {shard}: {str(error).strip().splitlines()[-1]}")
+                note(f"ragbed: shard {shard}: {str(error).strip().splitlines()[-1].partition('. ')[0]}")
     return ends
 
 
