@@ -112,10 +112,11 @@ class Database:
         except sqlite3.Error as error:
             raise _refusal(self.path, error) from error
 
-    def in_order(self, table: str, columns: str, rowids: str) -> Iterator[tuple[Any, ...]]:
+    def in_order(self, table: str, columns: str, rowids: str, values: Sequence[Any] = ()
+                 ) -> Iterator[tuple[Any, ...]]:
         """Yield columns of the rows that a query gives the numbers of, in its order; in memory are the numbers and a
         batch of rows. RunError where another process replaces one meanwhile."""
-        numbers = array("q", (number for (number,) in self.rows(rowids)))
+        numbers = array("q", (number for (number,) in self.rows(rowids, values)))
         for start in range(0, len(numbers), _BATCH):
             batch = numbers[start:start + _BATCH].tolist()
             found = {row[0]: row[1:] for row in self.rows(

@@ -8,7 +8,7 @@ Each kind is built in a process of its own from a memory-mapped file, and search
 Peak memory is the process's largest resident set; while building it holds the pages of the input that were read (at
 most its size, which is printed), which the system can take back. `processor` counts the seconds of all cores, which
 other work on the machine changes less than the clock. Single queries are timed one by one on one core, and their
-median told.
+median told. Milvus is its embedded engine, in the same process.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
+from retrieval.milvus import MilvusVectors
+from retrieval.storage.manifest import StoreEntry
 from retrieval.vector_settings import VectorSettings, choose
 
 if TYPE_CHECKING:
@@ -35,20 +38,24 @@ if TYPE_CHECKING:
 KINDS: dict[str, VectorSettings] = {
     "flat": Flat(), "flat/float16": Flat(codes="float16"), "flat/sq8": Flat(codes="sq8"),
     "ivf": Ivf(), "ivf/sq8": Ivf(codes="sq8"), "ivf_pq": IvfPq(), "ivf_pq alone": IvfPq(refine=None),
-    "hnsw/sq8": Hnsw(codes="sq8"), "hnsw": Hnsw(), "hnsw/threads": Hnsw(threads=os.cpu_count() or 1)}
+    "hnsw/sq8": Hnsw(codes="sq8"), "hnsw": Hnsw(), "hnsw/threads": Hnsw(threads=os.cpu_count() or 1),
+    "milvus/flat": Flat(), "milvus/hnsw": Hnsw()}
 
+OTHERS = ("hnsw/threads", "milvus/flat", "milvus/hnsw")  # only where they are named
 K = 10
 BLOCK = 16_384
 SINGLE_SECONDS = 10.0
 
 
-def main() -> None:
-    options = _options()
+def main(count: int = 1_000_000, kinds: str = ",".join(name for name in KINDS if name not in OTHERS)) -> None:
+    """Print the table of these kinds over so many vectors, unless options say others."""
+    options = _options(count, kinds)
     with tempfile.TemporaryDirectory(dir=options.folder) as made:
         folder = Path(made)
         _make(folder, options)
         rows = []
         for name in options.kinds.split(","):
+            shutil.rmtree(folder / "vectors.db", ignore_errors=True)
             rows.append({"kind": name, **_child("build", folder, name), **_child("search", folder, name)})
             if not options.json:
                 print(_line(rows[-1], first=len(rows) == 1), flush=True)
@@ -58,21 +65,21 @@ def main() -> None:
     print(json.dumps(report, indent=2) if options.json else _about(report))
 
 
-def _options() -> argparse.Namespace:
+def _options(count: int, kinds: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name, usual in (("vectors", 1_000_000), ("dimensions", 384), ("clusters", 10_000), ("queries", 1_000),
+    for name, usual in (("vectors", count), ("dimensions", 384), ("clusters", 10_000), ("queries", 1_000),
                         ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--noise", type=float, default=1.5, help="expected length of the noise on a centre of length 1")
-    parser.add_argument("--kinds", default=",".join(name for name in KINDS if name != "hnsw/threads"),
-                        help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--kinds", default=kinds, help=f"of {', '.join(KINDS)}")
     parser.add_argument("--folder", type=Path, help="where the vectors and indexes are kept meanwhile")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", nargs=3, metavar=("WHAT", "FOLDER", "KIND"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         what, folder, kind = options.child
-        print(json.dumps((_build if what == "build" else _search)(Path(folder), KINDS[kind])))
+        milvus = kind.startswith("milvus")
+        print(json.dumps((_build if what == "build" else _search)(Path(folder), KINDS[kind], milvus)))
         sys.exit()
     if unknown := set(options.kinds.split(",")) - KINDS.keys():
         parser.error(f"--kinds {', '.join(sorted(unknown))}: choose from {', '.join(KINDS)}")
@@ -124,22 +131,36 @@ def _child(what: str, folder: Path, kind: str) -> dict[str, Any]:
     return told
 
 
-def _build(folder: Path, settings: VectorSettings) -> dict[str, Any]:
+def _build(folder: Path, settings: VectorSettings, milvus: bool) -> dict[str, Any]:
     import numpy as np
 
     vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-    VectorIndex.build(vectors[:1], Flat())  # loads faiss
-    clock, processor = _timed(lambda: VectorIndex.build(vectors, settings).write(folder / "vectors.faiss"))
+
+    def build(rows: Matrix, name: str) -> VectorIndex | MilvusVectors:
+        return MilvusVectors.build(str(folder / name), folder, "made", rows, settings, None,
+                                   lambda more: None) if milvus else VectorIndex.build(rows, settings)
+
+    build(vectors[:1_000], "warm.db")  # loads what it needs
+    made: list[VectorIndex | MilvusVectors] = []
+    clock, processor = _timed(lambda: made.append(build(vectors, "vectors.db")))
+    [index] = made
+    index.write(folder / "index")
+    if isinstance(index, MilvusVectors):
+        (folder / "entry.json").write_text(index.entry.model_dump_json())
+    files = [folder / "index", *(folder / "vectors.db").rglob("*")]
     return {"build, s": clock, "processor, s": processor, "building, GB": _peak(),
-            "file, MB": (folder / "vectors.faiss").stat().st_size / 1e6}
+            "file, MB": sum(one.stat().st_size for one in files if one.is_file()) / 1e6}
 
 
-def _search(folder: Path, settings: VectorSettings) -> dict[str, Any]:
+def _search(folder: Path, settings: VectorSettings, milvus: bool) -> dict[str, Any]:
     import numpy as np
 
     queries, truth = np.load(folder / "queries.npy"), np.load(folder / "rows.npy")
     shape = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False).shape
-    index = VectorIndex.read(folder / "vectors.faiss", choose(settings, *shape).settings)
+    decided = choose(settings, *shape).settings
+    index = MilvusVectors.open(
+        StoreEntry.model_validate_json((folder / "entry.json").read_text()), decided, shape[1], folder / "index",
+    ) if milvus else VectorIndex.read(folder / "index", decided)
     found = index.search(queries, K)[1]  # and what is needed of the file is in memory
     clock, processor = _timed(lambda: index.search(queries, K))
     singles: list[float] = []

@@ -15,8 +15,9 @@ from retrieval.building.estimate import BuildEstimate, estimate
 from retrieval.building.job import BuildReport, run, unchanged
 from retrieval.building.pieces import BuildJob, LazyEmbedder
 from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
-from retrieval.embedders.opening import open_embedder
+from retrieval.embedders.opening import check_named, open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
+from retrieval.milvus import check_reachable
 from retrieval.origins import remember
 from retrieval.settings import IndexSettings
 from retrieval.storage.folder import alone, settled, tidy
@@ -117,6 +118,8 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
 def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
           metadata: Metadata | None = None, wait: bool = False) -> Iterator[BuildJob]:
     place, wanted = out.absolute(), settings or IndexSettings()
+    if wanted.store:
+        check_named(wanted.store.partition(":")[2])
     with alone(place, wait):
         check_place(place)
         before = None
@@ -141,6 +144,8 @@ def _of_plan(plan: Sequence[Work], job: BuildJob, progress: Progress,
              estimated: Estimated | None = None) -> BuildReport:
     check_sources(job.metadata, (work.source for work in plan))
     remember(job.out, (work.file for work in plan if work.file))
+    if job.store:
+        check_reachable(job.store)
     staging = Staging(job.out)
     report = unchanged(plan, job)
     if report is not None:

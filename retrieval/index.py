@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from documents.errors import IndexFolderError
 from documents.types import Chunk, Document, digest
-from retrieval.embedders.opening import open_embedder
+from retrieval.embedders.opening import check_named, open_embedder
 from retrieval.retrievers.dense import DenseRetriever, nearest_chunks, windows_of
 from retrieval.storage.cache import CachedEmbedder, check_fit
 from retrieval.storage.folder import settled
@@ -19,7 +19,6 @@ from retrieval.storage.manifest import (
     CHUNKS,
     DOCUMENTS,
     MANIFEST,
-    VECTORS,
     Manifest,
     check_embedder,
     check_files,
@@ -28,7 +27,7 @@ from retrieval.storage.manifest import (
 from retrieval.storage.parquet import ChunkTable, DocumentTable
 from retrieval.types import Embedder, FieldValue, Hit, Matrix
 from retrieval.vector_settings import Flat
-from retrieval.vectors import VectorIndex
+from retrieval.vectors import open_vectors
 
 _REPLACED = 20  # how often an index is read anew that was replaced while being read
 
@@ -49,7 +48,7 @@ class Index:
         self.manifest = manifest
         self.chunks = ChunkTable(folder / CHUNKS)
         self._documents = DocumentTable(folder / DOCUMENTS)
-        self._vectors = VectorIndex.read(folder / VECTORS, manifest.kind)
+        self._vectors = open_vectors(folder, manifest)
         self._searching = embedder
         self._lock = threading.Lock()
         self._place, self._state = folder, _state(folder)
@@ -183,8 +182,16 @@ class Index:
 def content_of_index(manifest: Manifest) -> str:
     """Return a hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
     An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it."""
-    approximate = [] if manifest.kind == Flat() else [manifest.kind.model_dump_json()]
+    kind = f"milvus {manifest.kind.model_dump_json()}" if manifest.store else manifest.kind.model_dump_json()
+    approximate = [] if manifest.kind == Flat() else [kind]
     return digest(manifest.content, manifest.embedder.identity, *approximate)
+
+
+def allow_servers(manifest: Manifest) -> None:
+    """Note that the user trusts the servers that an index names with queries and their keys."""
+    open_embedder(manifest.embedder.choice or manifest.embedder.name)
+    if manifest.store:
+        check_named(manifest.store.uri)
 
 
 def _state(folder: Path) -> tuple[Path, int, int] | None:

@@ -18,6 +18,7 @@ from documents.json import loads
 
 OPENAI_HOST = "api.openai.com"
 SERVED = ("openai", "http", "https")  # what stands before the colon in the name of a model that is served elsewhere
+KEYS_OF_SERVERS = ("OPENAI_API_KEY", "RAGBED_API_KEY", "MILVUS_TOKEN")  # the variables that hold them
 _OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 _NO_KEY = "none"  # the OpenAI client sends some key always
 _MESSAGE = 200  # characters of what a server says
@@ -65,7 +66,7 @@ def clean(text: str, key: str = "", limit: int = _MESSAGE) -> str:
 
 def known_keys(key: str = "") -> list[str]:
     """List the key and those of the environment, which another server may hold, the longest first; no placeholders."""
-    known = {key, *(os.environ.get(variable, "").strip() for variable in ("OPENAI_API_KEY", "RAGBED_API_KEY"))}
+    known = {key, *(os.environ.get(variable, "").strip() for variable in KEYS_OF_SERVERS)}
     return sorted((one for one in known if len(one) >= _SHORTEST_KEY), key=len, reverse=True)
 
 

@@ -1,12 +1,14 @@
 """Settings of an index."""
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from documents.chunkers import ChunkerSettings, Sections
 from documents.types import Format
 from retrieval.embedders import EmbedderSettings, Sentence
-from retrieval.vector_settings import Auto, VectorSettings
+from retrieval.vector_settings import Auto, VectorSettings, checked_store
 
 
 class IndexSettings(BaseModel):
@@ -18,6 +20,7 @@ class IndexSettings(BaseModel):
         vectors: how vectors are searched: a kind or its settings; `auto` goes by their number and the memory.
         titled: whether the file's name and the document's title are embedded in front of each chunk (they
             are not shown): a page of a report seldom says whose report it is.
+        store: where the vectors are kept, as in `milvus:http://host:19530`; if None, in the folder.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -27,3 +30,4 @@ class IndexSettings(BaseModel):
     formats: tuple[Format, ...] = Field(("plain",), min_length=1)
     vectors: VectorSettings = Auto()
     titled: bool = True
+    store: Annotated[str, AfterValidator(checked_store)] | None = None

@@ -75,6 +75,26 @@ class Retriever(Protocol):
         ...
 
 
+class Vectors(Protocol):
+    """Unit vectors by row, under one kind of index."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def search(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None,
+               ) -> tuple[Matrix, NDArray[np.int64]]:
+        """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k). Where
+        fewer are found, the row is -1 and the product is the least of float32. The mask `among`, shape (vectors,), is
+        decided before the search; None lets all be found."""
+        ...
+
+    def stored(self, first: int, end: int) -> Matrix | None:
+        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them nearly."""
+        ...
+
+
 class Collection(Protocol):
     """Chunks that are searched together: an index folder, or the chunks of one question. A row is a chunk's place."""
 

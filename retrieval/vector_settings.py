@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import ByteSize, Field
 
@@ -214,3 +216,30 @@ def choose(settings: VectorSettings, count: int, dimension: int) -> ChosenVector
     small = ", and this is the smallest" if fits is None else ""
     return ChosenVectors(usual[place].fitted(count, dimension),
                          f"{why}, and {large} do not fit into {limit} of memory{whose}{small}")
+
+
+def choose_stored(settings: VectorSettings, count: int) -> ChosenVectors:
+    """Choose how Milvus searches so many vectors: `auto` compares all where they are few, and else takes a graph.
+    Raises SettingsError for a kind that is faiss's alone."""
+    if isinstance(settings, Auto):
+        few = count <= FLAT_LIMIT
+        return ChosenVectors(Flat() if few else Hnsw(), f"chosen {'up to' if few else 'above'} {FLAT_LIMIT:,} vectors")
+    if not isinstance(settings, Flat | Hnsw) or settings.codes != "float32":
+        raise SettingsError(f"vectors: {settings.kind} with these settings is for faiss; with a store, name auto, flat "
+                            "or hnsw, and no codes")
+    return ChosenVectors(settings, "as set")
+
+
+def checked_store(text: str) -> str:
+    """Return a store as it is recorded, `milvus:URI`, a file's path from the root. Raises SettingsError for another
+    form, and for a URL that holds a password."""
+    kind, _, uri = text.partition(":")
+    parts = urlsplit(uri)
+    if parts.username or parts.password or parts.query:
+        raise SettingsError("a store's address must not hold a user, password or query; the token goes into "
+                            "MILVUS_TOKEN")
+    if kind == "milvus" and parts.scheme in ("http", "https") and parts.hostname:
+        return f"milvus:{uri.rstrip('/')}"
+    if kind == "milvus" and not parts.scheme and uri.endswith(".db"):
+        return f"milvus:{Path(uri).absolute()}"
+    raise SettingsError("a store is written milvus:FILE.db, or milvus:http://host:19530")

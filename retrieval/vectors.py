@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from documents.errors import IndexFolderError, ModelError
 from documents.places import processors
+from retrieval.embedders.opening import check_named
+from retrieval.milvus import MilvusVectors
+from retrieval.storage.manifest import KEYS, VECTORS, Manifest
 from retrieval.types import Matrix
 from retrieval.vector_settings import (
     FLAT_LIMIT,
@@ -94,9 +97,7 @@ class VectorIndex:
 
     def search(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None,
                ) -> tuple[Matrix, NDArray[np.int64]]:
-        """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k). Where
-        fewer are found, the row is -1 and the product is the least of float32. The mask `among`, shape (vectors,), is
-        decided before the search; None lets all be found."""
+        """Search as `retrieval.types.Vectors` says."""
         faiss = _faiss()
         allowed = len(self) if among is None else int(np.count_nonzero(among))
         if not allowed or not k or not len(queries):
@@ -110,7 +111,7 @@ class VectorIndex:
         return scores, rows
 
     def stored(self, first: int, end: int) -> Matrix | None:
-        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them nearly."""
+        """Return the vectors in rows `[first, end)`, or None, as `retrieval.types.Vectors` says."""
         if not isinstance(self.settings, Flat | Hnsw) or self.settings.codes != "float32":
             return None
         vectors: Matrix = self._index.reconstruct_n(first, end - first)
@@ -242,3 +243,12 @@ def _faiss() -> Any:
     import faiss
 
     return faiss
+
+
+def open_vectors(folder: Path, manifest: Manifest) -> VectorIndex | MilvusVectors:
+    """Return the vectors of an index folder, whose store, on another machine, is asked only if the user named it once.
+    Raises IndexFolderError where they cannot be read, or the store does not hold them."""
+    if manifest.store is None:
+        return VectorIndex.read(folder / VECTORS, manifest.kind)
+    check_named(manifest.store.uri, folder, "keeps its vectors on", "MILVUS_TOKEN")
+    return MilvusVectors.open(manifest.store, manifest.kind, manifest.embedder.dimension, folder / KEYS)

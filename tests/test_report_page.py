@@ -6,7 +6,9 @@ import pytest
 from report_runs import Page, Run
 
 from experiments.report.evidence import linked
+from experiments.report.page import report_run
 from experiments.report.text import visible
+from experiments.runs.finished import open_finished
 
 HOSTILE = ('</script><script>alert(1)</script><img src=x onerror="alert(2)"></div></details></main><!-- '
            "<style>*{display:none}</style>\u202egpj.exe\u202c\x00\x1b[2J\ud800\u2028\U000e0041]]>{{ 7 * 7 }}")
@@ -138,3 +140,26 @@ def test_the_same_run_gives_the_same_bytes_and_leaves_no_other_file(run, tmp_pat
     first = run.write(tmp_path).read_bytes()
     assert run.write(tmp_path).read_bytes() == first
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_of_a_large_run_the_figures_are_of_all_and_the_questions_a_stated_sample(serve, town, ragbed):
+    server = serve(lambda body: {"status": 418} if "live in town 4" in body["messages"][-1]["content"]
+                   else town.reply(body))
+    assert ragbed("run", town.config(server.url, reasoning=["direct", "chain_of_thought"]))[0] == 0
+    with open_finished(town.run) as run:
+        whole = Page(report_run(run))
+        part = Page(report_run(run, largest=5))  # two cells, so two questions
+        again = (town.run / "report.html").read_bytes()
+        assert report_run(run, largest=5).read_bytes() == again
+        ids = run.folder.question_ids()
+    assert len(whole.index["ids"]) == 6
+    assert part.index["ids"] == [ids[place] for place in (3, 5)]  # random.Random(0).sample(range(6), 2)
+    note = " ".join(part.soup.select_one("#questions .note").text.split())
+    assert note.startswith("These are 2 of the 6 questions, drawn with seed 0, each as likely as any other.")
+    assert "These are" not in whole.soup.select_one("#questions").text
+    for page in (whole, part):
+        page.soup.select_one("#questions").extract()
+    assert "Of 12 answers, 2 failed: HTTP 418." in " ".join(part.soup.main.text.split())
+    assert part.soup.main == whole.soup.main
+    assert part.soup.header == whole.soup.header
+    assert len((town.run / "times.jsonl").read_text().splitlines()) == 12

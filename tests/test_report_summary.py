@@ -31,7 +31,8 @@ def pair(first, second, difference, p=0.5, factor="reasoning", **fields):
 def said(cells, *pairs, results=(), **more):
     """The sentences by what they are about; without pairs the summary has no comparisons."""
     summary = {"comparisons": {"metric": "unified", "pairs": list(pairs), "notes": []} if pairs else None, **more}
-    found = verdicts(summary, entrants(table(cells, ["unified"])), list(results))
+    failures = [(one.outcome, one.failure.kind) for one in results if one.failure]
+    found = verdicts(summary, entrants(table(cells, ["unified"])), failures)
     return {verdict.about: " ".join(verdict.lines) for verdict in found}
 
 

@@ -40,16 +40,16 @@ def search(query: Query, index: IndexFolder,
     from experiments.settings.file import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.show import hit_row, place
-    from retrieval.embedders.opening import open_embedder
     from retrieval.filters.terms import narrowed
-    from retrieval.index import Index
+    from retrieval.index import Index, allow_servers
+    from retrieval.storage.manifest import read_manifest
 
     if not query.strip():
         refuse("the query is empty: say what to look for")
     kind, conditions = finding(retriever, where or [])
-    opened = Index.open(index)
     if allow_server:
-        open_embedder(opened.manifest.embedder.choice or opened.manifest.embedder.name)
+        allow_servers(read_manifest(index))
+    opened = Index.open(index)
     hits, judging = asyncio.run(_search(opened, kind, conditions, query, k))
     rows = [hit_row(hit, opened) for hit in hits]
     for text in judging.get("notes", ()):

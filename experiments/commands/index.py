@@ -31,6 +31,9 @@ EmbedderText = Annotated[str | None, typer.Option(help=(
 Vectors = Annotated[str | None, typer.Option(help=(
     "How vectors are searched: auto, flat, hnsw, ivf or ivf_pq, or settings in YAML; auto goes by their number and the "
     "memory."))]
+Store = Annotated[str | None, typer.Option(metavar="milvus:URI", help=(
+    "Keep the vectors in Milvus, in the place of the folder: in a file, milvus:vectors.db, or on a server, "
+    "milvus:http://host:19530, whose token is in MILVUS_TOKEN."))]
 Rendering = Annotated[str | None, typer.Option(help="The rendering that is indexed: `plain` (the default) or `html`.")]
 Fields = Annotated[Path | None, typer.Option(help="Fields of documents for filters: JSON Lines or CSV with `source`.")]
 Add = Annotated[bool, typer.Option("--add", help="Add to the index, or replace in it; the rest stays.")]
@@ -43,7 +46,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
           chunker: Chunker = None,
           size: Annotated[int | None, typer.Option(min=100, help="Chunk size in characters.")] = None,
           format: Rendering = None,
-          embedder: EmbedderText = None, vectors: Vectors = None,
+          embedder: EmbedderText = None, vectors: Vectors = None, store: Store = None,
           metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
           dry_run: DryRun = False, shard: ShardName = None, launcher: Launcher = None,
           json: AsJson = False) -> None:
@@ -51,7 +54,8 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
 
     Run again after a change, only what changed is done.
     """
-    given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors}
+    given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors,
+             "store": store}
     modes = [name for name, on in (("--add", add), ("--remove", remove), ("--check", check)) if on]
     made_other = [f"--{name}" for name, value in given.items() if value is not None]
     if len(modes) > 1:
@@ -185,6 +189,7 @@ def _settings(options: Mapping[str, Any]) -> IndexSettings:
 
     given = {name: read_value(text, f"--{name}") if text.startswith("{") else text
              for name in ("chunker", "embedder", "vectors") if (text := options[name]) is not None}
+    given |= {"store": options["store"]} if options["store"] else {}
     given["formats"] = (options["format"] or "plain",)
     usual, size = IndexSettings().chunker.kind, options["size"]
     cut = given.pop("chunker", usual)

@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from agents.models import NO_MODEL
@@ -23,28 +25,45 @@ from experiments.report.layout import sections
 from experiments.report.packing import BUDGET, as_json
 from experiments.report.questions import browse
 from experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
-from experiments.report.sentences_more import on_causes, on_cost, on_effects, on_failures, on_refusals, without_reply
+from experiments.report.sentences_more import (
+    failure_kinds,
+    on_causes,
+    on_cost,
+    on_effects,
+    on_failures,
+    on_refusals,
+    without_reply,
+)
 from experiments.report.text import ReportInput, pieces
 from experiments.runs.finished import Finished, no_collections
 from experiments.words import column_words, metric_words, two, visible
-from retrieval.storage.files import why_unwritten, write_atomically
+from retrieval.storage.files import in_place_of, why_unwritten, write_atomically
+
+LARGEST = 100_000  # answers that the questions of a page have; of a run with more it shows a sample of the questions
 
 
-def report_run(run: Finished, views: Sequence[View] = ()) -> Path:
+def report_run(run: Finished, views: Sequence[View] = (), largest: int = LARGEST) -> Path:
     """Write `report.html` of a finished run, with further views, the same bytes for the same results, and
-    `times.jsonl`: what each took. Raises RunError where a file cannot be written."""
-    path = run.path / "report.html"
-    times = ({"cell": one.result.cell, "question": one.result.question, **one.timing.model_dump()}
-             for one in run.folder.records(traces=False))
+    `times.jsonl`: what each took. Where the run has more answers than the `largest` number, the questions that can be
+    looked through are drawn, each as likely as any other; the figures are of all. Raises RunError where a file cannot
+    be written."""
+    path, folder = run.path / "report.html", run.folder
+    ids, most = folder.question_ids(), max(largest // len(run.rows), 1)
+    chosen = Random(run.seed).sample(ids, most) if len(ids) > most else None
     try:
-        write_atomically(run.path / "times.jsonl", "".join(f"{as_json(one)}\n" for one in times).encode())
+        with in_place_of(run.path / "times.jsonl") as partial, partial.open("x", encoding="utf-8") as file:
+            file.writelines(f"{as_json({'cell': cell, 'question': question, **timing.model_dump()})}\n"
+                            for cell, question, timing in folder.timings())
         with no_collections():
+            questions = run.questions if chosen is None else folder.questions(chosen)
             rights = tuple(run.summary["rights"])
             shown = [*run.summary["views"], *(view.as_json() for view in views)]
             write_report(ReportInput(
-                run.name, {**run.summary, "views": shown}, run.questions, run.folder.records(traces=True),
-                run.folder.database.text, rights,
-                lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring), _facts(run)), path)
+                run.name, {**run.summary, "views": shown}, questions, folder.records(True, chosen),
+                folder.database.text, rights,
+                lambda results: causes_of(run.cells, results, questions, rights, run.scoring),
+                (len(ids), run.seed) if chosen else None,
+                [(outcome, kind) for kind, _, outcome in (folder.failures() if chosen else ())], _facts(run)), path)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
     return path
@@ -93,7 +112,7 @@ class Takeaway:
     lines: tuple[str, ...]
 
 
-def _takeaways(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Takeaway]:
+def _takeaways(summary: Mapping[str, Any], whole: Table, kinds: Counter[str]) -> list[Takeaway]:
     """What a reader takes home first, then quality, factors, cost, causes, refusals and failures: each a sentence."""
     if not whole.cells:
         return []
@@ -104,27 +123,27 @@ def _takeaways(summary: Mapping[str, Any], whole: Table, results: Sequence[Resul
     race = (summary.get("comparisons") or {}).get("said")
     if race:  # means of different questions are in no order
         return [Takeaway("", tuple(race)), *([Takeaway("Failures", tuple(failed))] if (failed := on_failures(
-            whole, results)) else [])]
+            whole, kinds)) else [])]
     parts = (("", first), ("Ceiling and floor", on_bounds(whole, best)), ("Differences", on_differences(tested)),
              ("What it beats", on_quality(best, among)), (_APART, on_parts(whole, tested)),
              ("Factors", on_effects(summary.get("effects"))), ("Cost", on_cost(best, cost, among)),
              ("Causes", on_causes(best, summary.get("error_analysis"))),
-             ("Refusals", on_refusals(whole)), ("Failures", on_failures(whole, results)))
+             ("Refusals", on_refusals(whole)), ("Failures", on_failures(whole, kinds)))
     return [Takeaway(about, tuple(said)) for about, said in parts if said]
 
 
-def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Takeaway]:
-    """Return what a reader takes home of the ways of answering, a paragraph for each matter; the results of all records
-    have the reasons of failures."""
+def verdicts(summary: Mapping[str, Any], whole: Table, failures: Iterable[tuple[str, str]] = ()) -> list[Takeaway]:
+    """Return what a reader takes home of the ways of answering, a paragraph for each matter, with the outcome and the
+    kind of every failure."""
     return [one if one.about == _APART else Takeaway(one.about, (" ".join(one.lines),))
-            for one in _takeaways(summary, whole, results)]
+            for one in _takeaways(summary, whole, failure_kinds(failures))]
 
 
 def headlines(summary: Mapping[str, Any]) -> list[str]:
     """Return the sentences that say which cell is best, by the summary alone."""
     whole = entrants(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
     shown = ("",) if whole.cells and without_reply(whole).all else ("", "Ceiling and floor", "Differences", _APART)
-    return [line for one in _takeaways(summary, whole) if one.about in shown for line in one.lines]
+    return [line for one in _takeaways(summary, whole, Counter()) if one.about in shown for line in one.lines]
 
 
 def _context(view: ReportInput, budget: int) -> dict[str, Any]:
@@ -135,6 +154,8 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
     cells = table(summary.get("cells") or (), summary.get("columns") or ())
     results: list[Result] = []
     browser = browse(view, cells.cells, results, budget)
+    failures = view.failures if view.sample else [
+        (one.outcome, one.failure.kind) for one in results if one.failure is not None]
     whole = entrants(cells, summary.get("repeated") or ())
     rivals, cost = contenders(whole), cost_of(whole.cells)
     merged = len(whole.cells) < len(cells.cells)
@@ -145,7 +166,7 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
     after = [one for one in shown if one.title in _AFTER]
     return {
         "table": cells, "front": {id for cell in front(rivals, cost) for id in cell.ids}, "before": before,
-        "after": after, "verdicts": verdicts(summary, whole, results), "asked": asked,
+        "after": after, "verdicts": verdicts(summary, whole, failures), "asked": asked,
         "plot": None if chart is None else drawn(chart, whole, {
             id: cell.number for cell in whole.cells for id in cell.ids}),
         "right": ", or else ".join(metric_words(name) for name in view.rights),
@@ -155,6 +176,7 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
                   *((one.anchor, one.title) for one in before), ("figures", "All figures"),
                   *((one.anchor, one.title) for one in after), ("questions", "Questions")],
         "name": visible(view.name), "run": visible(str(summary.get("run") or "")), "browser": browser,
+        "sample": view.sample, "count": view.sample[0] if view.sample else browser.count,
         "notes": [visible(str(note)) for note in summary.get("notes") or ()],
         "script": script, "style": style, "policy": policy([script], [style]),
     }

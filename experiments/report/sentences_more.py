@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.causes import CAUSES
 from experiments.cells import short_names
-from experiments.record import Result
 from experiments.report.cells import Figure, ReportCell, Table
 from experiments.report.competition import CellCosts, CellPairs, cheapest, front, leaders, standing
 from experiments.statistics import ALPHA
@@ -51,7 +50,12 @@ def without_reply(table: Table) -> Silence:
                    sum(sum(counts.values()) for counts in outcomes))
 
 
-def on_failures(table: Table, results: Sequence[Result]) -> list[str]:
+def failure_kinds(failures: Iterable[tuple[str, str]]) -> Counter[str]:
+    """Count the answers that failed, of outcomes and kinds of failure, by kind."""
+    return Counter(kind for outcome, kind in failures if outcome in _FAILED)
+
+
+def on_failures(table: Table, kinds: Counter[str]) -> list[str]:
     """Of all answers, one for each question in each cell; replies without an answer apart."""
     counts: Counter[str] = Counter()
     for cell in table.cells:
@@ -61,17 +65,15 @@ def on_failures(table: Table, results: Sequence[Result]) -> list[str]:
         return []
     if not failed and not unread:
         return [f"None of {whole} failed."]
-    said = [f"Of {whole}, {failed:,} failed: {_why(counts, results)}."] if failed else [f"Of {whole}, none failed."]
+    said = [f"Of {whole}, {failed:,} failed: {_why(counts, kinds)}."] if failed else [f"Of {whole}, none failed."]
     if unread:
         said.append(f"Malformed, without an answer that could be read: {unread:,}.")
     return [*said, "As published, those without text count in no mean of the published metrics, and n is smaller there."
             if table.drops_empty else "They stay in every mean."]
 
 
-def _why(counts: Counter[str], results: Sequence[Result]) -> str:
-    """By the kind of failure, such as `HTTP 500`; by outcome where no result says it."""
-    kinds = Counter(result.failure.kind for result in results
-                    if result.outcome in _FAILED and result.failure is not None)
+def _why(counts: Counter[str], kinds: Counter[str]) -> str:
+    """By the kind of failure, such as `HTTP 500`; by outcome where none is known."""
     found = [(visible(kind.replace("http_", "HTTP ").replace("_", " ")), count) for kind, count in (
         kinds or Counter({name: counts[name] for name in _FAILED if counts[name]})).most_common()]
     return found[0][0] if len(found) == 1 else listed([f"{kind} {count:,}" for kind, count in found], len(found))

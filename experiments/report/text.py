@@ -42,11 +42,13 @@ class ReportInput:
     Attributes:
         summary: as `ragbed run --json` prints it.
         questions: by id.
-        records: ordered by question, then cell; read once.
+        records: ordered by question, then cell; read once. Of a large run they are, as the questions are, a sample.
         text: content by hash: prompt parts and chunk contents.
         rights: the metrics whose score of 1 means that an answer is right; of a question the first that applies.
         causes: from the results of all records, the name of each one's cause, by its cell's id and then by its
             question's.
+        sample: of how many questions those here were drawn, and by which seed; None where they are all.
+        failures: the outcome and the kind of failure of every answer that failed, where the questions are a sample.
         facts: what the run was made of and its summary does not say, such as its sample, by name.
     """
 
@@ -57,4 +59,6 @@ class ReportInput:
     text: Callable[[str], str]
     rights: Sequence[str] = ()
     causes: Callable[[Sequence[Result]], Mapping[str, Mapping[str, str]]] = lambda results: {}
+    sample: tuple[int, int] | None = None
+    failures: Sequence[tuple[str, str]] = ()
     facts: Sequence[tuple[str, str]] = ()

@@ -23,7 +23,7 @@ from experiments.running.jobs import SAMPLE, on_prefixes, spread
 from experiments.running.plan import Plan
 from experiments.running.probe import BESIDES
 from experiments.running.resources import Resources
-from experiments.runs.store import config_of
+from experiments.runs.manifest import config_of
 from experiments.settings import RunSettings
 from experiments.settings.spending import shown
 from experiments.statistics import clusters

@@ -16,8 +16,8 @@ from experiments.running.identity import what_changed
 from experiments.running.plan import Plan
 from experiments.running.prepare import OWN_FILES, continues
 from experiments.running.summary import summarise
-from experiments.runs.manifest import Made, manifest_of
-from experiments.runs.store import RunFolder, config_of, content_of, hold, remove
+from experiments.runs.manifest import Made, config_of, manifest_of
+from experiments.runs.store import RunFolder, content_of, hold, remove
 
 
 @dataclass(frozen=True, slots=True)

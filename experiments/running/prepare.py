@@ -14,8 +14,8 @@ from experiments.running.budget import check_prices
 from experiments.running.checks import check_divisible
 from experiments.running.identity import identities, manifest_for, what_changed
 from experiments.running.plan import Plan
-from experiments.runs.manifest import known_models
-from experiments.runs.store import TRAFFIC, RunFolder, config_of, hold, remove
+from experiments.runs.manifest import config_of, known_models
+from experiments.runs.store import TRAFFIC, RunFolder, hold, remove
 from retrieval.index import Index
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from experiments.running.plan import Plan
 from experiments.running.rescore import rescore
 from experiments.running.summary import summarise
 from experiments.runs.finished import Finished
-from experiments.runs.manifest import questions_hash
-from experiments.runs.store import RunFolder, config_of
+from experiments.runs.manifest import config_of, questions_hash
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from strategies.prompting import prompts_hash
 from strategies.settings.exemplars import exemplars_hash, read_exemplars

@@ -19,8 +19,8 @@ from documents.errors import RunError
 from experiments.cells import FACTORS, PART, Cell, called, labels
 from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
-from experiments.runs.manifest import Made, manifest_of
-from experiments.runs.store import RunFolder, config_of
+from experiments.runs.manifest import Made, config_of, manifest_of
+from experiments.runs.store import RunFolder
 from experiments.statistics import Clusters, clusters
 
 _NEAREST = 3

@@ -14,6 +14,17 @@ from experiments.question import Benchmark, Scheme
 from experiments.runs.store import content_of, question_json
 
 
+def config_of(run: Path) -> str | None:
+    """Return the resolved settings of the run begun in the folder, or None; RunError where they cannot be read."""
+    path = run / "config.yaml"
+    try:
+        return content_of(path).decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: cannot be read; use --fresh to begin anew") from error
+
+
 class MadeShard(BaseModel):
     """Which part of a run was made, and what the summary of the whole needs beside all records."""
 

@@ -36,7 +36,6 @@ _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place I
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 # What calls used of whose tokens no server told: of those under way when a process was killed, all that they might.
 _SPENT = "CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, tokens INTEGER, dollars REAL) WITHOUT ROWID"
-_TABLES = (_RECORDS, _QUESTIONS, _PINS, _SPENT)
 _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
 _ORIGIN = "cassette"  # another row of `pins`: the hash of the cassette that calls and searches are from
 _QUESTION, _SUMMARY = TypeAdapter(Question), TypeAdapter(dict[str, Any])
@@ -46,11 +45,13 @@ _ORDERED = " ORDER BY q.place, r.place"
 _OF_QUESTION = ("SELECT cell, question, result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records)"
                 " AND question = ? ORDER BY place")
 _FAILURES = ("SELECT json_extract(r.result, '$.failure.kind') AS kind, json_extract(r.result, '$.failure.message'),"
-             f" json_extract(r.result, '$.outcome'){_JOINED} WHERE kind IS NOT NULL{_ORDERED}")
+             f" json_extract(r.result, '$.outcome'){_JOINED} WHERE kind IS NOT NULL AND "
+             f"instr(r.result, '\"failure\":{{'){_ORDERED}")
 _RESULT = {traces: f"cell, question, {result}" for traces, result in (
     (True, "result"), (False, "json_set(result, '$.trace', json('[]'))"))}
 _HASHES = "SELECT cell, question, hash FROM records ORDER BY cell, question"
-_ROWIDS = f"SELECT r.rowid{_JOINED}{_ORDERED}"
+_AMONG = " WHERE q.id IN (SELECT value FROM json_each(?))"
+_ROWIDS, _SOME_ROWIDS = (f"SELECT r.rowid{_JOINED}{some}{_ORDERED}" for some in ("", _AMONG))
 
 
 class RunFolder:
@@ -64,8 +65,8 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"{path}: cannot make the run folder: {error.strerror}") from error
-        self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, *SEARCHES_SCHEMA, *_TABLES), VERSION,
-                                 reading=lock is None)
+        self.database = Database(path / "records.sqlite", (
+            *JOURNAL_SCHEMA, *SEARCHES_SCHEMA, _RECORDS, _QUESTIONS, _PINS, _SPENT), VERSION, reading=lock is None)
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
@@ -168,9 +169,15 @@ class RunFolder:
             self.database.put("DELETE FROM records WHERE cell = ? AND question = ?", pair)
         self.database.flush()
 
-    def records(self, traces: bool = False) -> Iterator[Record]:
-        """Yield every record, by question in the benchmark's, then cell in the run's order; traces as for `results`."""
-        return self._records(self.database.in_order("records", f"{_RESULT[traces]}, timing", _ROWIDS))
+    def records(self, traces: bool = False, among: Collection[str] | None = None) -> Iterator[Record]:
+        """Yield every record, or of questions among these ids, by question, then cell; traces as for `results`."""
+        rowids, ids = (_ROWIDS, ()) if among is None else (_SOME_ROWIDS, (json.dumps(list(among)),))
+        return self._records(self.database.in_order("records", f"{_RESULT[traces]}, timing", rowids, ids))
+
+    def timings(self) -> Iterator[tuple[str, str, Timing]]:
+        """Yield cell, question and timing of every record, in the order of `records`."""
+        rows = self.database.in_order("records", "cell, question, timing", _ROWIDS)
+        return ((cell, question, self._read(Timing, cell, question, timing)) for cell, question, timing in rows)
 
     def results(self, traces: bool = False) -> Iterator[Result]:
         """Yield the result of every record, in the order of `records`. Without traces each is empty: it is most of a
@@ -186,15 +193,19 @@ class RunFolder:
         """Return the kind and message of every failure, and the outcome of its question, in the order of `records`."""
         return self.database.read(_FAILURES)
 
-    def questions(self) -> dict[str, Question]:
-        """Return the run's questions by id, in order, without their chunks."""
-        rows = self.database.read("SELECT content FROM questions ORDER BY place")
+    def question_ids(self) -> list[str]:
+        """Return the ids of the run's questions, in order."""
+        return [id for (id,) in self.database.rows("SELECT id FROM questions ORDER BY place")]
+
+    def questions(self, among: Collection[str] | None = None) -> dict[str, Question]:
+        """Return the run's questions, or those among these ids, by id, in order, without their chunks."""
+        some, ids = ("", ()) if among is None else (_AMONG, (json.dumps(list(among)),))
+        rows = self.database.rows(f"SELECT q.content FROM questions q{some} ORDER BY q.place", ids)  # noqa: S608
         try:
-            questions = [_QUESTION.validate_json(row[0]) for row in rows]
+            return {(one := _QUESTION.validate_json(row[0])).id: one for row in rows}
         except ValidationError as error:
             raise RunError(f"{self.database.path}: damaged, a question of it cannot be read; run it again, with "
                            "--fresh") from error
-        return {question.id: question for question in questions}
 
     def records_of(self, question: str) -> Iterator[Record]:
         """Yield the records of one question, by cell in the run's order."""
@@ -249,17 +260,6 @@ def hold(folder: Path) -> FileLock:
                        "name") from error
     except OSError as error:
         raise RunError(f"{folder}, the run folder: {why_unwritten(error)}") from error
-
-
-def config_of(run: Path) -> str | None:
-    """Return the resolved settings of the run begun in the folder, or None; RunError where they cannot be read."""
-    path = run / "config.yaml"
-    try:
-        return content_of(path).decode()
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: cannot be read; use --fresh to begin anew") from error
 
 
 def content_of(path: Path) -> bytes:

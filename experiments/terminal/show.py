@@ -164,10 +164,9 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
     where asked for; JSON has all scores anyhow. The run stays as it is. Raises UserError where there is no such run,
     question or cell."""
     with closing(RunFolder.existing(path)) as folder:
-        questions, cells = folder.questions(), cells_in(folder)
-        ids = list(questions)
+        ids, cells = folder.question_ids(), cells_in(folder)
         number = question_named(ids, name)
-        question = questions[ids[number]]
+        question = folder.questions([ids[number]])[ids[number]]
         wanted = cells_named(cells, cell)
         records = {record.result.cell: record for record in folder.records_of(question.id)}
         texts, columns, causes = folder.database.text, *_scored(folder, cells, question, records)

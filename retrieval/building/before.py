@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from filelock import FileLock
@@ -19,11 +20,12 @@ from numpy.typing import NDArray
 from documents.errors import DocumentError, IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import Chunk, Document, Page, digest
+from retrieval.milvus import MilvusVectors
 from retrieval.settings import IndexSettings
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, check_files, read_manifest
 from retrieval.storage.parquet import ChunkTable, DocumentTable
 from retrieval.types import Matrix
-from retrieval.vectors import VectorIndex
+from retrieval.vectors import VectorIndex, open_vectors
 
 ABANDONED = 7 * 24 * 3_600  # seconds after which what a killed build has parsed is thrown away: nobody continues it
 
@@ -127,12 +129,23 @@ class Before:
         return counts
 
     def vectors(self, document: str) -> Matrix | None:
-        """Return those of a document's chunks; None where the index keeps them only nearly as they were."""
+        """Return those of a document's chunks; None where the index keeps them only nearly as they were, or a store
+        would have to be asked: the cache has them."""
+        if self.manifest.store is not None:
+            return None
         first, end = self._rows(document)
         return self._vectors.stored(int(self._firsts[first]), int(self._firsts[end]))
 
     def _rows(self, document: str) -> tuple[int, int]:
         return self._chunks.spans.get(document, (0, 0))
+
+    @cached_property
+    def stored(self) -> MilvusVectors | None:
+        """The vectors in a store; None where they are in the folder, or the store does not hold them any more."""
+        if self.manifest.store is not None:
+            with suppress(IndexFolderError):
+                return cast(MilvusVectors, open_vectors(self._folder, self.manifest))
+        return None
 
     @cached_property
     def _vectors(self) -> VectorIndex:

@@ -17,7 +17,7 @@ from retrieval.building.pieces import BuildJob, cut
 from retrieval.building.plan import Work, arrived, kind_of
 from retrieval.memory import peak_memory
 from retrieval.storage.cache import kept_bytes
-from retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq, choose
+from retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq
 from retrieval.vectors import LEAST, ROUNDS, SAMPLE
 
 FILES = 4  # files of each type that are measured, spread over their sizes
@@ -97,7 +97,7 @@ def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEsti
     kept = before.windows * (len(plan) - len(new)) // max(before.documents, 1) if before else 0
     windows, embedding, dimension = kept + int(found), round(to_embed), job.embedder.dimension
     workers = max(1, min(processors(), len(pending)))
-    index = choose(job.vectors, max(windows, 1), dimension).settings
+    index = job.choose(max(windows, 1), dimension).settings
     vectors, packed, peak = index.size(windows, dimension), int(PACKED * characters), peak_memory(workers)
     seconds = {"parsing": parsing / workers, "embedding": _seconds_a_window(job, missing) * embedding,
                "indexing": indexing(index, windows, dimension)}

@@ -17,11 +17,13 @@ from documents.errors import DocumentError, IndexFolderError
 from retrieval.building.pieces import BuildJob, LazyEmbedder, Piece, cut
 from retrieval.building.plan import Arriving, Work, parser_version
 from retrieval.filters.metadata import types_of
+from retrieval.milvus import MilvusVectors
 from retrieval.storage.cache import check_fit
 from retrieval.storage.folder import replaced, writing
 from retrieval.storage.manifest import (
     CHUNKS,
     DOCUMENTS,
+    KEYS,
     VECTORS,
     VERSION,
     Manifest,
@@ -31,7 +33,6 @@ from retrieval.storage.manifest import (
 )
 from retrieval.storage.parquet import ChunkWriter, DocumentWriter, canonical
 from retrieval.types import FieldValue, Matrix, Progress
-from retrieval.vector_settings import choose
 from retrieval.vectors import VectorIndex
 
 
@@ -191,6 +192,7 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
     """Build the index of the documents that arrive. Raises IndexFolderError where there is nothing to index or the
     folder cannot be written, and ModelError where the embedder is needed and not on this machine."""
     seconds, added = dict[str, float](), 0
+    held = job.before.stored if job.before else None
     with replaced(job.out) as fresh, Writer(fresh, job.out, job.embedder) as writer:
         skipped = _fill(job, arriving, writer, seconds, progress)
         if not writer.chunks and job.shard is None:  # a shard may have nothing
@@ -206,12 +208,15 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
                 progress("index", added, writer.windows)
 
             advance(0)
-            index = VectorIndex.build(vectors, job.vectors, advance)
+            index = VectorIndex.build(vectors, job.vectors, advance) if job.store is None else MilvusVectors.build(
+                job.store, job.out, job.embedder.identity, vectors, job.vectors, held, advance)
         with _timed(seconds, "write"):
             progress("write", 0, 1)
             with writing(job.out):
-                index.write(fresh / VECTORS)
+                index.write(fresh / (KEYS if job.store else VECTORS))
                 write_manifest(_manifest(job, skipped, writer, index, content), fresh)
+    if isinstance(index, MilvusVectors):
+        index.tidy(held)
     progress("write", 1, 1)
     old = {} if job.before is None else job.before.manifest.sources
     return BuildReport(
@@ -248,7 +253,7 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, seconds: dict[str, 
     return skipped
 
 
-def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, index: VectorIndex,
+def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, index: VectorIndex | MilvusVectors,
               content: str) -> Manifest:
     reasons = {error.source: error.reason for error in skipped}
     if job.carried and job.before is not None:
@@ -258,7 +263,8 @@ def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, i
         settings=job.settings, parser=parser_version(), embedder=job.embedder.entry(), kind=index.settings,
         how=index.describe(), content=content, documents=len(writer.entries), chunks=writer.chunks, windows=len(index),
         sources=writer.entries, skipped=tuple(Skipped(source=name, reason=why) for name, why in reasons.items()),
-        shard=job.shard, fields=types_of(writer.metadata))
+        shard=job.shard, store=index.entry if isinstance(index, MilvusVectors) else None,
+        fields=types_of(writer.metadata))
 
 
 def stays(work: Work, job: BuildJob) -> bool:
@@ -278,7 +284,8 @@ def unchanged(plan: Sequence[Work], job: BuildJob) -> BuildReport | None:
     same = ((made.version, made.settings, made.parser, made.shard) == (
             VERSION, job.settings, parser_version(), job.shard)
             and (job.carried or not made.skipped)
-            and made.kind == choose(job.vectors, made.windows, made.embedder.dimension).settings
+            and made.kind == job.choose(made.windows, made.embedder.dimension).settings
+            and (made.store is None or job.before.stored is not None)
             and [work.source for work in plan] == list(made.sources) and all(stays(work, job) for work in plan)
             and all(canonical(job.metadata_of(source)) == canonical(metadata.get(entry.document, {}))
                     for source, entry in made.sources.items()))

@@ -15,7 +15,7 @@ from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.manifest import EmbedderEntry, Manifest, ShardEntry, check_embedder
 from retrieval.types import Embedder, FieldValue, Matrix
-from retrieval.vector_settings import Flat, VectorSettings
+from retrieval.vector_settings import ChosenVectors, Flat, VectorSettings, choose, choose_stored
 
 
 class LazyEmbedder:
@@ -75,6 +75,15 @@ class BuildJob:
     def vectors(self) -> VectorSettings:
         """How vectors are searched: those of a shard as they are, since the merged index has its own way."""
         return Flat() if self.shard else self.settings.vectors
+
+    @property
+    def store(self) -> str | None:
+        """The address of the store; a shard has its vectors in its folder."""
+        return None if self.shard or self.settings.store is None else self.settings.store.partition(":")[2]
+
+    def choose(self, count: int, dimension: int) -> ChosenVectors:
+        """Choose how so many vectors of so many dimensions are searched; raise SettingsError where they cannot be."""
+        return choose_stored(self.vectors, count) if self.store else choose(self.vectors, count, dimension)
 
     def metadata_of(self, source: str) -> Mapping[str, FieldValue]:
         """Return the fields of a source; of one without any, where the index is carried on, those of the index."""

@@ -20,9 +20,9 @@ from retrieval.building.pieces import Piece
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.storage.files import sha256_of
 from retrieval.storage.folder import set_aside
-from retrieval.storage.manifest import CHUNKS, DOCUMENTS, MANIFEST, VECTORS, is_manifest
+from retrieval.storage.manifest import CHUNKS, DOCUMENTS, KEYS, MANIFEST, VECTORS, is_manifest
 
-OWN_FILES = {MANIFEST, VECTORS, CHUNKS, DOCUMENTS}
+OWN_FILES = {MANIFEST, VECTORS, KEYS, CHUNKS, DOCUMENTS}
 
 
 def check_place(out: Path) -> None:
@@ -33,7 +33,7 @@ def check_place(out: Path) -> None:
         for folder in filter(Path.is_dir, (out, set_aside(out))):
             names = {path.name for path in folder.iterdir()}
             # Other things too have a file called manifest.json.
-            if names and not (names == OWN_FILES or is_manifest(folder / MANIFEST)):
+            if names and not ({MANIFEST, CHUNKS, DOCUMENTS} <= names or is_manifest(folder / MANIFEST)):
                 raise IndexFolderError(f"{folder} is not empty and is no index: name another folder")
             if strange := sorted(names - OWN_FILES):
                 raise IndexFolderError(f"{folder} is an index, but also holds {strange[0]}, which would be lost: move "

@@ -54,7 +54,7 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
         case Static() as settings:
             return StaticEmbedder(settings)
         case Server() as settings:
-            _check_named(settings.model.partition("#")[0], index)
+            check_named(settings.model.partition("#")[0], index, "was embedded by", "RAGBED_API_KEY")
             return ServerEmbedder(settings)
         case Nothing():
             return NoEmbedder()
@@ -62,13 +62,15 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
             raise TypeError(f"{other.kind} is no kind of embedder")
 
 
-def _check_named(url: str, index: Path | None) -> None:
+def check_named(url: str, index: Path | None = None, does: str = "", key: str = "") -> None:
+    """Note that the user named a server, or raise SettingsError where only an `index` does, which may be a stranger's:
+    it would be sent queries and the variable `key`."""
     note = cache_dir() / "servers" / digest(urlsplit(url).netloc)
-    if url.startswith("openai:") or is_loopback(url) or note.exists():
+    if not url.startswith("http") or is_loopback(url) or note.exists():
         return
     if index is not None:
-        raise SettingsError(f"{index} was embedded by a server, {url}, which would be sent your queries and "
-                            "RAGBED_API_KEY; if you trust it, give --allow-server to `ragbed search` once")
+        raise SettingsError(f"{index} {does} a server, {url}, which would be sent your queries and {key}; if you trust "
+                            "it, give --allow-server to `ragbed search` once")
     try:
         note.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(note, b"")

@@ -13,8 +13,7 @@ from documents.types import Chunk
 from retrieval.hits import DECIMALS
 from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Embedder, Hit, Matrix
-from retrieval.vectors import VectorIndex
+from retrieval.types import Collection, Embedder, Hit, Matrix, Vectors
 
 
 def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
@@ -39,7 +38,7 @@ def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None],
 BLOCK = 4_000_000  # vectors that are looked at for all queries together: some 50 MB of rows and scores
 
 
-def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matrix, k: int,
+def nearest_chunks(vectors: Vectors, owners: NDArray[np.intp], queries: Matrix, k: int,
                    among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
     """Return for each query at most `k` different chunks as (row, score), best first, then by row.
 

@@ -16,6 +16,7 @@ from retrieval.vector_settings import Decided
 
 MANIFEST = "manifest.json"
 VECTORS = "vectors.faiss"
+KEYS = "vectors.npy"  # of the rows in a store, in the place of the vectors
 CHUNKS = "chunks.parquet"
 DOCUMENTS = "documents.parquet"
 VERSION: Literal[2] = 2
@@ -60,6 +61,14 @@ class ShardEntry(ManifestModel):
     sources: str
 
 
+class StoreEntry(ManifestModel):
+    """Where the vectors are, if not in the folder: address and collection, and a hash of some of its rows."""
+
+    uri: str
+    collection: str
+    sample: str
+
+
 class Manifest(ManifestModel):
     """The manifest of an index folder. It has no times: equal input gives an equal manifest."""
 
@@ -76,6 +85,7 @@ class Manifest(ManifestModel):
     sources: dict[str, SourceEntry]  # by path relative to what was indexed
     skipped: tuple[Skipped, ...]
     shard: ShardEntry | None = None  # None where it is a whole index
+    store: StoreEntry | None = None  # None where the folder has the vectors
     fields: dict[str, FieldType] = {}  # the names of the documents' metadata, each with what its values are
     files: dict[str, str] = {}  # SHA-256 of every other file of the folder, by name
 
