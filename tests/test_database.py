@@ -1,6 +1,7 @@
 """The SQLite file under journal and records: shared commits, texts kept once, errors on one line."""
 import asyncio
 import sqlite3
+import tracemalloc
 
 import pytest
 
@@ -129,4 +130,16 @@ def test_rows_come_in_the_order_of_their_numbers_and_are_refused_where_one_was_r
     database.put("DELETE FROM numbers WHERE value = 999", ())
     with pytest.raises(RunError, match="replaced while they were read"):
         list(late)
+    database.close()
+
+
+def test_rows_that_are_read_in_order_are_not_all_in_memory(tmp_path):
+    database = Database(tmp_path / "d", ("CREATE TABLE IF NOT EXISTS long (text TEXT)",))
+    for _ in range(2_000):
+        database.put("INSERT INTO long VALUES (?)", ("x" * 10_000,))
+    tracemalloc.start()
+    assert sum(len(text) for (text,) in database.in_order("long", "text", "SELECT rowid FROM long")) == 20_000_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
     database.close()

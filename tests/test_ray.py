@@ -82,15 +82,15 @@ def test_a_node_lost_in_the_middle_of_a_run_leaves_the_summary_of_the_run_that_w
     child = subprocess.Popen([*COMMAND, str(path), "--fresh", "--launcher", f"ray:{cluster.address}"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: server._open == 2)
-    before = len(server.requests)
+    assert len(server.requests) == 12 + 6
     cluster.lost()
-    until(lambda: len(server.requests) > before)
+    until(lambda: len(server.requests) == 12 + 7)
     released.set()
     out, err = child.communicate()
     assert child.returncode == 0, err
     assert len(server.requests) == 12 + 12 + 1  # the one that was under way on the lost node
-    assert before == 12 + 6
     assert err.count("lost its node or its process, and continues") == 1
+    assert "2 shards; nodes of the cluster: 2" in err
     assert '{"stage": "questions", "done": 12, "total": 12}' in err, err
     assert "raylet" not in out + err
     merged = (town.run / "summary.json").read_bytes()
@@ -100,7 +100,7 @@ def test_a_node_lost_in_the_middle_of_a_run_leaves_the_summary_of_the_run_that_w
 
 
 @pytest.mark.slow
-def test_a_node_lost_in_the_middle_of_an_index_leaves_the_files_of_one_build(tmp_path, ragbed, cluster):
+def test_a_process_and_a_node_lost_in_the_middle_of_an_index_leave_the_files_of_one_build(tmp_path, ragbed, cluster):
     released = threading.Event()
     (tmp_path / "pages").mkdir()
     for number in range(40):
@@ -115,13 +115,16 @@ def test_a_node_lost_in_the_middle_of_an_index_leaves_the_files_of_one_build(tmp
         child = subprocess.Popen([*COMMAND[:-1], *words, str(tmp_path / "idx"), "--launcher", f"ray:{cluster.address}"],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         until(lambda: len(seen) == 4)
+        first = next(pid for pid, line in processes(tmp_path).items() if b"--shard\x001/4" in line)
+        os.kill(int(first), signal.SIGKILL)
+        until(lambda: len(seen) == 5)
         cluster.lost()
         until(lambda: sum(b"--shard" in line for line in processes(tmp_path).values()) == 2)
         released.set()
         out, err = child.communicate()
         assert child.returncode == 0, err
         assert "40 documents" in out
-        assert "lost its node or its process, and continues" in err
+        assert "shard 1/4 lost its node or its process, and continues" in err
         assert ragbed(*words, tmp_path / "whole")[0] == 0
     merged, whole = ({path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("idx", "whole"))
     assert merged == whole

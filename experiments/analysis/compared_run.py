@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from experiments.runs.finished import fitting, no_cell, open_finished
 # Of a record that may hold a long trace only what is compared is read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
            " ORDER BY cell, question")
+_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def read_compared(path: Path) -> ComparedRun:
     unusable."""
     with open_finished(path) as run:
         run.refuse_race()
-        first, answers = run.rows[0], _answers(run.folder.database.read(_SCORES))
+        first, answers = run.rows[0], _answers(run.folder.database.rows(_SCORES))
         cells = variants_of(run.rows, answers)
         alone = {cell.row["id"] for cell in cells if cell.cells == 1}
         return ComparedRun(
@@ -78,9 +80,10 @@ def read_compared(path: Path) -> ComparedRun:
             first["scoring"], first["judge"], run.summary["seed"], run.summary["results"])
 
 
-def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:
+def _answers(rows: Iterator[tuple[Any, ...]]) -> dict[str, dict[str, ScoredQuestion]]:
     answers: dict[str, dict[str, ScoredQuestion]] = defaultdict(dict)
-    stored = from_json(f"[{','.join(row[2] for row in rows)}]")  # at once: thirty thousand calls take a third longer
-    for (cell, question, _), (answerable, outcome, scores) in zip(rows, stored, strict=True):
-        answers[cell][question] = ScoredQuestion(bool(answerable), cast(Outcome, outcome), scores)
+    while batch := list(islice(rows, _BATCH)):  # at once: a call for each row takes a third longer
+        stored = from_json(f"[{','.join(row[2] for row in batch)}]")
+        for (cell, question, _), (answerable, outcome, scores) in zip(batch, stored, strict=True):
+            answers[cell][question] = ScoredQuestion(bool(answerable), cast(Outcome, outcome), scores)
     return answers

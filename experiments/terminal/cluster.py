@@ -28,7 +28,6 @@ _SETTINGS = b"\x04"  # the kind of frame with which a server of HTTP/2, such as 
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
 _ALONE = {"include_dashboard": False, "object_store_memory": 80 << 20}  # bytes that are not used; Ray takes no less
 _GONE = 90  # seconds for a process of an earlier try to end: a node that nobody reaches gives up after sixty
-_BY_SIGNAL = 128  # exit statuses above are of a process that was killed
 
 
 def on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], models: Mapping[str, LocalSettings],
@@ -46,6 +45,7 @@ def on_cluster(words: Sequence[str], address: str, wholes: Sequence[Path], model
 
         count = begun[0] if begun else min(max(int(ray.cluster_resources().get("CPU", 0)), 2), MOST)
         shards = [Shard(number + 1, count) for number in range(count)]
+        note(f"{count} shards; nodes of the cluster: {sum(node['Alive'] for node in ray.nodes())}")
         places = {shard: [shard.folder(whole) for whole in wholes] for shard in shards}
         for place in [place for own in places.values() for place in own] if "--fresh" in words else ():
             lock = hold(place)  # once, here: a shard that is tried again keeps what it has made
@@ -111,7 +111,7 @@ def _ended(words: Sequence[str], places: Mapping[Shard, Sequence[Path]], models:
             try:
                 ends[shard] = ray.get(one)
             except ray.exceptions.RayError as error:
-                note(f"ragbed: shard {shard}: {str(error).strip().splitlines()[-1]}")
+                note(f"ragbed: shard {shard}: {str(error).strip().splitlines()[-1].partition('. ')[0]}")
     return ends
 
 
@@ -140,7 +140,7 @@ def _task(words: Sequence[str], shard: Shard, places: Sequence[Path], desk: Any,
         time.sleep(1)
     status = asyncio.run(carried_out(words, shard, servers, desk.say.remote))
     ray.get(desk.say.remote(shard, ""))  # so what it said before has come
-    if status < 0 or status > _BY_SIGNAL:
+    if not 0 <= status <= 128:  # a signal ended it
         raise ChildProcessError(f"the process of shard {shard} was killed, with exit status {status}")
     return status
 
