@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
 from retrieval.milvus import MilvusVectors
 from retrieval.storage.manifest import StoreEntry
-from retrieval.vector_settings import VectorSettings, choose
+from retrieval.vector_settings import FLAT_LIMIT, Auto, VectorSettings, choose, choose_stored
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ KINDS: dict[str, VectorSettings] = {
     "flat": Flat(), "flat/float16": Flat(codes="float16"), "flat/sq8": Flat(codes="sq8"),
     "ivf": Ivf(), "ivf/sq8": Ivf(codes="sq8"), "ivf_pq": IvfPq(), "ivf_pq alone": IvfPq(refine=None),
     "hnsw/sq8": Hnsw(codes="sq8"), "hnsw": Hnsw(), "hnsw/threads": Hnsw(threads=os.cpu_count() or 1),
-    "milvus/flat": Flat(), "milvus/hnsw": Hnsw()}
+    "milvus/flat": Flat(), "milvus/hnsw": choose_stored(Auto(), 2 * FLAT_LIMIT).settings}
 
 OTHERS = ("hnsw/threads", "milvus/flat", "milvus/hnsw")  # only where they are named
 K = 10

@@ -219,11 +219,13 @@ def choose(settings: VectorSettings, count: int, dimension: int) -> ChosenVector
 
 
 def choose_stored(settings: VectorSettings, count: int) -> ChosenVectors:
-    """Choose how Milvus searches so many vectors: `auto` compares all where they are few, and else takes a graph.
-    Raises SettingsError for a kind that is faiss's alone."""
+    """Choose how Milvus searches so many vectors: `auto` compares all where they are few, and else takes a graph, with
+    twice as many candidates as faiss's, whose graphs are linked in another order: of 200,000 vectors it found 0.979 of
+    the ten nearest with as many. Raises SettingsError for a kind that is faiss's alone."""
     if isinstance(settings, Auto):
         few = count <= FLAT_LIMIT
-        return ChosenVectors(Flat() if few else Hnsw(), f"chosen {'up to' if few else 'above'} {FLAT_LIMIT:,} vectors")
+        usual = Flat() if few else Hnsw(ef_search=2 * Hnsw().ef_search)
+        return ChosenVectors(usual, f"chosen {'up to' if few else 'above'} {FLAT_LIMIT:,} vectors")
     if not isinstance(settings, Flat | Hnsw) or settings.codes != "float32":
         raise SettingsError(f"vectors: {settings.kind} with these settings is for faiss; with a store, name auto, flat "
                             "or hnsw, and no codes")
