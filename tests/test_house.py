@@ -71,6 +71,11 @@ def test_no_file_is_longer_than_300_lines():
     assert not long
 
 
+def test_no_script_has_the_name_of_a_module_of_the_tests():
+    """Both are imported by their bare names, so one would hide the other."""
+    assert len({path.name for path in TESTS}) == len(TESTS)
+
+
 def test_no_function_is_longer_than_50_lines():
     functions = [(path, node) for path in [*FILES, *TESTS] for node in nodes(path)
                  if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]

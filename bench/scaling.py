@@ -1,6 +1,6 @@
 """How time, memory and disk grow with the number of chunks and of records, and with what exponent.
 
-    python bench/growth.py [--sizes 10000 100000 1000000] [--only index bm25 records] [--folder FOLDER] [--json]
+    python bench/scaling.py [--sizes 10000 100000 1000000] [--only index bm25 records] [--folder FOLDER] [--json]
 
 Texts are made: words drawn by Zipf's law out of 500,000, 600 characters (a hundred words) in a chunk, a hundred chunks
 in a file. Vectors are made of a text's hash (`building.py`), 384 numbers, so that no model's time is in the figures;
