@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from documents.errors import RunError
 from documents.types import digest
@@ -202,15 +202,15 @@ class Database:
         else:
             commit.set_result(None)
 
-    def take_from(self, path: Path) -> None:
-        """Copy every row of another file of this kind, durably, in the place of one here with the same key; all of
-        them, or none."""
+    def take_from(self, path: Path, prior: Literal["IGNORE", "REPLACE"] = "REPLACE") -> None:
+        """Copy every row of another file of this kind, durably, in the place of one here with the same key, or with
+        IGNORE without those whose key is here; all of them, or none."""
         self.flush()
         self._execute("ATTACH DATABASE ? AS other", (str(path),))
         try:
             with self.at_once():
                 for (table,) in self.read("SELECT name FROM main.sqlite_master WHERE type = 'table'"):
-                    self.put(f"INSERT OR REPLACE INTO main.{table} SELECT * FROM other.{table}", ())  # noqa: S608
+                    self.put(f"INSERT OR {prior} INTO main.{table} SELECT * FROM other.{table}", ())  # noqa: S608
         finally:
             self._execute("DETACH DATABASE other")
 

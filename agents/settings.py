@@ -73,6 +73,11 @@ class ModelSettings(_Settings):
     calls: CallLimits = CallLimits()
     local: LocalSettings = LocalSettings()
 
+    def shared(self, parts: int) -> ModelSettings:
+        """Return how each of so many parts calls that go on side by side: with its share of the calls at once."""
+        limits = self.calls.model_copy(update={"concurrency": max(self.calls.concurrency // parts, 1)})
+        return self.model_copy(update={"calls": limits})
+
 
 class Limits(_Settings):
     """Limits of one question. A recipe that asks for more ends with the outcome `budget` or `timeout`.

@@ -46,10 +46,14 @@ def whole_of(part: Path) -> Path | None:
     return place.with_name(place.name.removesuffix(_ENDING)) if place.name.endswith(_ENDING) else None
 
 
+def parts(whole: Path) -> list[Path]:
+    """Return the folders of a whole's shards that were begun."""
+    return sorted(whole.with_name(f"{whole.name}{_ENDING}").glob("*-of-*"))
+
+
 def divisions(whole: Path) -> set[int]:
     """Return the numbers of shards into which a whole was divided so far, as their folders say."""
-    found = whole.with_name(f"{whole.name}{_ENDING}").glob("*-of-*")
-    return {int(of) for path in found if (of := path.name.rpartition("-")[2]).isdecimal()}
+    return {int(of) for path in parts(whole) if (of := path.name.rpartition("-")[2]).isdecimal()}
 
 
 def lacking(found: Mapping[Path, str | None]) -> str | None:

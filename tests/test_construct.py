@@ -49,7 +49,7 @@ def sources(tmp_path):
 
 def files(folder):
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*"))
-            if file.is_file() and "build" not in file.relative_to(folder).parts}
+            if file.is_file() and not file.relative_to(folder).parts[0].startswith("build")}
 
 
 @pytest.fixture
@@ -225,3 +225,26 @@ def test_one_that_is_under_way_is_held(serve, build, sources, tmp_path):
     assert second.returncode == 2
     assert "another process is working on" in second.stderr
     assert Path(tmp_path / "set" / "card.json").is_file()
+
+
+def test_shards_make_the_set_that_was_never_divided(serve, build, ragbed, sources, tmp_path):
+    server = serve(writer)
+    whole, _ = build(server.url, "whole")
+    made = len(server.requests)
+    for shard in ("2/2", "1/2"):
+        _, said = build(server.url, "by hand", "--shard", shard)
+        assert f"shard {shard} has made its calls" in said
+    assert not (tmp_path / "by hand" / "card.json").exists()
+    ragbed.refuses("merge", tmp_path / "by hand" / "build.shards", says=["`ragbed construct` without --shard"])
+    asked = [json.dumps(body) for body, _ in server.requests[made:]]
+    by_hand, _ = build(server.url, "by hand")
+    later = [json.dumps(body) for body, _ in server.requests[made + len(asked):]]
+    assert len(asked) > made / 2 > len(later)
+    assert not {*asked} & {*later}  # what a shard asked is not asked again
+    launched, _ = build(server.url, "launched", "--launcher", "local:4")
+    assert files(launched) == files(by_hand) == files(whole)
+    other, _ = build(server.url, "other", "--shard", "1/2", "--seed", 7)
+    ragbed.refuses("construct", "crest", sources, "--out", other, "--writer", f"{server.url}#m", "--n", 4,
+                   says=["build.shards/1-of-2", "was made with other settings"])
+    build(server.url, "other", "--fresh")
+    assert files(other) == files(whole)

@@ -24,6 +24,7 @@ from experiments.terminal.cluster import on_cluster
 from experiments.terminal.display import Bars
 
 pytestmark = [LINUX, pytest.mark.usefixtures("own_cache")]
+PAGES = Path(__file__).parent.parent / "experiments" / "data" / "demo" / "pages"
 KEY = "sk-nobody-may-read-this-12345"
 
 
@@ -187,6 +188,16 @@ def test_an_address_where_no_cluster_is_and_a_missing_package_are_one_line(serve
     monkeypatch.setitem(sys.modules, "ray", None)
     ragbed.refuses("run", path, "--launcher", "ray", says=["pip install 'ragbed[ray]'"])
     assert not Path(f"{town.run}.shards").exists()
+
+
+@pytest.mark.slow
+def test_a_set_is_constructed_on_a_cluster(ragbed, tmp_path):
+    words = ["construct", "computed", PAGES, "--n", 12, "--out"]
+    assert ragbed(*words, tmp_path / "divided", "--launcher", "ray")[0] == 0
+    assert ragbed(*words, tmp_path / "whole")[0] == 0
+    assert len(list((tmp_path / "divided" / "build.shards").iterdir())) > 1
+    for name in ("card.json", "items.jsonl", "report.html"):
+        assert (tmp_path / "divided" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 @pytest.mark.slow

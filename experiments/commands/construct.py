@@ -1,12 +1,17 @@
 """`ragbed construct`, `questions` and `review`: commands that make questions."""
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, Fresh, Texts
+from experiments.commands.options import AsJson, Fresh, Launcher, ShardName, Texts, part_of, refuse
+
+if TYPE_CHECKING:
+    from documents.shards import Shard
+    from experiments.construct.settings import ConstructSettings
 
 Kind = Annotated[str, typer.Argument(metavar="KIND", help="crest, mdbench, mrke, mrceval, detectiveqa or computed.")]
 Sources = Annotated[Texts, typer.Argument(metavar="SRC...", help="Files, folders and globs.")]
@@ -32,7 +37,7 @@ def construct(
         format: Annotated[Texts, typer.Option("--format", metavar="NAME", help="A further format of the set: beir, "
                                               "ragas, autorag or yourbench; may be given again.")] = None,
         budget: Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help="As for `ragbed run`.")] = None,
-        fresh: Fresh = False,
+        shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False,
         replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=(
             "A cassette of the set, in the place of models."))] = None,
         licence: Annotated[str, typer.Option(help="Of the sources, in words, for the card.")] = "",
@@ -41,20 +46,38 @@ def construct(
         json: AsJson = False) -> None:
     """Build a benchmark from documents, and say of each item that is missing where it was lost.
 
-    The same command goes on where it stopped. The set is run with `ragbed run KIND DIR`. Exit status 1: no item was
-    kept.
+    The same command goes on where it stopped, and without --shard takes over what shards have made. The set is run with
+    `ragbed run KIND DIR`. Exit status 1: no item was kept.
     """
     from experiments.construct.settings import construct_settings
-    from experiments.terminal.construct import build, show_bounds
+    from experiments.terminal.construct import show_bounds
 
     given: dict[str, Any] = {"kind": kind, "sources": tuple(src or ()), "out": out, "writer": writer,
                              "solvers": tuple(solver or ()), "judges": tuple(judge or ()), "n": n, "tries": tries,
                              "seed": seed, "licence": licence, "exports": tuple(format or ())}
     settings = construct_settings(given, set or (), budget or (), benchmark)
+    part = part_of(shard, *["--launcher"] * bool(launcher), *["--replay"] * bool(replay), *["--dry-run"] * dry)
     if dry:
         show_bounds(settings, json)
     else:
-        build(settings, fresh, replay, json)
+        _carry_out(settings, part, launcher, fresh, replay, json)
+
+
+def _carry_out(settings: ConstructSettings, part: Shard | None, launcher: str | None, fresh: bool, replay: Path | None,
+               json: bool) -> None:
+    from documents.shards import parts
+    from experiments.terminal.construct import build
+    from experiments.terminal.launcher import launch
+
+    if part:
+        build(settings.part(part), fresh, None, json, part)
+    elif launcher and replay:
+        refuse("--launcher does not go with --replay")
+    elif launcher:
+        shards = launch(sys.argv[1:], launcher, [settings.work], [settings])
+        build(settings, fresh, None, json, parts=[one.folder(settings.work) for one in shards])
+    else:
+        build(settings, fresh, replay, json, parts=() if fresh or replay else parts(settings.work))
 
 
 def review(

@@ -32,6 +32,9 @@ def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = Fal
     if place is None:
         refuse(f"{folders[0]} does not stand in a folder NAME.shards, so say where the whole is to be: --out DIR")
     if any((folder / "records.sqlite").is_file() for folder in folders):
+        if not any((folder / "manifest.json").is_file() for folder in folders):
+            refuse(f"{folders[0]} is no shard of a run; if it is one of a set, the same `ragbed construct` without "
+                   "--shard takes it over")
         merge_and_show(folders, place, fresh, print_json if json else None)
     else:
         merge_indexes(folders, place, json)

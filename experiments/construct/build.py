@@ -14,6 +14,7 @@ from agents.journal import Journal, Mode, Model
 from agents.models import open_model
 from agents.search import KeptSearches, Searcher, Searches
 from documents.errors import BudgetSpent, DocumentError, RunError
+from documents.shards import Shard
 from documents.sources import find_sources, unknown_type, unread_files
 from documents.types import Chunk, Document, digest
 from documents.workers import read_documents
@@ -29,7 +30,6 @@ from retrieval.pool import Pool, RetrieverChoice, WholeSearch
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.types import Embedder
 
-WORK = "build"  # the folder of the journal, below that of the set
 _FOUND = 10  # chunks that a search finds where a stage names no number
 
 
@@ -48,12 +48,19 @@ class Built:
 
 
 async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Played]], None] = lambda came: None,
-                    fresh: bool = False, replay: Path | None = None) -> Built:
+                    fresh: bool = False, replay: Path | None = None, shard: Shard | None = None,
+                    parts: Sequence[Path] = ()) -> Built:
     """Build a set, or go on with one: with `fresh` without the calls that were made before, with `replay` by the calls
-    and searches of a cassette in the place of models. Raises UserError where a source, a setting or a model has to be
-    mended, and BudgetSpent where the budget was spent before the end; calls made so far are kept."""
+    and searches of a cassette in the place of models. A `shard` makes those of its own instances; the whole takes over
+    what its shards made, in the folders `parts`, and is the set that was never divided. Raises UserError where a
+    source, a setting or a model has to be mended, and BudgetSpent where the budget was spent before the end; calls made
+    so far are kept."""
     library, unread = library_of(settings)
-    with _folder(settings, library, fresh, replay) as folder:
+    with _folder(settings, library, shard.folder(settings.work) if shard else settings.work, fresh) as folder:
+        if replay is not None:
+            _take(Cassette.open(replay), folder)
+        for part in parts:
+            _take_part(part, folder)
         mode: Mode = "replay" if replay else "record"
         spending = Spending(settings.budget, mode)
         spending.recall(folder.database)
@@ -61,7 +68,7 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Playe
         async with AsyncExitStack() as stack:
             clients = {name: await stack.enter_async_context(open_model(
                 name, settings.calls, calls=replay is None, known=folder.pins().get(f"model {name}")))
-                for name in dict.fromkeys(settings.roles.values())}
+                for name in settings.every_model}
             for name, client in clients.items():
                 folder.pin(f"model {name}", client.identity)
             models = {role: Model(Metered(clients[name], spending), journal, settings.limits.max_tokens)
@@ -70,7 +77,7 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Playe
             stack.callback(searcher.close)
             window = max((client.limits.concurrency for client in clients.values()), default=1)
             construction = Construction(settings.what, library, Machine(models, searcher, settings.limits), settings.n,
-                                        settings.most_tries, window, twin(library), spending, watch)
+                                        settings.most_tries, window, twin(library), spending, watch, shard)
             async with spending.in_time():
                 await construction.run()
         if spending.stopped:
@@ -141,13 +148,25 @@ def _take(cassette: Cassette, folder: RunFolder) -> None:
         folder.pin(name, value)
 
 
+def _take_part(path: Path, folder: RunFolder) -> None:
+    """Take over the calls and searches of a shard; RunError where it is being worked on, or is of another set."""
+    with ExitStack() as opened:
+        part = RunFolder.existing(path)
+        opened.callback(part.close)
+        opened.callback(hold(path).release)
+        known = folder.pins()
+        if other := [name for name, value in part.pins().items() if known.get(name, value) != value]:
+            raise RunError(f"{path}: was made with other {other[0]}; give those again, remove it, or use --fresh")
+        folder.database.take_from(part.database.path, "IGNORE")
+
+
 def export_set(folder: Path, out: Path | None = None) -> tuple[Path, Mapping[str, int]]:
     """Write the cassette of a set; return its file, and how many texts, calls and searches it holds. RunError where the
     file is something else, or cannot be written."""
     path = out or Path(f"{folder.name}{ENDING}")
     if path.exists() and not is_cassette(path):
         raise RunError(f"{path} is there, and no cassette; name another file with --out")
-    work = RunFolder.existing(folder / WORK)
+    work = RunFolder.existing(folder / "build")
     try:
         about = {**json.loads((folder / "card.json").read_text(encoding="utf-8")), "pins": work.pins()}
         return path, write_cassette(path, version("ragbed"), about, work.database)
@@ -156,9 +175,8 @@ def export_set(folder: Path, out: Path | None = None) -> tuple[Path, Mapping[str
 
 
 @contextmanager
-def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: Path | None) -> Iterator[RunFolder]:
+def _folder(settings: ConstructSettings, library: Library, place: Path, fresh: bool) -> Iterator[RunFolder]:
     """The folder of the journal, held to the same sources and settings as before."""
-    place = settings.out / WORK
     with ExitStack() as held:
         lock = hold(place)
         held.callback(lock.release)
@@ -169,6 +187,4 @@ def _folder(settings: ConstructSettings, library: Library, fresh: bool, replay: 
         folder.pin("sources", digest(*(text for one in library.documents.values()
                                        for text in (one.source, one.html, one.plain))))
         folder.pin("settings", digest(json.dumps(settings.told, sort_keys=True)))
-        if replay is not None:
-            _take(Cassette.open(replay), folder)
         yield folder

@@ -18,6 +18,7 @@ from agents.search import SearchFunction
 from agents.settings import Limits
 from agents.types import Answer, GenerateStep
 from documents.errors import RunError
+from documents.shards import Shard
 from documents.types import Chunk
 from experiments.construct.item import Dropped, Item, Kind, Library, Stage
 from experiments.running.budget import Spending
@@ -101,6 +102,7 @@ class Construction:
     twin: Callable[[Item, Sequence[Item]], str | None]  # says why an item is too like those kept so far
     spending: Spending
     watch: Callable[[Sequence[Played]], None] = lambda came: None  # told what became of each instance
+    shard: Shard | None = None  # whose instances are begun alone
     begun: int = 0
     played: list[Played] = field(default_factory=list)  # every item, and every instance that became none, in order
     kept: list[Item] = field(default_factory=list)  # in order
@@ -119,9 +121,11 @@ class Construction:
 
     async def run(self) -> None:
         """Play instances in blocks of as many as are missing: what is played does not depend on what ends first."""
-        instances = islice(self.kind.instances(self.library), self.tries)
+        every = islice(self.kind.instances(self.library), self.tries)
+        instances = every if self.shard is None else (one for one in every if one.id in self.shard)
+        least = -(-_LEAST_BLOCK // (self.shard.of if self.shard else 1))
         while (missing := self.wanted - len(self.kept)) > 0 and not self.spending.stopped:
-            block = list(islice(instances, max(missing, _LEAST_BLOCK)))
+            block = list(islice(instances, max(missing, least)))
             if not block:
                 return
             await self._block(block)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from agents.settings import Limits, ModelSettings
 from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
+from documents.shards import Shard
 from experiments.benchmarks import BenchmarkSettings
 from experiments.construct.formats import Export
 from experiments.construct.item import Kind
@@ -94,6 +95,22 @@ class ConstructSettings(BaseModel):
         judges = self.judges or (solvers if self.what.judged else ())
         return {**writer, **{f"solver {number}": name for number, name in enumerate(solvers, 1)},
                 **{f"judge {number}": name for number, name in enumerate(judges, 1)}}
+
+    @property
+    def every_model(self) -> list[str]:
+        """The models of all roles."""
+        return list(dict.fromkeys(self.roles.values()))
+
+    @property
+    def work(self) -> Path:
+        """The folder of the calls and searches that were made."""
+        return self.out / "build"
+
+    def part(self, shard: Shard) -> ConstructSettings:
+        """Return the settings of a shard: its share of the items, of the budget and of the calls at once."""
+        return self.model_copy(update={
+            "n": -(-self.n // shard.of), "tries": self.most_tries, "budget": self.budget.shared(1 / shard.of),
+            "calls": self.calls.shared(shard.of)})
 
     @property
     def told(self) -> dict[str, Any]:

@@ -158,10 +158,8 @@ class Plan:
 
     @property
     def asking(self) -> ModelSettings:
-        """How models are called: shards go on side by side, so each has its share of the calls at once."""
-        asking, of = self.settings.asking, self.shard.of if self.shard else 1
-        limits = asking.calls.model_copy(update={"concurrency": max(asking.calls.concurrency // of, 1)})
-        return asking.model_copy(update={"calls": limits})
+        """How models are called, by the shard where it is one."""
+        return self.settings.asking.shared(self.shard.of if self.shard else 1)
 
     @property
     def expected(self) -> int:

@@ -235,9 +235,7 @@ class RunSettings(Matrix):
             raise ValueError("questions: paraphrase asks a model for them, and the judge is none; name one, as in "
                              "paraphraser: MODEL, best one that does not answer itself")
         check_pipelines(self.pipelines, self.models, self.only_searches, self.sub_answers)
-        models = [*self.models, *(one.cell_model for one in self.pipelines),
-                  *(name for more in self.include for name in more.models or ())]
-        asked = dict.fromkeys([*models, *self.other_models])
+        asked = dict.fromkeys([*(one.cell_model for one in self.pipelines), *self.every_model])
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
         check_searching(self._any("reasoning"), self._any("retrieval") | self._any("history"), self._any("models"),
@@ -261,14 +259,17 @@ class RunSettings(Matrix):
         return scheme if self.support is None else self.support.scheme_of(scheme, questions)
 
     @property
+    def every_model(self) -> list[str]:
+        """The models that are asked, those of `include` and `other_models` among them."""
+        return list(dict.fromkeys([*self.models, *sorted(self._any("models")), *self.other_models]))
+
+    @property
     def other_models(self) -> list[str]:
-        """The models that are asked beside those that answer: who grades answers, checks their support, grades
-        passages, and writes paraphrases."""
+        """The models beside those that answer: who grades answers, passages and support, and writes paraphrases."""
         judge = [one.model for one in (self.judge, self.support) if isinstance(one, ModelJudge | ModelSupport)]
         retrievers = [*self.retriever, *(one for more in self.include for one in more.retriever or ())]
-        paraphraser = [self.paraphrasing_model] if self.paraphrasing_model else []
         grading = (one.model for one in judges_of([*retrievers, self.grader]))
-        return list(dict.fromkeys([*judge, *grading, *paraphraser]))
+        return list(dict.fromkeys([*judge, *grading, *filter(None, [self.paraphrasing_model])]))
 
     @property
     def paraphrasing_model(self) -> str | None:

@@ -7,21 +7,23 @@ from pathlib import Path
 
 import typer
 
+from documents.shards import Shard
 from experiments.construct.build import construct, library_of
 from experiments.construct.card import yield_view
 from experiments.construct.foresee import foreseen
 from experiments.construct.play import FAILED, Played
 from experiments.construct.settings import ConstructSettings
 from experiments.construct.writing import REPORT, write_set
-from experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
+from experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
 from experiments.terminal.tables import print_views
 from experiments.words import listed, plural, price
 
 _NAMED = 6  # sources without an item that the terminal names; the card has all
 
 
-def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: bool) -> None:
-    """Build or go on, write the set, and show its yield."""
+def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: bool, shard: Shard | None = None,
+          parts: Sequence[Path] = ()) -> None:
+    """Build or go on, write the set, and show its yield; of a shard its calls are made alone."""
     kept = 0
 
     with stoppable("what was asked is kept, and the same command goes on"), Bars() as bars:
@@ -30,7 +32,11 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
             kept += sum(not one.lost for one in came)
             bars("items", min(kept, settings.n), settings.n)
 
-        built = asyncio.run(construct(settings, played, fresh, replay))
+        built = asyncio.run(construct(settings, played, fresh, replay, shard, parts))
+    if shard is not None:
+        print_result(json, {"out": str(settings.out), "shard": str(shard), "items": len(built.construction.kept)}, (
+            f"shard {shard} has made its calls; when all have theirs, the same command without --shard writes the set"))
+        return
     card = write_set(built)
     if json:
         print_json({"out": str(settings.out), **card})

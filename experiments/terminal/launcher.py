@@ -17,6 +17,7 @@ from agents.settings import LocalSettings
 from documents.errors import RunError, SettingsError
 from documents.places import child_environment
 from documents.shards import Shard
+from experiments.construct.settings import ConstructSettings
 from experiments.settings import RunSettings
 from experiments.terminal.display import Bars, note, stoppable
 from retrieval.servers import SERVED
@@ -31,17 +32,16 @@ runpy.run_module("experiments.cli", run_name="__main__")"""  # the command `ragb
 
 
 def launch(words: Sequence[str], launcher: str, wholes: Sequence[Path],
-           runs: Iterable[RunSettings] = ()) -> list[Shard]:
+           asking: Iterable[RunSettings | ConstructSettings] = ()) -> list[Shard]:
     """Carry out the command of these words as shards, a process each, and return these: as many as `local:N` names, or
-    on the nodes of a cluster, `ray:ADDRESS`. They are to be merged into the folders `wholes`; a local model of the runs
-    is served once on each machine. Raises SettingsError for another launcher, and RunError where the cluster cannot be
-    used, or a shard did not come to its end: its work is kept, and the same command continues."""
+    on the nodes of a cluster, `ray:ADDRESS`. They are to be merged into the folders `wholes`; local models of the
+    settings that ask are served once on each machine. Raises SettingsError for another launcher, and RunError where the
+    cluster cannot be used, or a shard did not come to its end: its work is kept, and the same command continues."""
     kind, _, where = launcher.partition(":")
     kept = [word for before, word in pairwise(["", *words])
             if word not in _ALONE and before != "--launcher" and not word.startswith("--launcher=")]
-    models = {name: settings.asking.local for settings in runs for name in [
-        *settings.models, *(name for more in settings.include for name in more.models or ()), *settings.other_models]
-        if name.partition(":")[0] not in SERVED}
+    models = {name: settings.calls.local for settings in asking for name in settings.every_model
+              if name.partition(":")[0] not in SERVED}
     with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
         if kind == "ray":
             from experiments.terminal.cluster import on_cluster
