@@ -81,7 +81,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
         from experiments.commands.shards import merge_indexes
         from experiments.terminal.launcher import launch
 
-        merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher, [out])], out, json)
+        merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher, [out])], out, json, told=True)
     else:
         _build(sources or [], out, None if modes else _settings(given), metadata, remove, json, part)
 
@@ -143,11 +143,11 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
     show_built(report, place, more if json else None)
 
 
-def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None) -> None:
-    """Say what a build did; as JSON with `more`."""
+def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None, told: bool = False) -> None:
+    """Say what a build did, as JSON with `more`, and what was skipped where nobody told that yet."""
     from experiments.terminal.display import note, print_json, say
 
-    for skipped in report.skipped:
+    for skipped in () if told else report.skipped:
         note(f"skipped {skipped}")
     if report.hidden:
         note(f"{report.hidden:,} characters that no reader can see were left out; RAGBED_KEEP_HIDDEN=1 keeps them")

@@ -61,12 +61,12 @@ def merge_and_show(folders: Sequence[Path], out: Path, fresh: bool, put: Put | N
             raise typer.Exit(1)
 
 
-def merge_indexes(folders: Sequence[Path], out: Path, json: bool) -> None:
-    """Join the shards of an index, and say what is in it."""
+def merge_indexes(folders: Sequence[Path], out: Path, json: bool, told: bool = False) -> None:
+    """Join the shards of an index, and say what is in it, and what was skipped where nobody told that yet."""
     from experiments.commands.index import show_built
     from experiments.terminal.display import Bars
     from retrieval.building import merge
 
     with Bars() as bars:
         report = merge.merge_indexes(folders, out, bars)
-    show_built(report, out, {"shards": len(folders)} if json else None)
+    show_built(report, out, {"shards": len(folders)} if json else None, told)
