@@ -6,11 +6,10 @@ Texts are made: words drawn by Zipf's law out of 500,000, 600 characters (a hund
 in a file. Vectors are made of a text's hash (`building.py`), 384 numbers, so that no model's time is in the figures;
 what making them takes stands in the row `embedder`. They are searched exactly: for graphs and lists see `vectors.py`.
 Records are of half as many questions in two cells: answers of "another tool", with two passages each, that `ragbed
-import` would score, which is the path of a run without its model calls. Above 100,000 records the run is that of a
-tenth, copied ten times under other ids and summarised, since playing it takes an hour, and what is divided into shards
-is not measured. Each step is a process of its own; its processor time (user and system, start-up and workers
-included), its largest memory, and what it leaves on disk are measured. An exponent is the slope of log to log: between
-the two largest sizes, and, in brackets, of the line through all.
+import` would score, which is the path of a run without its model calls. Above 100,000 nothing is divided into shards:
+each of the sixteen reads all questions. Each step is a process of its own; its processor time (user and system,
+start-up and workers included), its largest memory, and what it leaves on disk are measured. An exponent is the slope of
+log to log: between the two largest sizes, and, in brackets, of the line through all.
 """
 from __future__ import annotations
 
@@ -24,13 +23,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve()
 WORDS, CHUNK, LONG, FILE = 500_000, 100, 600, 100  # words to draw from, of a chunk, its characters, chunks of a file
-LARGEST_PLAYED = 100_000  # records; a run of more is made of copies, and nothing larger is divided
+LARGEST_DIVIDED = 100_000  # chunks or records
 QUERIES = 100
 
 
@@ -46,7 +44,7 @@ def main() -> None:
             place.mkdir(parents=True, exist_ok=True)
             for group in options.only:
                 for step in GROUPS[group]:
-                    if step not in (LARGE if size <= LARGEST_PLAYED else PLAYED):
+                    if size <= LARGEST_DIVIDED or "shard" not in step:
                         rows.append({"step": step, "size": size, **_measured(step, place, size)})
                         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     print(json.dumps(rows, indent=2) if options.json else _table(rows))
@@ -174,37 +172,6 @@ def run(place: Path, size: int, shard: str = "1/1") -> None:
     asyncio.run(runner.run(settings, watch, shard=part if part.of > 1 else None)).close()
 
 
-def copied(place: Path, size: int) -> None:
-    """Make of the run of the size before one of ten times as many records: the same answers to ten times as many
-    questions, with the ids of their own, summarised as `ragbed merge` does."""
-    from experiments import Cell, Plan, RunFolder
-    from experiments.running.summary import summarise
-    from experiments.runs.finished import Finished
-    from experiments.runs.store import hold
-
-    source = RunFolder.existing(place.parent / str(size // 10) / "run")
-    made, old = Finished.of(source).made, source.questions()
-    (place / "run").mkdir()
-    folder = RunFolder(place / "run", hold(place / "run"))
-    for row in source.database.rows("SELECT * FROM texts"):
-        folder.database.put("INSERT INTO texts VALUES (?, ?)", row)
-    for lap in range(10):
-        for at, question in enumerate(old.values()):
-            folder.put_question(replace(question, id=f"{question.id}-{lap}"), lap * len(old) + at)
-        for at, record in enumerate(source.records(traces=True)):
-            result = record.result.model_copy(update={"question": f"{record.result.question}-{lap}"})
-            folder.put_record(record.model_copy(update={"result": result}), at % 2)
-    folder.database.flush()
-    manifest = json.loads((source.path / "manifest.json").read_text())
-    manifest["benchmark"]["stored"] = folder.stored_questions()
-    (folder.path / "manifest.json").write_text(json.dumps(manifest))
-    (folder.path / "config.yaml").write_text((source.path / "config.yaml").read_text())
-    plan = Plan.of_records(folder.path, made.scheme, folder.questions().values(), map(Cell.of, made.cells))
-    folder.finish(summarise(plan, folder, 0))
-    folder.close()
-    source.close()
-
-
 def run_shards(place: Path, size: int) -> None:
     for number in range(1, 17):
         run(place, size, f"{number}/16")
@@ -243,15 +210,13 @@ STEPS: dict[str, Callable[[Path, int], None]] = {
     "bm25: build": lambda place, size: _search(place, {"kind": "bm25", "language": "english"}, 1),
     "bm25: open, first search": lambda place, size: _search(place, {"kind": "bm25", "language": "english"}, 1),
     "bm25: open, 100 searches": lambda place, size: _search(place, {"kind": "bm25", "language": "english"}, QUERIES),
-    "answers": make_answers, "run": run, "run: ten copies": copied, "report": _ragbed("report", "{}/run"),
+    "answers": make_answers, "run": run, "report": _ragbed("report", "{}/run"),
     "compare": _ragbed("compare", "{}/run"), "show": _ragbed("show", "{}/run", "#2"),
     "verify": _ragbed("verify", "{}/run"), "export: Parquet": _ragbed("export", "{}/run", "{}/run.parquet"),
     "records()": records, "frame()": frame, "run: 16 shards": run_shards,
     "run: merge of 16 shards": _ragbed("merge", "{}/run.shards", "--out", "{}/merged-run")}
 GROUPS = {"index": [step for step in STEPS if step in ("texts", "embedder") or "index" in step],
           "bm25": [step for step in STEPS if "bm25" in step]}
-LARGE = ("run: ten copies",)
-PLAYED = ("answers", "run", *(step for step in STEPS if "shard" in step))
 GROUPS["records"] = [step for step in STEPS if step not in (*GROUPS["index"], *GROUPS["bm25"])]
 
 
