@@ -64,10 +64,16 @@ def weight(counts: Floats) -> float:
     return float(counts.sum() ** 2 / (counts**2).sum())
 
 
+def freedom_of(*parts: tuple[float, float]) -> float:
+    """Compute the degrees of freedom of a sum of independent variances, each with its own (Satterthwaite, Biometrics
+    Bulletin 2, 1946; Welch, Biometrika 34, 1947); 1 where all are zero."""
+    spread = math.fsum(variance**2 / own for variance, own in parts)
+    return math.fsum(variance for variance, _ in parts) ** 2 / spread if spread else 1.0
+
+
 def worth(sums: Floats, counts: Floats) -> float:
     """Compute how many units the mean of two splits' means is worth, by units and splits, each unit in one of these:
-    the degrees of freedom of Welch and Satterthwaite (Biometrika 34, 1947) and one, so that a small split with much of
-    the variance counts as the few that it has."""
+    its degrees of freedom and one, so that a small split with much of the variance counts as the few that it has."""
     known = []
     for own, many in zip(sums.T, counts.T, strict=True):
         own, many = own[many > 0], many[many > 0]
@@ -75,10 +81,9 @@ def worth(sums: Floats, counts: Floats) -> float:
         if n > 1:
             spread = float(((own - own.sum() / many.sum() * many) ** 2).sum())
             known.append((spread * n / (n - 1) / float(many.sum()) ** 2, n - 1))
-    total = math.fsum(variance for variance, _ in known)
-    if total < _EQUAL:
+    if math.fsum(variance for variance, _ in known) < _EQUAL:
         return weight(counts.sum(axis=1))
-    return total**2 / math.fsum(variance**2 / freedom for variance, freedom in known) + 1
+    return freedom_of(*known) + 1
 
 
 @lru_cache(maxsize=1024)

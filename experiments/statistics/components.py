@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.intervals import TAIL, student
+from experiments.metrics.intervals import TAIL, freedom_of, student
 from experiments.statistics.testing import DEVIATION, POWER
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def half_width(variances: Sequence[float], strategies: int, wordings: int, quest
     wording, by_strategy, rest = variances
     parts = ((2 * (wording + rest / questions) / wordings, strategies * (wordings - 1)),
              (2 * by_strategy / questions, questions - 1))
-    freedom = _freedom(*parts)
+    freedom = freedom_of(*parts)
     return _half(*parts) * math.sqrt(float(chdtri(freedom, 1 - POWER)) / freedom)
 
 
@@ -133,11 +133,5 @@ def _mean(values: Floats) -> Component:
     return Component(max(mean, 0.0), max(low, 0.0), above(student(n - 1)), above(float(stdtrit(n - 1, POWER))))
 
 
-def _freedom(*parts: tuple[float, float]) -> float:
-    """Degrees of freedom of a sum of variances with their own (Satterthwaite, Biometrics Bulletin 2, 1946)."""
-    spread = math.fsum(variance**2 / freedom for variance, freedom in parts)
-    return math.fsum(variance for variance, _ in parts) ** 2 / spread if spread else 1.0
-
-
 def _half(*parts: tuple[float, float]) -> float:
-    return student(_freedom(*parts)) * math.sqrt(math.fsum(variance for variance, _ in parts))
+    return student(freedom_of(*parts)) * math.sqrt(math.fsum(variance for variance, _ in parts))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.intervals import NO_INTERVAL, Interval, student, unseen, weight, within
+from experiments.metrics.intervals import NO_INTERVAL, Interval, freedom_of, student, unseen, weight, within
 from experiments.metrics.sample import together
 from experiments.metrics.scoring import range_of
 
@@ -151,8 +151,7 @@ class Fit:
             above.append(left * max(most - added, 0.0))
         if known:
             total = math.fsum(variance for variance, _ in known)
-            freedom = total**2 / math.fsum(variance**2 / free for variance, free in known)
-            below[0] = above[0] = student(freedom) * math.sqrt(total)
+            below[0] = above[0] = student(freedom_of(*known)) * math.sqrt(total)
         return math.hypot(*below), math.hypot(*above)
 
     def test(self, contrasts: Floats) -> float | None:
