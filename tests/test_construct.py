@@ -140,6 +140,7 @@ def test_a_budget_stops_it_and_a_larger_one_goes_on(serve, build, ragbed, source
     assert made < 20
     assert ragbed(*arguments, "--budget", "tokens=900000")[0] == 0
     assert len({json.dumps(body) for body, _ in server.requests}) == len(server.requests)
+    ragbed.refuses(*arguments, "--shard", "2/4", "--budget", "tokens=400", says=["100 tokens, the share of shard 2/4"])
 
 
 def test_a_dry_run_bounds_what_is_asked(serve, build, ragbed, sources, tmp_path):

@@ -84,7 +84,8 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Playe
             left = spending.left()
             name = next((name for name in left if left[name] == 0), "seconds")
             limit = shown(name, getattr(settings.budget, name))
-            raise BudgetSpent(f"{settings.out}: the budget of {limit} is spent, and {len(construction.kept)} of "
+            share = f", the share of shard {shard}," if shard else ""
+            raise BudgetSpent(f"{settings.out}: the budget of {limit}{share} is spent, and {len(construction.kept)} of "
                               f"{settings.n} items are made; a larger --budget goes on")
         return Built(settings, construction, {role: models[role].client.identity for role in models}, unread)
 
