@@ -78,7 +78,8 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many questions.")]
 Sample = Annotated[int | None, typer.Option("--sample", min=1, help="So many questions, drawn by --seed.")]
 ShardName = Annotated[str | None, typer.Option("--shard", metavar="NUMBER/OF", help=(
-    "Only this part, as in 3/16, beside the other parts; `ragbed merge` joins them."))]
+    "Only this part, as in 3/16, beside the others; `ragbed merge` joins them, parts of a set the same command without "
+    "it."))]
 Launcher = Annotated[str | None, typer.Option("--launcher", metavar="WHERE", help=(
     "Carry it out as shards, and merge them: local:N, in N processes; ray:auto or ray:HOST:PORT, on the nodes of a Ray "
     "cluster; ray, on this machine."))]
