@@ -2,5 +2,4 @@
 names stand in `__init__.pyi`; each is loaded when it is first used."""
 import lazy_loader
 
-__distribution__ = "ragbed"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

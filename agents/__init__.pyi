@@ -25,8 +25,6 @@ from .types import (
     without_key,
 )
 
-__distribution__: str
-
 __all__ = [
     "OUTCOMES",
     "Answer",

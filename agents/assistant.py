@@ -14,29 +14,29 @@ from langgraph.constants import START
 from langgraph.types import StreamMode
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.checkpoint import check_mark, check_state, restore
-from agents.client import ModelClient
-from agents.graph import Event, State, answer_to_json, build_graph, recursion_limit
-from agents.journal import Journal, Model
-from agents.models import open_aids, open_model
-from agents.playback import Playback, Runtime
-from agents.relevance import on_judges
-from agents.search import Searcher
-from agents.settings import Limits, ModelSettings
-from agents.types import Answer, unasked
-from documents.errors import SettingsError
-from documents.types import digest, encodable
-from retrieval.filters.terms import Where
-from retrieval.index import Index
-from retrieval.pool import RetrieverChoice, WholeSearch
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import RetrieverSettings
-from strategies.catalogue import SEARCH_ONLY
-from strategies.history import in_conversation
-from strategies.prompting import WORDINGS
-from strategies.settings.choosing import Strategy, chosen
-from strategies.settings.plugins import FAMILIES
-from strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
+from ragbed.agents.checkpoint import check_mark, check_state, restore
+from ragbed.agents.client import ModelClient
+from ragbed.agents.graph import Event, State, answer_to_json, build_graph, recursion_limit
+from ragbed.agents.journal import Journal, Model
+from ragbed.agents.models import open_aids, open_model
+from ragbed.agents.playback import Playback, Runtime
+from ragbed.agents.relevance import on_judges
+from ragbed.agents.search import Searcher
+from ragbed.agents.settings import Limits, ModelSettings
+from ragbed.agents.types import Answer, unasked
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import digest, encodable
+from ragbed.retrieval.filters.terms import Where
+from ragbed.retrieval.index import Index
+from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers import RetrieverSettings
+from ragbed.strategies.catalogue import SEARCH_ONLY
+from ragbed.strategies.history import in_conversation
+from ragbed.strategies.prompting import WORDINGS
+from ragbed.strategies.settings.choosing import Strategy, chosen
+from ragbed.strategies.settings.plugins import FAMILIES
+from ragbed.strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
 
 _SEARCHES = 1_000  # that an assistant remembers: it may live for months
 _LEFT = Failure("stopped", "the question was left before its end")

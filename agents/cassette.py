@@ -20,16 +20,16 @@ from typing import Annotated, Any, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agents.database import Database, text_hash
-from agents.journal import keep_call
-from agents.search import keep_search, request_key
-from agents.types import outcome_to_json
-from documents.errors import RunError
-from documents.json import loads
-from documents.places import open_file
-from documents.types import Format
-from retrieval.storage.files import in_place_of, why_unwritten
-from strategies.types import Failure, Reply
+from ragbed.agents.database import Database, text_hash
+from ragbed.agents.journal import keep_call
+from ragbed.agents.search import keep_search, request_key
+from ragbed.agents.types import outcome_to_json
+from ragbed.documents.errors import RunError
+from ragbed.documents.json import loads
+from ragbed.documents.places import open_file
+from ragbed.documents.types import Format
+from ragbed.retrieval.storage.files import in_place_of, why_unwritten
+from ragbed.strategies.types import Failure, Reply
 
 VERSION = 3  # of the format
 ENDING = ".cassette.jsonl.gz"

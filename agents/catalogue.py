@@ -14,10 +14,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from documents.errors import ModelError
-from documents.places import cache_dir
-from documents.rows import read_rows
-from retrieval.storage.files import unchanged_sha256
+from ragbed.documents.errors import ModelError
+from ragbed.documents.places import cache_dir
+from ragbed.documents.rows import read_rows
+from ragbed.retrieval.storage.files import unchanged_sha256
 
 HUB = "hf:"
 _HUB_NAME = re.compile(r"hf:([\w-][\w.-]*)/([\w-][\w.-]*)/((?:[\w-][\w.-]*/)*[\w-][\w.-]*\.gguf)", re.ASCII)

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agents.playback import Playback, search_hash
-from agents.types import CallOutcome
-from documents.errors import MissingExtra, RecipeMismatch, SettingsError
-from documents.json import loads
-from documents.places import local
-from documents.types import digest
-from retrieval.servers import clean
-from retrieval.storage.files import why_unwritten, write_atomically
-from strategies.types import Failure, Reply, Turn
+from ragbed.agents.playback import Playback, search_hash
+from ragbed.agents.types import CallOutcome
+from ragbed.documents.errors import MissingExtra, RecipeMismatch, SettingsError
+from ragbed.documents.json import loads
+from ragbed.documents.places import local
+from ragbed.documents.types import digest
+from ragbed.retrieval.servers import clean
+from ragbed.retrieval.storage.files import why_unwritten, write_atomically
+from ragbed.strategies.types import Failure, Reply, Turn
 
 if TYPE_CHECKING:
-    from agents.graph import State
+    from ragbed.agents.graph import State
 
 _FORMAT = "ragbed question 3"
 _RESULTS = {"found", "asked", "lost"}

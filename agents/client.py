@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agents.limits import CallClock, CallSlot, CallSlots
-from agents.refusals import IN_ONE, Way, Ways, is_overload, refusal
-from agents.replies import BadReply, Pricer, Tell, read_reply, timings
-from agents.settings import CallLimits, Context, Endpoint
-from agents.types import wire_message, without_key
-from documents.errors import CallError, CallTimeout
-from documents.json import loads
-from retrieval.servers import Address, back_off, clean, is_transient, retry_after
-from strategies.types import Generate, Reply
+from ragbed.agents.limits import CallClock, CallSlot, CallSlots
+from ragbed.agents.refusals import IN_ONE, Way, Ways, is_overload, refusal
+from ragbed.agents.replies import BadReply, Pricer, Tell, read_reply, timings
+from ragbed.agents.settings import CallLimits, Context, Endpoint
+from ragbed.agents.types import wire_message, without_key
+from ragbed.documents.errors import CallError, CallTimeout
+from ragbed.documents.json import loads
+from ragbed.retrieval.servers import Address, back_off, clean, is_transient, retry_after
+from ragbed.strategies.types import Generate, Reply
 
 if TYPE_CHECKING:
-    from agents.openai_chat import Chat
-    from agents.wire import Response
+    from ragbed.agents.openai_chat import Chat
+    from ragbed.agents.wire import Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class ModelClient:
 
 def _connect(at: Address, served: str, connections: int) -> Chat:
     # The first client loads its library, which takes a second and has no place on an event loop.
-    from agents.openai_chat import connect
+    from ragbed.agents.openai_chat import connect
     return connect(at, served, connections)
 
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from documents.errors import RunError
-from documents.types import digest
+from ragbed.documents.errors import RunError
+from ragbed.documents.types import digest
 
 _UNWRITABLE = {
     sqlite3.SQLITE_FULL: "free space, and the same command continues",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from agents.catalogue import DEFAULT
-from documents.json import loads
+from ragbed.agents.catalogue import DEFAULT
+from ragbed.documents.json import loads
 
 VARIABLE = "RAGBED_MODEL"  # names the model that answers where a command names none; then nothing is looked for
 OPENAI = "openai:gpt-4o-mini"

@@ -42,12 +42,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
 from typing_extensions import TypedDict  # LangGraph's server makes schemas of it, for which pydantic wants this one
 
-from agents.limits import in_window
-from agents.playback import Node, Playback, evidence_of
-from agents.settings import Limits
-from agents.types import Answer, CallOutcome, DecisionStep, SearchStep, failure_of
-from documents.errors import CallError
-from strategies.types import Failure, Generate, Reply
+from ragbed.agents.limits import in_window
+from ragbed.agents.playback import Node, Playback, evidence_of
+from ragbed.agents.settings import Limits
+from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, failure_of
+from ragbed.documents.errors import CallError
+from ragbed.strategies.types import Failure, Generate, Reply
 
 Event = dict[str, Any]
 

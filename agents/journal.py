@@ -18,11 +18,11 @@ from itertools import islice, takewhile
 from typing import Any, Generic, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from agents.database import Database, seal
-from agents.replies import Tell
-from agents.types import CallOutcome, Cost, failure_of, outcome_to_json, reply_from_json
-from documents.errors import CallError, ReplayMiss, RunError
-from strategies.types import Failure, Generate, Message, Reply, Usage
+from ragbed.agents.database import Database, seal
+from ragbed.agents.replies import Tell
+from ragbed.agents.types import CallOutcome, Cost, failure_of, outcome_to_json, reply_from_json
+from ragbed.documents.errors import CallError, ReplayMiss, RunError
+from ragbed.strategies.types import Failure, Generate, Message, Reply, Usage
 
 End = TypeVar("End")
 Mode = Literal["live", "record", "replay"]

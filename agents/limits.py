@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import TypeVar
 
-from retrieval.servers import back_off
+from ragbed.retrieval.servers import back_off
 
 
 class CallClock:

@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from agents.settings import LocalSettings
-from documents.errors import ModelError
-from documents.places import child_environment, processors
-from retrieval.servers import Address, clean
+from ragbed.agents.settings import LocalSettings
+from ragbed.documents.errors import ModelError
+from ragbed.documents.places import child_environment, processors
+from ragbed.retrieval.servers import Address, clean
 
 _ENOUGH = 5.0  # seconds for a child to end by itself
 
@@ -58,7 +58,7 @@ class LocalServer:
         key = secrets.token_urlsafe(32)
         self._log = await asyncio.to_thread(tempfile.TemporaryFile, prefix="ragbed-llama-")
         self._child = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "agents.local_child", stdin=asyncio.subprocess.PIPE,
+            sys.executable, "-P", "-m", "ragbed.agents.local_child", stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=self._log, env=child_environment(),
             # Ctrl-C is for us: the child ends when we are done with it.
             start_new_session=True)

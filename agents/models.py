@@ -12,18 +12,18 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from agents import catalogue
-from agents.catalogue import HUB, check, hub_place, sha256_of
-from agents.client import ModelClient
-from agents.journal import Journal, Model
-from agents.pipelines.base import FORM
-from agents.recorded import RECORDED, RecordedClient, recording_of
-from agents.relevance import RelevanceJudges
-from agents.replies import Pricer, free, priced, pricer
-from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
-from documents.errors import ModelError
-from retrieval.rerankers.reranker import Aids, judges_of
-from retrieval.servers import SERVED, Address, served_at
+from ragbed.agents import catalogue
+from ragbed.agents.catalogue import HUB, check, hub_place, sha256_of
+from ragbed.agents.client import ModelClient
+from ragbed.agents.journal import Journal, Model
+from ragbed.agents.pipelines.base import FORM
+from ragbed.agents.recorded import RECORDED, RecordedClient, recording_of
+from ragbed.agents.relevance import RelevanceJudges
+from ragbed.agents.replies import Pricer, free, priced, pricer
+from ragbed.agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
+from ragbed.documents.errors import ModelError
+from ragbed.retrieval.rerankers.reranker import Aids, judges_of
+from ragbed.retrieval.servers import SERVED, Address, served_at
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
 NO_MODEL = "none"  # the name of no model, for a strategy that asks none
@@ -92,7 +92,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     elif target.remote is not None:
         endpoint = target.remote
     else:
-        from agents.local_server import LocalServer
+        from ragbed.agents.local_server import LocalServer
         assert target.weights is not None
         shared = json.loads(os.environ.get(SHARED, "{}")).get(target.identity)
         endpoint = Address(*shared) if shared else LocalServer(target.weights, settings.local)

@@ -17,9 +17,9 @@ import openai
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from agents.replies import MOST_BYTES, Assembly, BadReply, Tell
-from agents.wire import Bounded, Response, bounded_client, named_errors, reason
-from retrieval.servers import OPENAI_HOST, Address
+from ragbed.agents.replies import MOST_BYTES, Assembly, BadReply, Tell
+from ragbed.agents.wire import Bounded, Response, bounded_client, named_errors, reason
+from ragbed.retrieval.servers import OPENAI_HOST, Address
 
 _MOST_STREAMED = 4 * MOST_BYTES  # of a reply in pieces, each of which repeats the names of its fields
 

@@ -7,17 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agents.replies import Tell
-from agents.settings import Limits
-from agents.types import Answer, CallOutcome, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
-from documents.errors import RecipeFailed
-from documents.types import Chunk, digest
-from retrieval.servers import hide_keys
-from strategies.answering import without_sub_answers
-from strategies.choice import read_choice
-from strategies.protocol import MOST_DECISIONS, actions_of, draft_of
-from strategies.reading import is_only_citations, read_citations
-from strategies.types import (
+from ragbed.agents.replies import Tell
+from ragbed.agents.settings import Limits
+from ragbed.agents.types import Answer, CallOutcome, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
+from ragbed.documents.errors import RecipeFailed
+from ragbed.documents.types import Chunk, digest
+from ragbed.retrieval.servers import hide_keys
+from ragbed.strategies.answering import without_sub_answers
+from ragbed.strategies.choice import read_choice
+from ragbed.strategies.protocol import MOST_DECISIONS, actions_of, draft_of
+from ragbed.strategies.reading import is_only_citations, read_citations
+from ragbed.strategies.types import (
     Action,
     Contexts,
     Decision,

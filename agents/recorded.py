@@ -11,14 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.cassette import ENDING, CallLine, Cassette
-from agents.client import Completion, ModelClient
-from agents.journal import call_key
-from agents.replies import Tell, free
-from agents.settings import ModelSettings
-from documents.errors import CallError, ModelError, ReplayMiss, RunError
-from retrieval.servers import Address
-from strategies.types import Failure, Generate, Reply
+from ragbed.agents.cassette import ENDING, CallLine, Cassette
+from ragbed.agents.client import Completion, ModelClient
+from ragbed.agents.journal import call_key
+from ragbed.agents.replies import Tell, free
+from ragbed.agents.settings import ModelSettings
+from ragbed.documents.errors import CallError, ModelError, ReplayMiss, RunError
+from ragbed.retrieval.servers import Address
+from ragbed.strategies.types import Failure, Generate, Reply
 
 RECORDED = "recorded:"
 SHIPPED = Path(__file__).parent / "recordings"

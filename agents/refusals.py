@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from documents.errors import CallError, CallTooLong, ModelError, RagbedError
-from retrieval.servers import Address, error_of, server_message
+from ragbed.documents.errors import CallError, CallTooLong, ModelError, RagbedError
+from ragbed.retrieval.servers import Address, error_of, server_message
 
 _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"

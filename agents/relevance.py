@@ -8,16 +8,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from agents.journal import Model
-from agents.limits import in_window
-from agents.settings import Limits
-from agents.types import Cost, error_of
-from documents.errors import CallError
-from retrieval.rerankers.reranker import Aids, JudgeReranker, template
-from strategies.parts.reading import LOWEST, Grade, read_grade
-from strategies.prompting import fill_framed
-from strategies.reading import outside_think
-from strategies.types import Failure, Generate, Message, Reply, Usage
+from ragbed.agents.journal import Model
+from ragbed.agents.limits import in_window
+from ragbed.agents.settings import Limits
+from ragbed.agents.types import Cost, error_of
+from ragbed.documents.errors import CallError
+from ragbed.retrieval.rerankers.reranker import Aids, JudgeReranker, template
+from ragbed.strategies.parts.reading import LOWEST, Grade, read_grade
+from ragbed.strategies.prompting import fill_framed
+from ragbed.strategies.reading import outside_think
+from ragbed.strategies.types import Failure, Generate, Message, Reply, Usage
 
 _AT_ONCE = 16  # passages that are asked about; more would only queue before the calls of questions
 Pair = tuple[str, str]

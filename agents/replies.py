@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agents.settings import Price
-from documents.json import loads
-from documents.types import encodable
-from retrieval.servers import is_loopback, known_keys
-from strategies.types import Reply, Usage
+from ragbed.agents.settings import Price
+from ragbed.documents.json import loads
+from ragbed.documents.types import encodable
+from ragbed.retrieval.servers import is_loopback, known_keys
+from ragbed.strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
 """Returns US dollars for prompt, completion and cached tokens; None where the price is unknown."""

@@ -1,6 +1,6 @@
 """A scripted model, and the loop that plays a strategy with it: how a strategy is tested without a server.
 
-    from agents import Scripted
+    from ragbed.agents import Scripted
     from my_strategy import recipe
 
     def test_it_searches_for_what_is_missing():
@@ -22,14 +22,14 @@ from functools import lru_cache
 from typing import Any, NoReturn
 from zlib import crc32
 
-from agents.playback import Playback, Runtime
-from agents.replies import parse_object
-from agents.settings import Limits
-from agents.types import Answer, CallOutcome
-from documents.errors import ScriptEnded
-from documents.types import Chunk, digest
-from strategies.settings import choosing
-from strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
+from ragbed.agents.playback import Playback, Runtime
+from ragbed.agents.replies import parse_object
+from ragbed.agents.settings import Limits
+from ragbed.agents.types import Answer, CallOutcome
+from ragbed.documents.errors import ScriptEnded
+from ragbed.documents.types import Chunk, digest
+from ragbed.strategies.settings import choosing
+from ragbed.strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
 
 ScriptedLine = str | Reply | Failure  # what a scripted model replies to one call; a text is a reply of that text
 

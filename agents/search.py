@@ -16,13 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from agents.database import Database, seal
-from agents.journal import Mode
-from documents.errors import CallError, ReplayMiss
-from documents.types import Chunk
-from retrieval.pool import Within
-from retrieval.types import Hit
-from strategies.types import Search
+from ragbed.agents.database import Database, seal
+from ragbed.agents.journal import Mode
+from ragbed.documents.errors import CallError, ReplayMiss
+from ragbed.documents.types import Chunk
+from ragbed.retrieval.pool import Within
+from ragbed.retrieval.types import Hit
+from ragbed.strategies.types import Search
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL,"
           " hash TEXT NOT NULL)",)

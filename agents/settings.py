@@ -8,9 +8,9 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.errors import CallTooLong
-from retrieval.servers import Address
-from strategies.types import Message
+from ragbed.documents.errors import CallTooLong
+from ragbed.retrieval.servers import Address
+from ragbed.strategies.types import Message
 
 
 class _Settings(BaseModel):

@@ -20,9 +20,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from agents.assistant import Assistant, AssistantSettings
-from agents.graph import Graph
-from documents.errors import SettingsError
+from ragbed.agents.assistant import Assistant, AssistantSettings
+from ragbed.agents.graph import Graph
+from ragbed.documents.errors import SettingsError
 
 
 @contextlib.asynccontextmanager

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
-from retrieval.servers import hide_keys, known_keys
-from strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
+from ragbed.documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
+from ragbed.retrieval.servers import hide_keys, known_keys
+from ragbed.strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
 OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long", "budget", "timeout", "error")

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from agents.playback import Playback
-from documents.errors import RecipeFailed
+from ragbed.agents.playback import Playback
+from ragbed.documents.errors import RecipeFailed
 
 _PATIENCE = 3  # times that it may take no notice
 

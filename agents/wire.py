@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import httpx2
 
-from agents.replies import MOST_BYTES, BadReply
-from retrieval.servers import is_compressed, is_loopback, unusable_environment
+from ragbed.agents.replies import MOST_BYTES, BadReply
+from ragbed.retrieval.servers import is_compressed, is_loopback, unusable_environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 import bm25s
 import Stemmer
 
-from documents import Chunk, Document
-from experiments.benchmarks import Beir
-from retrieval import Aids, Bm25
-from retrieval.storage.parquet import ChunkTable, ChunkWriter
+from ragbed.documents import Chunk, Document
+from ragbed.experiments.benchmarks import Beir
+from ragbed.retrieval import Aids, Bm25
+from ragbed.retrieval.storage.parquet import ChunkTable, ChunkWriter
 
 Search = Callable[[Sequence[str]], Sequence[Sequence[Any]]]
 SETTINGS = Bm25(language="english")

@@ -116,7 +116,7 @@ def _build(place: Path) -> dict[str, Any]:
     import faiss  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    from retrieval import build_index
+    from ragbed.retrieval import build_index
 
     before, begun = _peak(resource.RUSAGE_SELF), time.perf_counter()
     report = build_index([place.parent / "pages"], place / "index", embedder=Hashed())

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from typer.core import TyperArgument, TyperOption
 from typer.main import get_command
 
-from experiments.cli import app
+from ragbed.experiments.cli import app
 
 PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 _HEAD = """# Commands

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from instant_server import CITY
 
 if TYPE_CHECKING:
-    from experiments import RunSettings
-    from experiments.running.runner import RunWatch
+    from ragbed.experiments import RunSettings
+    from ragbed.experiments.running.runner import RunWatch
 
 AT_ONCE = 32
 WARM_UP = 64
@@ -157,7 +157,7 @@ def _ragbed(url: str, questions: int, replayed: bool) -> Taken:
 
 
 def _run_settings(url: str, folder: Path, numbers: range) -> RunSettings:
-    from experiments import check_settings
+    from ragbed.experiments import check_settings
     folder.mkdir()
     path = folder / "non_refusal.jsonl"
     path.write_text("".join(json.dumps(_crest_row(number)) + "\n" for number in numbers), encoding="utf-8")
@@ -176,7 +176,7 @@ def _crest_row(number: int) -> dict[str, Any]:
 
 def _run(settings: RunSettings, replayed: bool) -> Taken:
     """From the first question's start to the written summary."""
-    from experiments.running.runner import run
+    from ragbed.experiments.running.runner import run
     begun: list[tuple[float, float]] = []
     folder = asyncio.run(run(settings, _watch(begun), "replay" if replayed else "record", again=replayed))
     taken = _since(begun[0])
@@ -189,7 +189,7 @@ def _run(settings: RunSettings, replayed: bool) -> Taken:
 
 
 def _watch(begun: list[tuple[float, float]]) -> RunWatch:
-    from experiments.running.runner import RunWatch
+    from ragbed.experiments.running.runner import RunWatch
     return RunWatch(stage=lambda *told: None, begun=lambda _: begun.append(_now()),
                  record=lambda record: None)
 

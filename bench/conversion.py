@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from documents import SettingsError, digest
-from experiments.runs.store import write_text
+from ragbed.documents import SettingsError, digest
+from ragbed.experiments.runs.store import write_text
 
 Item = TypeVar("Item")
 Sources = Mapping[str, Sequence[Path]]

@@ -24,9 +24,9 @@ import convert_mdbench
 import convert_mrceval
 from conversion import Converter, Draw, Source, Sources, json_lines, write_records
 
-from documents import Chunk, SettingsError, UserError
-from experiments import BENCHMARKS, Question
-from experiments.benchmarks.musique import Musique
+from ragbed.documents import Chunk, SettingsError, UserError
+from ragbed.experiments import BENCHMARKS, Question
+from ragbed.experiments.benchmarks.musique import Musique
 
 
 def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:

@@ -16,12 +16,12 @@ from typing import Any
 
 from conversion import Converter, Draw, Source, Sources, json_lines
 
-from documents.rows import Row, read_rows
-from experiments import Benchmark, Question
-from experiments.benchmarks.crest import Split
-from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.metrics import holds
-from strategies.normalising import normalize_answer
+from ragbed.documents.rows import Row, read_rows
+from ragbed.experiments import Benchmark, Question
+from ragbed.experiments.benchmarks.crest import Split
+from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.metrics import holds
+from ragbed.strategies.normalising import normalize_answer
 
 
 @dataclass(frozen=True, slots=True)

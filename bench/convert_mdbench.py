@@ -12,8 +12,8 @@ from typing import Any
 
 from conversion import Converter, Draw, Source, Sources, json_lines
 
-from documents import BenchmarkError
-from documents.rows import Row, read_json
+from ragbed.documents import BenchmarkError
+from ragbed.documents.rows import Row, read_json
 
 _ROWS, _COLUMNS = 6, 4  # at most, the first ones: short prompts
 _FEWEST = 5  # rows, as in MDBench

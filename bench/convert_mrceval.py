@@ -12,12 +12,12 @@ from typing import Any
 
 from conversion import Converter, Draw, Source, Sources, json_lines
 
-from documents import BenchmarkError
-from documents.rows import Row, read_json, read_rows
-from experiments.benchmarks.base import files_below
-from experiments.benchmarks.fields import lettered
-from experiments.benchmarks.morehopqa import MoreHopQa
-from strategies.normalising import normalize_answer
+from ragbed.documents import BenchmarkError
+from ragbed.documents.rows import Row, read_json, read_rows
+from ragbed.experiments.benchmarks.base import files_below
+from ragbed.experiments.benchmarks.fields import lettered
+from ragbed.experiments.benchmarks.morehopqa import MoreHopQa
+from ragbed.strategies.normalising import normalize_answer
 
 _OPTIONS = 4  # at most
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.corrected import corrected
-from experiments.metrics.intervals import Interval, Z, wilson
+from ragbed.experiments.analysis.corrected import corrected
+from ragbed.experiments.metrics.intervals import Interval, Z, wilson
 
 _LENIENT = 0.1  # share of its wrong answers that the judge passes besides, of the second way
 

@@ -31,7 +31,7 @@ from demo_choice import (
     Chosen,
 )
 
-from experiments.benchmarks.jsonl import FOLDER
+from ragbed.experiments.benchmarks.jsonl import FOLDER
 
 _LICENCES = {"HotpotQA": "CC BY-SA 4.0", "ClapNQ": "Apache-2.0", "TabFact": "MIT"}
 _HEAD = ('<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{0}</title></head>\n'

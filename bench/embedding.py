@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from retrieval import find_model
-from retrieval.models.finding import MINILM
+from ragbed.retrieval import find_model
+from ragbed.retrieval.models.finding import MINILM
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"
@@ -147,8 +147,8 @@ def _langchain(texts: Sequence[str]) -> Callable[[list[str]], Callable[[], Any]]
 
 
 def _ragbed(backend: str, cache: Path) -> Callable[[list[str]], Callable[[], Any]]:
-    from retrieval import VectorIndex, open_embedder
-    from retrieval.storage.cache import CachedEmbedder
+    from ragbed.retrieval import VectorIndex, open_embedder
+    from ragbed.retrieval.storage.cache import CachedEmbedder
 
     embedder = CachedEmbedder(open_embedder(f"{backend}:{MINILM}"), cache)
     embedder.inner.embed_passages([f"warm-up {number} " * 20 for number in range(8)])

@@ -22,11 +22,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from experiments import check_settings
-from experiments.running.runner import RunWatch, run
-from experiments.runs.finished import open_finished
-from strategies import REASONING, RETRIEVAL
-from strategies.catalogue import SEARCH_ONLY
+from ragbed.experiments import check_settings
+from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.runs.finished import open_finished
+from ragbed.strategies import REASONING, RETRIEVAL
+from ragbed.strategies.catalogue import SEARCH_ONLY
 
 FILES = {"hotpotqa": "hotpotqa/hotpot_distractor_100.jsonl", "musique": "musique/musique.jsonl"}
 _EXAMPLE = '{"question": "Which mill is older, the north or the south mill?", "answer": "The north mill", ' \

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from documents import ChunkerSettings
-from retrieval import BuildReport, Hit, Index, IndexSettings, build_index
+from ragbed.documents import ChunkerSettings
+from ragbed.retrieval import BuildReport, Hit, Index, IndexSettings, build_index
 
 
 @dataclass(frozen=True, slots=True)

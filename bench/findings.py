@@ -17,14 +17,14 @@ import yaml
 from conversion import Draw
 from convert import convert
 
-from documents import SettingsError, UserError
-from experiments import RunSettings, run
-from experiments.analysis.compared_run import ComparedRun, read_compared
-from experiments.cells import FACTORS
-from experiments.metrics import ScoredQuestion, aggregate
-from experiments.settings.file import runs_of
-from experiments.statistics import Comparison, clusters, compare, pairs_of
-from experiments.words import difference, figure, probability, two
+from ragbed.documents import SettingsError, UserError
+from ragbed.experiments import RunSettings, run
+from ragbed.experiments.analysis.compared_run import ComparedRun, read_compared
+from ragbed.experiments.cells import FACTORS
+from ragbed.experiments.metrics import ScoredQuestion, aggregate
+from ragbed.experiments.settings.file import runs_of
+from ragbed.experiments.statistics import Comparison, clusters, compare, pairs_of
+from ragbed.experiments.words import difference, figure, probability, two
 
 FILE = Path(__file__).with_suffix(".yaml")
 OUT = Path("runs/findings")

@@ -33,9 +33,9 @@ from typing import Any
 from aiohttp import web
 from chat_server import completion, serve
 
-from documents.rows import read_rows
-from experiments.benchmarks.injection import FOLDER
-from strategies import REFUSAL
+from ragbed.documents.rows import read_rows
+from ragbed.experiments.benchmarks.injection import FOLDER
+from ragbed.strategies import REFUSAL
 
 NEED_MORE = ("few_shot",)  # settings that a name alone does not give
 
@@ -52,7 +52,7 @@ _OWN = re.compile(r"Question: |Sub-question|Sub-answer")
 @cache
 def usual() -> re.Pattern[str]:
     """Finds a sentence of the project's prompts, whatever stands in their fields."""
-    folder = resources.files("strategies.prompts")
+    folder = resources.files("ragbed.strategies.prompts")
     texts = [entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.name.endswith(".md")]
     lines = {line.strip() for text in texts for line in text.splitlines() if len(_FIELD.sub("", line)) > 12}
     return re.compile("|".join(re.sub(r"\\\{\w+\\\}", ".*?", re.escape(line))
@@ -124,7 +124,7 @@ async def chat(request: web.Request) -> web.Response:
 
 def measured(split: str, format: str, framings: list[str]) -> list[dict[str, Any]]:
     """A row of a run's summary for every reasoning strategy under every framing."""
-    from strategies import ANSWERING
+    from ragbed.strategies import ANSWERING
 
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
             [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:

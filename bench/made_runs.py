@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agents import Answer, CallOutcome, drive
-from documents import Chunk, Document, digest
-from experiments import Benchmark, Cell, Gold, Plan, Question, Record, RunFolder, RunSettings, Timing
-from experiments.benchmarks.fields import passage
-from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.judges import ask_judge, graded_of
-from experiments.metrics import scored_result
-from experiments.running.gold import match
-from experiments.running.identity import manifest_for
-from experiments.running.plan import Tasks
-from experiments.running.play import make_result
-from experiments.running.summary import summarise
-from strategies import CRESTS, REFUSAL, Failure, Generate, Reply, Usage
+from ragbed.agents import Answer, CallOutcome, drive
+from ragbed.documents import Chunk, Document, digest
+from ragbed.experiments import Benchmark, Cell, Gold, Plan, Question, Record, RunFolder, RunSettings, Timing
+from ragbed.experiments.benchmarks.fields import passage
+from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.judges import ask_judge, graded_of
+from ragbed.experiments.metrics import scored_result
+from ragbed.experiments.running.gold import match
+from ragbed.experiments.running.identity import manifest_for
+from ragbed.experiments.running.plan import Tasks
+from ragbed.experiments.running.play import make_result
+from ragbed.experiments.running.summary import summarise
+from ragbed.strategies import CRESTS, REFUSAL, Failure, Generate, Reply, Usage
 
 CONDITIONS = ["given", "gold", "closed-book"]
 _RIGHT = {"given": 0.5, "gold": 0.7, "closed-book": 0.3}

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 FILES = Path(__file__).parent.parent / "tests" / "data" / "pipelines"
-RUN = [sys.executable, "-m", "experiments.cli", "run", "matrix.yaml"]
+RUN = [sys.executable, "-m", "ragbed", "run", "matrix.yaml"]
 
 
 class Model(ThreadingHTTPServer):

@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from experiments import run
-from experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments import run
+from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
 
 PIPELINE = """
 import time

@@ -21,14 +21,14 @@ from typing import Any
 
 import httpx2
 
-from agents import Assistant, AssistantSettings, CallLimits, Limits, LocalSettings
-from agents.client import Completion, ModelClient
-from agents.local_server import LocalServer
-from agents.models import resolve
-from agents.replies import Tell, free
-from experiments.benchmarks.jsonl import load_demo
-from retrieval import Index, IndexSettings, build_index
-from strategies import CRESTS, Generate, Message
+from ragbed.agents import Assistant, AssistantSettings, CallLimits, Limits, LocalSettings
+from ragbed.agents.client import Completion, ModelClient
+from ragbed.agents.local_server import LocalServer
+from ragbed.agents.models import resolve
+from ragbed.agents.replies import Tell, free
+from ragbed.experiments.benchmarks.jsonl import load_demo
+from ragbed.retrieval import Index, IndexSettings, build_index
+from ragbed.strategies import CRESTS, Generate, Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments import Run, run
-from strategies import REASONING
-from strategies.answering import draft
-from strategies.catalogue import SEARCH_ONLY
-from strategies.types import Draft, Evidence, Generate, Message, Recipe, Task
+from ragbed.experiments import Run, run
+from ragbed.strategies import REASONING
+from ragbed.strategies.answering import draft
+from ragbed.strategies.catalogue import SEARCH_ONLY
+from ragbed.strategies.types import Draft, Evidence, Generate, Message, Recipe, Task
 
 METRICS = (("refusal_accuracy", "refuses rightly"), ("refused_answerable", "wrongly"), ("em", "EM"), ("f1", "F1"),
            ("support_f1", "citation F1"))

@@ -19,12 +19,12 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.compared_run import read_compared
-from experiments.analysis.raced import RunRace
-from experiments.analysis.variants import variants_of
-from experiments.metrics.scoring import score_of
-from experiments.statistics import ALPHA, clusters, holm, mcnemar
-from experiments.statistics.racing import race
+from ragbed.experiments.analysis.compared_run import read_compared
+from ragbed.experiments.analysis.raced import RunRace
+from ragbed.experiments.analysis.variants import variants_of
+from ragbed.experiments.metrics.scoring import score_of
+from ragbed.experiments.statistics import ALPHA, clusters, holm, mcnemar
+from ragbed.experiments.statistics.racing import race
 
 Floats = NDArray[np.float64]
 SKILLS = (((0.0,) * 3, 200), ((0.0,) * 5, 500), ((0.0, 1.0), 200), ((0.0, 0.0, 1.0), 200), ((0.0, 0.3, 0.6), 500),

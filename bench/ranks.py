@@ -27,8 +27,8 @@ from aiohttp import web
 from chat_server import completion, serve
 from scipy.stats import kendalltau
 
-from documents.types import digest
-from experiments import check_settings, open_run, run
+from ragbed.documents.types import digest
+from ragbed.experiments import check_settings, open_run, run
 
 ABILITIES = (30, 45, 60, 75, 90)
 _DRAWS = 2_000

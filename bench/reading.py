@@ -25,8 +25,8 @@ from typing import Any
 
 from made_runs import make_run
 
-from experiments.report.page import report_run
-from experiments.runs.finished import open_finished
+from ragbed.experiments.report.page import report_run
+from ragbed.experiments.runs.finished import open_finished
 
 
 def main() -> None:

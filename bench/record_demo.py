@@ -18,16 +18,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agents.cassette import ENDING
-from agents.models import resolve
-from agents.recorded import RECORDED, SHIPPED
-from experiments.benchmarks import load_demo
-from experiments.running.cassette import export_cassette
-from experiments.running.runner import RunWatch, run
-from experiments.runs.finished import Finished
-from experiments.settings import RunSettings
-from experiments.settings.file import check_settings
-from experiments.terminal.demo import QUESTIONS
+from ragbed.agents.cassette import ENDING
+from ragbed.agents.models import resolve
+from ragbed.agents.recorded import RECORDED, SHIPPED
+from ragbed.experiments.benchmarks import load_demo
+from ragbed.experiments.running.cassette import export_cassette
+from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.file import check_settings
+from ragbed.experiments.terminal.demo import QUESTIONS
 
 
 def main() -> None:

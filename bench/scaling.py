@@ -103,8 +103,8 @@ def make_pages(place: Path, size: int) -> None:
 def _build(place: Path, shard: str = "1/1") -> None:
     from building import Hashed
 
-    from documents.shards import Shard
-    from retrieval import IndexSettings, build_index
+    from ragbed.documents.shards import Shard
+    from ragbed.retrieval import IndexSettings, build_index
 
     settings = IndexSettings.model_validate({
         "chunker": {"kind": "fixed", "size": LONG}, "titled": False, "vectors": {"kind": "flat"}})
@@ -125,7 +125,7 @@ def index_shards(place: Path, size: int) -> None:
 
 
 def index_merge(place: Path, size: int) -> None:
-    from retrieval.building.merge import merge_indexes
+    from ragbed.retrieval.building.merge import merge_indexes
 
     merge_indexes(sorted((place / "idx.shards").iterdir()), place / "merged")
 
@@ -134,8 +134,8 @@ def _search(place: Path, retriever: dict[str, Any], queries: int) -> None:
     from building import Hashed
     from pydantic import TypeAdapter
 
-    from retrieval import Aids, Index
-    from retrieval.retrievers import RetrieverSettings
+    from ragbed.retrieval import Aids, Index
+    from ragbed.retrieval.retrievers import RetrieverSettings
 
     index = Index.open(place / "idx", Hashed())
     opened = TypeAdapter(RetrieverSettings).validate_python(retriever).open(index, Aids())
@@ -159,9 +159,9 @@ def make_answers(place: Path, size: int) -> None:
 
 
 def run(place: Path, size: int, shard: str = "1/1") -> None:
-    from documents.shards import Shard
-    from experiments import RunSettings
-    from experiments.running import runner
+    from ragbed.documents.shards import Shard
+    from ragbed.experiments import RunSettings
+    from ragbed.experiments.running import runner
 
     settings = RunSettings.model_validate({
         "name": "run", "out": str(place), "benchmark": {"kind": "jsonl", "path": str(place / "questions.jsonl")},
@@ -180,7 +180,7 @@ def run_shards(place: Path, size: int) -> None:
 def _ragbed(*command: str) -> Callable[[Path, int], None]:
     """A command, in which `{}` is the folder."""
     def step(place: Path, size: int) -> None:
-        from experiments import cli
+        from ragbed.experiments import cli
 
         sys.argv = ["ragbed", *(part.format(place) for part in command)]
         cli.main()
@@ -189,14 +189,14 @@ def _ragbed(*command: str) -> Callable[[Path, int], None]:
 
 
 def records(place: Path, size: int) -> None:
-    from experiments import open_run
+    from ragbed.experiments import open_run
 
     with open_run(place / "run") as opened:
         assert sum(1 for _ in opened.records()) == 2 * (size // 2)
 
 
 def frame(place: Path, size: int) -> None:
-    from experiments import open_run
+    from ragbed.experiments import open_run
 
     with open_run(place / "run") as opened:
         assert len(opened.frame()) == 2 * (size // 2)

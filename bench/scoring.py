@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-from experiments import (
+from ragbed.experiments import (
     Benchmark,
     Cell,
     Gold,
@@ -39,9 +39,9 @@ from experiments import (
     Verdict,
     aggregate,
 )
-from experiments.benchmarks import Crest
-from experiments.running.rescore import rescore
-from strategies import REFUSAL, Usage
+from ragbed.experiments.benchmarks import Crest
+from ragbed.experiments.running.rescore import rescore
+from ragbed.strategies import REFUSAL, Usage
 
 PASSAGES = 10
 CALLS = 6

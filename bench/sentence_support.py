@@ -27,15 +27,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.database import Database
-from agents.journal import SCHEMA, Journal, Model
-from agents.models import open_model
-from agents.settings import CallLimits, ModelSettings
-from experiments.analysis.agreement import kappas
-from experiments.judges import ModelSupport, SupportCheck, ask_support
-from experiments.judges.sentence_support import Claims, check_named
-from experiments.metrics.intervals import wilson
-from strategies.support.check import Statement
+from ragbed.agents.database import Database
+from ragbed.agents.journal import SCHEMA, Journal, Model
+from ragbed.agents.models import open_model
+from ragbed.agents.settings import CallLimits, ModelSettings
+from ragbed.experiments.analysis.agreement import kappas
+from ragbed.experiments.judges import ModelSupport, SupportCheck, ask_support
+from ragbed.experiments.judges.sentence_support import Claims, check_named
+from ragbed.experiments.metrics.intervals import wilson
+from ragbed.strategies.support.check import Statement
 
 RESAMPLES, LEVELS = 1000, ("full", "partial", "none", "unread")
 

@@ -55,7 +55,7 @@ def main() -> None:
         env = {**os.environ, "MODEL_URL": model, "RAGBED_CACHE": str(place / "cache"), "PYTHONPATH": f"{HERE.parent}"}
         for name, text in PAGES.items():
             (place / name).write_text(text)
-        subprocess.run([sys.executable, "-m", "experiments.cli", "index", *(place / name for name in PAGES),
+        subprocess.run([sys.executable, "-m", "ragbed", "index", *(place / name for name in PAGES),
                         "--out", place / "index"], env=env, check=True, capture_output=True)
         with contextlib.ExitStack() as running:
             ours, url = running.enter_context(_started(
@@ -77,11 +77,11 @@ async def _serve(folder: Path, model: str) -> None:
     """Serve the index of a folder, as `ragbed serve` does."""
     import uvicorn
 
-    from agents import AssistantSettings
-    from agents.settings import CallLimits, ModelSettings
-    from experiments.serving.app import open_serving, serving_app
-    from experiments.serving.configurations import Described
-    from experiments.serving.gate import GateSettings
+    from ragbed.agents import AssistantSettings
+    from ragbed.agents.settings import CallLimits, ModelSettings
+    from ragbed.experiments.serving.app import open_serving, serving_app
+    from ragbed.experiments.serving.configurations import Described
+    from ragbed.experiments.serving.gate import GateSettings
 
     described = Described("direct", AssistantSettings(
         index=folder / "index", model=f"{model}#m", reasoning="direct", retriever="bm25", k=2,
@@ -158,8 +158,8 @@ def _memory(pid: int) -> float:
 
 
 def _records(traffic: Path) -> int:
-    from experiments.runs.store import RunFolder
-    from experiments.serving.traffic_runs import runs_of
+    from ragbed.experiments.runs.store import RunFolder
+    from ragbed.experiments.serving.traffic_runs import runs_of
 
     with contextlib.closing(RunFolder.existing(*runs_of(traffic))) as run:
         return sum(record.result.outcome == "answered" for record in run.records())

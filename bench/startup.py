@@ -21,7 +21,7 @@ from time import perf_counter
 from overhead import server
 
 ROOT = Path(__file__).parent.parent
-RAGBED = (sys.executable, "-m", "experiments.cli")
+RAGBED = (sys.executable, "-m", "ragbed")
 BASE = "python -c 'import langchain_openai, langgraph.graph, numpy, pyarrow'"
 
 

@@ -24,12 +24,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from documents import Chunk
-from documents.numbers import values
-from strategies import Draft, Evidence, Passage, Task
-from strategies.retrieval.none import none
-from strategies.support.check import statements_of
-from strategies.support.lexical import score
+from ragbed.documents import Chunk
+from ragbed.documents.numbers import values
+from ragbed.strategies import Draft, Evidence, Passage, Task
+from ragbed.strategies.retrieval.none import none
+from ragbed.strategies.support.check import statements_of
+from ragbed.strategies.support.lexical import score
 
 DRAWS = 3
 _LONGEST = 6  # words of an answer that a wrong one takes the place of

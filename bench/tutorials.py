@@ -62,7 +62,7 @@ def follow(page: Path, folder: Path) -> Iterator[tuple[str, list[str], list[str]
 def _environment(folder: Path) -> dict[str, str]:
     """Fill the folder, where `ragbed` and `python` are these, and return what its commands see."""
     (folder / "bin").mkdir()
-    for name, module in (("ragbed", "-m experiments.cli"), ("python", "")):
+    for name, module in (("ragbed", "-m ragbed"), ("python", "")):
         command = folder / "bin" / name
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
         command.chmod(0o755)

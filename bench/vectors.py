@@ -25,15 +25,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
-from retrieval.milvus import MilvusVectors
-from retrieval.storage.manifest import StoreEntry
-from retrieval.vector_settings import FLAT_LIMIT, Auto, VectorSettings, choose, choose_stored
+from ragbed.retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
+from ragbed.retrieval.milvus import MilvusVectors
+from ragbed.retrieval.storage.manifest import StoreEntry
+from ragbed.retrieval.vector_settings import FLAT_LIMIT, Auto, VectorSettings, choose, choose_stored
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from retrieval import Matrix
+    from ragbed.retrieval import Matrix
 
 KINDS: dict[str, VectorSettings] = {
     "flat": Flat(), "flat/float16": Flat(codes="float16"), "flat/sq8": Flat(codes="sq8"),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri, ndtri
 
-from experiments.statistics.components import components
+from ragbed.experiments.statistics.components import components
 
 Scores = NDArray[np.float64]
 _SHAPE = (5, 5, 100)

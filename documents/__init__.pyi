@@ -24,8 +24,6 @@ from .tables import SourceTable, TableCell, TableRow, tables_of
 from .types import FORMATS, Chunk, Chunker, Document, Format, Page, digest
 from .workers import read_document, read_documents
 
-__distribution__: str
-
 __all__ = [
     "FORMATS",
     "BenchmarkError",

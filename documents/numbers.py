@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from documents.types import normalize
+from ragbed.documents.types import normalize
 
 CURRENCIES = frozenset("$€£¥₩")
 SIGNS = CURRENCIES | {"(", "$(", "($", "US$"}  # what is set apart before its number

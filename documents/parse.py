@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePosixPath
 
-from documents.errors import DocumentError
-from documents.sources import SUFFIXES, unknown_type
-from documents.types import Document, Page, digest
+from ragbed.documents.errors import DocumentError
+from ragbed.documents.sources import SUFFIXES, unknown_type
+from ragbed.documents.types import Document, Page, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def prepare(source: str) -> Callable[[bytes, str], Parsed]:
     if problem is not None:
         raise DocumentError(source, problem)
     kind = SUFFIXES[PurePosixPath(source).suffix.lower()]
-    module = import_module(f"documents.parsers.{_MODULES.get(kind, kind)}")
+    module = import_module(f"ragbed.documents.parsers.{_MODULES.get(kind, kind)}")
     parser: Callable[[bytes, str], Parsed] = getattr(module, f"parse_{kind}")
     return parser
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-from documents.errors import BenchmarkError
+import ragbed
+from ragbed.documents.errors import BenchmarkError
 
 
 def processors() -> int:
@@ -27,7 +28,7 @@ def child_environment(**changes: str) -> dict[str, str]:
     """Return the environment for a process of ours that needs no key: this one's without secrets, with the
     folder of these packages on its path wherever it is started, and with the changes."""
     kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRETS)}
-    paths = [str(Path(__file__).resolve().parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(ragbed.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **changes}
 
 

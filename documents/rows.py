@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from documents.errors import BenchmarkError
-from documents.json import loads
-from documents.places import local
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.json import loads
+from ragbed.documents.places import local
 
 S = TypeVar("S")
 T = TypeVar("T")

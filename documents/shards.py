@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from documents.errors import SettingsError
-from documents.types import digest
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import digest
 
 _ENDING = ".shards"
 

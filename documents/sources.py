@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path, PurePath
 
-from documents.errors import DocumentError
+from ragbed.documents.errors import DocumentError
 
 SUFFIXES: dict[str, str] = {
     ".html": "html", ".htm": "html", ".xhtml": "html",

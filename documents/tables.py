@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from documents.chunkers.spans import Span
-from documents.numbers import SIGNS, UNITS, is_number, is_year
-from documents.parsers.clean_html import CONTAINERS, HEADINGS, PHRASING, VOID, Close, Event, Open
-from documents.parsers.plain import PipeRow, laid_out, rows_of_table, write_table
-from documents.parsers.table_cells import HtmlRow
-from documents.types import Document
+from ragbed.documents.chunkers.spans import Span
+from ragbed.documents.numbers import SIGNS, UNITS, is_number, is_year
+from ragbed.documents.parsers.clean_html import CONTAINERS, HEADINGS, PHRASING, VOID, Close, Event, Open
+from ragbed.documents.parsers.plain import PipeRow, laid_out, rows_of_table, write_table
+from ragbed.documents.parsers.table_cells import HtmlRow
+from ragbed.documents.types import Document
 
 
 @dataclass(frozen=True, slots=True)

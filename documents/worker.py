@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from documents.errors import DocumentError
-from documents.parse import parse_document, prepare
+from ragbed.documents.errors import DocumentError
+from ragbed.documents.parse import parse_document, prepare
 
 _MEMORY = 6 * 1024**3
 

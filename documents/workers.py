@@ -15,10 +15,10 @@ from queue import SimpleQueue
 from threading import Timer
 from typing import Any
 
-from documents.errors import DocumentError
-from documents.places import child_environment, processors
-from documents.sources import LARGEST, Source, find_sources
-from documents.types import Document, Page
+from ragbed.documents.errors import DocumentError
+from ragbed.documents.places import child_environment, processors
+from ragbed.documents.sources import LARGEST, Source, find_sources
+from ragbed.documents.types import Document, Page
 
 _START = 120.0  # seconds that a worker may take to start and to import a parser
 
@@ -81,7 +81,7 @@ class Worker:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "documents.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [sys.executable, "-P", "-m", "ragbed.documents.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, env=child_environment())
         return self._process
 

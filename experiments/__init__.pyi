@@ -43,8 +43,6 @@ from .runs.store import RunFolder
 from .settings import RunSettings
 from .settings.file import check_settings, read_settings
 
-__distribution__: str
-
 __all__ = [
     "ANSWERS",
     "BENCHMARKS",

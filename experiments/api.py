@@ -1,6 +1,6 @@
 """The front door in Python: carry out a run, or open a finished one, and take its figures to pandas.
 
-    from experiments import open_run, run
+    from ragbed.experiments import open_run, run
 
     with run("compare.yaml") as finished:
         print(finished.frame().groupby("cell_name")["score.em"].mean())
@@ -14,19 +14,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from documents.errors import MissingExtra, SettingsError
-from experiments.analysis.cases import causes_of
-from experiments.analysis.view import View
-from experiments.export.tables import ExportedRun, rows
-from experiments.record import Record
-from experiments.runs.finished import Finished
-from experiments.runs.store import RunFolder
-from experiments.serving.traffic_runs import brought_up_to_date
+from ragbed.documents.errors import MissingExtra, SettingsError
+from ragbed.experiments.analysis.cases import causes_of
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.export.tables import ExportedRun, rows
+from ragbed.experiments.record import Record
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.serving.traffic_runs import brought_up_to_date
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from experiments.settings import RunSettings
+    from ragbed.experiments.settings import RunSettings
 
 
 class Run:
@@ -113,16 +113,16 @@ def run(settings: str | Path | Mapping[str, Any] | RunSettings, fresh: bool = Fa
 
 
 def _carry_out(settings: RunSettings, fresh: bool) -> None:
-    from experiments.running.runner import RunWatch
-    from experiments.running.runner import run as carry_out
+    from ragbed.experiments.running.runner import RunWatch
+    from ragbed.experiments.running.runner import run as carry_out
 
     silent = RunWatch(lambda *stage: None, lambda begun: None, lambda record: None)
     asyncio.run(carry_out(settings, silent, fresh=fresh)).close()
 
 
 def _resolved(settings: str | Path | Mapping[str, Any] | RunSettings) -> RunSettings:
-    from experiments.settings import RunSettings
-    from experiments.settings.file import read_runs, runs_of
+    from ragbed.experiments.settings import RunSettings
+    from ragbed.experiments.settings.file import read_runs, runs_of
 
     if isinstance(settings, RunSettings):
         return settings

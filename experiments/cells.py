@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from documents.types import Format, digest
-from retrieval.conditions import Condition, Perturbation
-from strategies.reasoning.pipeline import OWN, PIPELINE
-from strategies.types import AnswerFormat, Framing, Rules
+from ragbed.documents.types import Format, digest
+from ragbed.retrieval.conditions import Condition, Perturbation
+from ragbed.strategies.reasoning.pipeline import OWN, PIPELINE
+from ragbed.strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]
 # In the order in which tables show them.

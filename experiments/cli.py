@@ -8,24 +8,23 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from importlib import metadata, util
-from pathlib import Path
+from importlib import metadata
 from typing import Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
 
-from experiments.commands.ask import ask, resume, search
-from experiments.commands.construct import construct, questions, review
-from experiments.commands.index import index
-from experiments.commands.options import Command
-from experiments.commands.read import budgets, compare, diagnose, dose, effects, report, show
-from experiments.commands.retrieval import evaluate_retrieval, negatives
-from experiments.commands.run import import_, run
-from experiments.commands.serve import serve
-from experiments.commands.shards import merge
-from experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
-from experiments.commands.tools import check_strategy, demo, list_, list_models, new_strategy, pull, schema
+from ragbed.experiments.commands.ask import ask, resume, search
+from ragbed.experiments.commands.construct import construct, questions, review
+from ragbed.experiments.commands.index import index
+from ragbed.experiments.commands.options import Command
+from ragbed.experiments.commands.read import budgets, compare, diagnose, dose, effects, report, show
+from ragbed.experiments.commands.retrieval import evaluate_retrieval, negatives
+from ragbed.experiments.commands.run import import_, run
+from ragbed.experiments.commands.serve import serve
+from ragbed.experiments.commands.shards import merge
+from ragbed.experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
+from ragbed.experiments.commands.tools import check_strategy, demo, list_, list_models, new_strategy, pull, schema
 
 app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 cassette = typer.Typer(no_args_is_help=True, help="Keep a run in one file, and make it again anywhere.")
@@ -74,7 +73,6 @@ models.command("pull", cls=Command)(pull)
 new.command("strategy", cls=Command)(new_strategy)
 
 _LONGEST = 2_000  # characters of the one line, which may name what a stranger called very long
-_PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 _NO_MEMORY = ("failed to map segment", "can't start new thread", "annot allocate memory")  # as libraries say it
 
 
@@ -86,11 +84,8 @@ def main() -> None:
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr is: a terminal may lack a document's characters
         sys.stdout.reconfigure(errors="backslashreplace")
-    foreign = check_packages()
-    if foreign:
-        _end(foreign)
     try:
-        from documents.errors import CallError, UserError
+        from ragbed.documents.errors import CallError, UserError
         status = app(prog_name="ragbed", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:  # while modules are loaded; later each command says what it keeps
@@ -100,7 +95,7 @@ def main() -> None:
             raise
         _end(f"{error.name} is not installed; run: pip install ragbed")
     except (UserError, CallError, TyperException) as error:
-        from experiments.terminal.display import printable
+        from ragbed.experiments.terminal.display import printable
         if isinstance(error, TyperException) and not error.format_message():
             sys.exit(2)  # the page of help has been shown
         _end(printable(_said(error) if isinstance(error, TyperException) else str(error)))
@@ -120,7 +115,7 @@ def main() -> None:
 
 def _is_ours(module: str | None) -> bool:
     top = (module or "").partition(".")[0]
-    return not top or top in _PACKAGES or top in sys.stdlib_module_names
+    return not top or top == "ragbed" or top in sys.stdlib_module_names
 
 
 def _said(error: TyperException) -> str:
@@ -134,19 +129,6 @@ def _end(reason: str) -> NoReturn:
     line = " ".join(reason.split())
     print(f"ragbed: {line if len(line) <= _LONGEST else f'{line[:_LONGEST - 200]} ... {line[-200:]}'}", file=sys.stderr)
     sys.exit(2)
-
-
-def check_packages() -> str | None:
-    """Return None where our five package names are ours, else a line that names the other owner: another distribution
-    may have installed over one."""
-    for name in _PACKAGES:
-        spec = util.find_spec(name)
-        origin = spec.origin if spec else None
-        if origin is None or '__distribution__ = "ragbed"' not in Path(origin).read_text(encoding="utf-8"):
-            owners = set(metadata.packages_distributions().get(name, ())) - {"ragbed"}
-            return (f"the package {name!r} belongs to {', '.join(sorted(owners)) or 'something else'} here, "
-                    "not to ragbed; install ragbed into an environment of its own")
-    return None
 
 
 if __name__ == "__main__":

@@ -15,16 +15,16 @@ from functools import cache
 from random import Random
 from typing import Literal, get_args
 
-from agents.journal import Model, Talk, Talked, talk_with
-from documents.errors import SettingsError
-from documents.numbers import values
-from retrieval.lexical.korean import nouns_of
-from retrieval.lexical.tokens import is_korean
-from strategies.parts.conversation import asking_for
-from strategies.parts.reading import listed
-from strategies.prompting import fill
-from strategies.reading import fold, is_refusal, outside_think
-from strategies.types import Failure, Generate, Message
+from ragbed.agents.journal import Model, Talk, Talked, talk_with
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.numbers import values
+from ragbed.retrieval.lexical.korean import nouns_of
+from ragbed.retrieval.lexical.tokens import is_korean
+from ragbed.strategies.parts.conversation import asking_for
+from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.prompting import fill
+from ragbed.strategies.reading import fold, is_refusal, outside_think
+from ragbed.strategies.types import Failure, Generate, Message
 
 Kind = Literal["as_asked", "typos", "keywords", "paraphrase", "lower_case"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

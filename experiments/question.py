@@ -9,8 +9,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from documents.types import Chunk, Document, Format
-from strategies.types import Turn
+from ragbed.documents.types import Chunk, Document, Format
+from ragbed.strategies.types import Turn
 
 # grades: Correct, Partially Correct, Wrong. points: 0 to 10. steps: which reference steps the reasoning holds.
 Rubric = Literal["grades", "points", "steps"]

@@ -6,9 +6,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.types import Outcome
-from documents.types import Format
-from strategies.types import Failure, Usage
+from ragbed.agents.types import Outcome
+from ragbed.documents.types import Format
+from ragbed.strategies.types import Failure, Usage
 
 Grade = Literal["Correct", "Partially Correct", "Wrong"]
 

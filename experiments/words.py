@@ -5,11 +5,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from experiments.metrics import cut_of, family_of
-from experiments.statistics import ALPHA
+from ragbed.experiments.metrics import cut_of, family_of
+from ragbed.experiments.statistics import ALPHA
 
 if TYPE_CHECKING:
-    from experiments.statistics import Comparison
+    from ragbed.experiments.statistics import Comparison
 
 
 def price(dollars: float | None, unknown: str = "an unknown price") -> str:

@@ -14,8 +14,6 @@ from .types import Hit, Matrix
 from .vector_settings import Auto, Flat, Hnsw, Ivf, IvfPq
 from .vectors import VectorIndex
 
-__distribution__: str
-
 __all__ = [
     "Aids", "Auto", "Bm25", "BuildReport", "Condition", "CrossEncoding", "Dense", "Expanded", "External", "Flat",
     "FromLangChain", "Fused", "Hit", "Hnsw", "Index", "IndexSettings", "Ivf", "IvfPq", "JudgeReranker",

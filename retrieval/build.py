@@ -6,23 +6,31 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from documents.errors import IndexFolderError
-from documents.shards import Shard
-from documents.sources import find_sources
-from documents.types import Document, digest
-from retrieval.building.before import Before, Staging
-from retrieval.building.estimate import BuildEstimate, estimate
-from retrieval.building.job import BuildReport, run, unchanged
-from retrieval.building.pieces import BuildJob, LazyEmbedder
-from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
-from retrieval.embedders.opening import check_named, open_embedder
-from retrieval.filters.metadata import Metadata, check_sources
-from retrieval.milvus import check_reachable
-from retrieval.origins import remember
-from retrieval.settings import IndexSettings
-from retrieval.storage.folder import alone, settled, tidy
-from retrieval.storage.manifest import ShardEntry
-from retrieval.types import Embedder, Progress, silent
+from ragbed.documents.errors import IndexFolderError
+from ragbed.documents.shards import Shard
+from ragbed.documents.sources import find_sources
+from ragbed.documents.types import Document, digest
+from ragbed.retrieval.building.before import Before, Staging
+from ragbed.retrieval.building.estimate import BuildEstimate, estimate
+from ragbed.retrieval.building.job import BuildReport, run, unchanged
+from ragbed.retrieval.building.pieces import BuildJob, LazyEmbedder
+from ragbed.retrieval.building.plan import (
+    Work,
+    check_place,
+    of_documents,
+    of_files,
+    plan_added,
+    plan_files,
+    plan_removed,
+)
+from ragbed.retrieval.embedders.opening import check_named, open_embedder
+from ragbed.retrieval.filters.metadata import Metadata, check_sources
+from ragbed.retrieval.milvus import check_reachable
+from ragbed.retrieval.origins import remember
+from ragbed.retrieval.settings import IndexSettings
+from ragbed.retrieval.storage.folder import alone, settled, tidy
+from ragbed.retrieval.storage.manifest import ShardEntry
+from ragbed.retrieval.types import Embedder, Progress, silent
 
 __all__ = ["BuildEstimate", "BuildReport", "add_to_index", "build_index", "estimate_index", "index_documents",
            "remove_from_index"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
-from documents.errors import SettingsError
-from documents.types import Chunk
-from retrieval.types import Hit
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import Chunk
+from ragbed.retrieval.types import Hit
 
 T = TypeVar("T")
 Condition = Literal["closed-book", "given", "gold", "retrieved", "full"]

@@ -10,8 +10,8 @@ from threading import Lock
 from types import TracebackType
 from typing import ClassVar, TextIO
 
-from documents.errors import RagbedError
-from retrieval.servers import hide_keys
+from ragbed.documents.errors import RagbedError
+from ragbed.retrieval.servers import hide_keys
 
 _LONGEST = 1_000  # characters of an error
 

@@ -7,7 +7,7 @@ from math import fsum, isfinite
 from numbers import Real
 from typing import TypeVar
 
-from retrieval.types import Hit
+from ragbed.retrieval.types import Hit
 
 T = TypeVar("T", bound=Hashable)
 

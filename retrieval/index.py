@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.errors import IndexFolderError
-from documents.types import Chunk, Document, digest
-from retrieval.embedders.opening import check_named, open_embedder
-from retrieval.retrievers.dense import DenseRetriever, nearest_chunks, windows_of
-from retrieval.storage.cache import CachedEmbedder, check_fit
-from retrieval.storage.folder import settled
-from retrieval.storage.manifest import (
+from ragbed.documents.errors import IndexFolderError
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.retrieval.embedders.opening import check_named, open_embedder
+from ragbed.retrieval.retrievers.dense import DenseRetriever, nearest_chunks, windows_of
+from ragbed.retrieval.storage.cache import CachedEmbedder, check_fit
+from ragbed.retrieval.storage.folder import settled
+from ragbed.retrieval.storage.manifest import (
     CHUNKS,
     DOCUMENTS,
     MANIFEST,
@@ -24,10 +24,10 @@ from retrieval.storage.manifest import (
     check_files,
     read_manifest,
 )
-from retrieval.storage.parquet import ChunkTable, DocumentTable
-from retrieval.types import Embedder, FieldValue, Hit, Matrix
-from retrieval.vector_settings import Flat
-from retrieval.vectors import open_vectors
+from ragbed.retrieval.storage.parquet import ChunkTable, DocumentTable
+from ragbed.retrieval.types import Embedder, FieldValue, Hit, Matrix
+from ragbed.retrieval.vector_settings import Flat
+from ragbed.retrieval.vectors import open_vectors
 
 _REPLACED = 20  # how often an index is read anew that was replaced while being read
 

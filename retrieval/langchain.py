@@ -12,10 +12,10 @@ from itertools import chain, pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from documents.errors import SettingsError
-from documents.types import Chunk, chunk_id, digest
-from retrieval.hits import distinct, number
-from retrieval.types import Hit, Retriever
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import Chunk, chunk_id, digest
+from ragbed.retrieval.hits import distinct, number
+from ragbed.retrieval.types import Hit, Retriever
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.errors import IndexFolderError, MissingExtra
-from documents.types import digest
-from retrieval.servers import clean
-from retrieval.storage.manifest import StoreEntry
-from retrieval.types import Matrix
-from retrieval.vector_settings import Decided, Flat, Hnsw, VectorSettings, choose_stored
+from ragbed.documents.errors import IndexFolderError, MissingExtra
+from ragbed.documents.types import digest
+from ragbed.retrieval.servers import clean
+from ragbed.retrieval.storage.manifest import StoreEntry
+from ragbed.retrieval.types import Matrix
+from ragbed.retrieval.vector_settings import Decided, Flat, Hnsw, VectorSettings, choose_stored
 
 Keys = NDArray[np.int64]
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from documents.places import cache_dir
-from documents.sources import LARGEST, Source
-from documents.types import digest
-from retrieval.storage.files import made, opened, write_atomically
+from ragbed.documents.places import cache_dir
+from ragbed.documents.sources import LARGEST, Source
+from ragbed.documents.types import digest
+from ragbed.retrieval.storage.files import made, opened, write_atomically
 
 _MOST = 50  # folders that are remembered of an index
 

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.types import Chunk, Document, digest
-from retrieval.filters.terms import narrowed
-from retrieval.hits import DECIMALS
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import RetrieverKind
-from retrieval.retrievers.dense import windows_of
-from retrieval.storage.cache import CachedEmbedder
-from retrieval.types import Collection, FieldValue, Hit, Matrix, Progress, Retriever, silent
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.retrieval.filters.terms import narrowed
+from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers import RetrieverKind
+from ragbed.retrieval.retrievers.dense import windows_of
+from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.retrieval.types import Collection, FieldValue, Hit, Matrix, Progress, Retriever, silent
 
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:

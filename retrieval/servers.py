@@ -13,8 +13,8 @@ from math import isfinite
 from typing import Any
 from urllib.parse import urlsplit
 
-from documents.errors import ModelError
-from documents.json import loads
+from ragbed.documents.errors import ModelError
+from ragbed.documents.json import loads
 
 OPENAI_HOST = "api.openai.com"
 SERVED = ("openai", "http", "https")  # what stands before the colon in the name of a model that is served elsewhere

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from documents.chunkers import ChunkerSettings, Sections
-from documents.types import Format
-from retrieval.embedders import EmbedderSettings, Sentence
-from retrieval.vector_settings import Auto, VectorSettings, checked_store
+from ragbed.documents.chunkers import ChunkerSettings, Sections
+from ragbed.documents.types import Format
+from ragbed.retrieval.embedders import EmbedderSettings, Sentence
+from ragbed.retrieval.vector_settings import Auto, VectorSettings, checked_store
 
 
 class IndexSettings(BaseModel):

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.chunkers.spans import Span
-from documents.types import Chunk, Document
+from ragbed.documents.chunkers.spans import Span
+from ragbed.documents.types import Chunk, Document
 
 Matrix = NDArray[np.float32]
 FieldValue = str | int | float | bool | None  # what a metadata field may hold

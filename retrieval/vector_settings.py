@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from pydantic import ByteSize, Field
 
-from documents.errors import SettingsError
-from retrieval.kinds import Named, discriminated
-from retrieval.memory import free_memory
+from ragbed.documents.errors import SettingsError
+from ragbed.retrieval.kinds import Named, discriminated
+from ragbed.retrieval.memory import free_memory
 
 Codes = Literal["float32", "float16", "sq8"]
 """What is kept of each number of a vector: all of it, half of its bits, or one of 256 steps (scalar-quantised)."""

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.errors import IndexFolderError, ModelError
-from documents.places import processors
-from retrieval.embedders.opening import check_named
-from retrieval.milvus import MilvusVectors
-from retrieval.storage.manifest import KEYS, VECTORS, Manifest
-from retrieval.types import Matrix
-from retrieval.vector_settings import (
+from ragbed.documents.errors import IndexFolderError, ModelError
+from ragbed.documents.places import processors
+from ragbed.retrieval.embedders.opening import check_named
+from ragbed.retrieval.milvus import MilvusVectors
+from ragbed.retrieval.storage.manifest import KEYS, VECTORS, Manifest
+from ragbed.retrieval.types import Matrix
+from ragbed.retrieval.vector_settings import (
     FLAT_LIMIT,
     Auto,
     ChosenVectors,

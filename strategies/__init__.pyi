@@ -39,8 +39,6 @@ from .types import (
     driven,
 )
 
-__distribution__: str
-
 __all__ = [
     "ANSWERING",
     "CRESTS",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from strategies.prompting import closing, fill, first_message, instruction, numbers, system_message, template
-from strategies.reading import is_refusal, outside_think, read_citations
-from strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, Reply, Task
+from ragbed.strategies.prompting import closing, fill, first_message, instruction, numbers, system_message, template
+from ragbed.strategies.reading import is_refusal, outside_think, read_citations
+from ragbed.strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, Reply, Task
 
 
 def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool = True, last: bool = True,

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from strategies.normalising import EDGE, by_text, plain
-from strategies.reading import fold, read_answer, strip_citations
+from ragbed.strategies.normalising import EDGE, by_text, plain
+from ragbed.strategies.reading import fold, read_answer, strip_citations
 
 Options = Sequence[tuple[str, str]]
 

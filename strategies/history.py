@@ -12,11 +12,22 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import asking_for
-from strategies.parts.reading import NO_ANSWER, listed
-from strategies.prompting import fill_quoting
-from strategies.reading import outside_think, strip_citations
-from strategies.types import Decision, History, Reasoning, Recipe, Reply, Standalone, Task, Turn, driven, gathering
+from ragbed.strategies.parts.conversation import asking_for
+from ragbed.strategies.parts.reading import NO_ANSWER, listed
+from ragbed.strategies.prompting import fill_quoting
+from ragbed.strategies.reading import outside_think, strip_citations
+from ragbed.strategies.types import (
+    Decision,
+    History,
+    Reasoning,
+    Recipe,
+    Reply,
+    Standalone,
+    Task,
+    Turn,
+    driven,
+    gathering,
+)
 
 Most = Annotated[int, Field(ge=1, le=50)]  # turns, the last ones
 Longest = Annotated[int, Field(ge=20, le=10_000)]  # characters of each of their questions and answers

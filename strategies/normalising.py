@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from documents.numbers import values
-from documents.types import normalize
-from strategies.reading import fold
+from ragbed.documents.numbers import values
+from ragbed.documents.types import normalize
+from ragbed.strategies.reading import fold
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 

@@ -17,9 +17,9 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
-from documents.types import digest
-from strategies.reading import REFUSAL, is_refusal, read_citations
-from strategies.types import Evidence, Exemplar, Form, Framing, Message, Task
+from ragbed.documents.types import digest
+from ragbed.strategies.reading import REFUSAL, is_refusal, read_citations
+from ragbed.strategies.types import Evidence, Exemplar, Form, Framing, Message, Task
 
 _LINE_START = re.compile(r"^", re.MULTILINE)
 _NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
@@ -68,7 +68,7 @@ _REFERENCE = re.compile(r"#\d")
 @cache
 def template(name: str) -> str:
     """Read the text of `prompts/<name>.md`."""
-    return resources.files("strategies.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    return resources.files("ragbed.strategies.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def fill(name: str, **fields: str) -> str:
@@ -118,7 +118,7 @@ def fill_quoting(name: str, **fields: str) -> str:
 @cache
 def prompts_hash() -> str:
     """Return one hash over every prompt file, for the record of a run."""
-    folder = resources.files("strategies.prompts")
+    folder = resources.files("ragbed.strategies.prompts")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".md"))
     return digest(*(part for name in names for part in (name, template(name.removesuffix(".md")))))
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
-from documents.errors import RecipeFailed
-from strategies.types import Action, Decision, Draft, Generate, Message, Role, Search
+from ragbed.documents.errors import RecipeFailed
+from ragbed.strategies.types import Action, Decision, Draft, Generate, Message, Role, Search
 
 MOST_DECISIONS = 5_000
 """Of a recipe between two things that it asks for, empty lists included: one that goes on so would never end. A

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from documents.types import normalize
+from ragbed.documents.types import normalize
 
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."
 

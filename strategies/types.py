@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar, cast
 
-from documents.types import Chunk
-from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations
+from ragbed.documents.types import Chunk
+from ragbed.strategies.reading import REFUSAL, is_refusal, read_answer, read_citations
 
 Rules = Literal["grounded", "open", "reading", "choice", "closed-book"]
 Layout = Literal["documents_first", "as_published"]

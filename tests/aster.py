@@ -7,9 +7,9 @@ import pymupdf
 from serving import direct
 from streamed import streamed
 
-from experiments.serving.configurations import Measured
-from retrieval import build_index
-from strategies import REFUSAL
+from ragbed.experiments.serving.configurations import Measured
+from ragbed.retrieval import build_index
+from ragbed.strategies import REFUSAL
 
 STYLE = ("body{font-family:serif;font-size:11.5px;line-height:1.5} h1{font-size:25px} h2{font-size:16px}"
          "td{padding:4px 14px 4px 0}")

@@ -1,7 +1,7 @@
 """Lines of a scripted server, and replies, that call tools."""
 import json
 
-from strategies import Reply
+from ragbed.strategies import Reply
 
 
 def called(*calls, text=None):

@@ -1,10 +1,10 @@
 """A summary put together by hand, for the tests of what the report makes of summaries, and its page."""
 from bs4 import BeautifulSoup
 
-from experiments import ReportInput, write_report
-from experiments.analysis.catalogue import views_of
-from experiments.analysis.inputs import AnalysisInput
-from experiments.metrics import share_of
+from ragbed.experiments import ReportInput, write_report
+from ragbed.experiments.analysis.catalogue import views_of
+from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.metrics import share_of
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 CONDITIONS = ("retrieved", "gold", "closed-book")

@@ -15,7 +15,7 @@ class CommandLine:
 
     def __call__(self, *args: object) -> tuple[int, str, str]:
         """Exit status, stdout and stderr."""
-        from experiments.cli import main
+        from ragbed.experiments.cli import main
 
         self._monkeypatch.setattr(sys, "argv", ["ragbed", *map(str, args)])
         self._capsys.readouterr()

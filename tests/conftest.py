@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from strategies import REFUSAL
+from ragbed.strategies import REFUSAL
 
 # Children of the tests, and the next run, need not compile everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -138,7 +138,7 @@ class Town:
         return path
 
     def records(self) -> list[dict[str, Any]]:
-        from experiments import RunFolder
+        from ragbed.experiments import RunFolder
 
         with contextlib.closing(RunFolder.existing(self.run)) as folder:
             return [record.model_dump() for record in folder.records(traces=True)]

@@ -3,8 +3,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.analysis.effects import effects
-from experiments.statistics import Clusters
+from ragbed.experiments.analysis.effects import effects
+from ragbed.experiments.statistics import Clusters
 
 BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
         "rules": "grounded", "condition": "given", "perturbation": None, "show": "question", "format": None,

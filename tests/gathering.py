@@ -1,6 +1,6 @@
 """Questions about a film, played with scripted replies for each purpose over documents that have short names."""
-from agents import Limits, Scripted
-from documents import Chunk
+from ragbed.agents import Limits, Scripted
+from ragbed.documents import Chunk
 
 QUESTION = "Where was the director of Jaws born?"
 

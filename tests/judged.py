@@ -1,5 +1,5 @@
 """What the tests of the judges have in common: answers to judge, and a judge at play."""
-from experiments.judges import Graded
+from ragbed.experiments.judges import Graded
 
 
 def graded(question, answers, predicted):

@@ -14,7 +14,7 @@ def refuse(event, details):
         raise SystemExit(f"{event} of {details}")
 
 sys.addaudithook(refuse)
-from experiments.cli import main
+from ragbed.experiments.cli import main
 main()
 """
 

@@ -5,8 +5,8 @@ import json
 
 from bs4 import BeautifulSoup
 
-from documents import digest
-from experiments import (
+from ragbed.documents import digest
+from ragbed.experiments import (
     Question,
     Record,
     ReportInput,
@@ -18,7 +18,7 @@ from experiments import (
     Verdict,
     write_report,
 )
-from strategies import Failure, Usage
+from ragbed.strategies import Failure, Usage
 
 GRADE = {1.0: "Correct", 0.5: "Partially Correct", 0.0: "Wrong"}
 

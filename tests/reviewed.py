@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from documents.types import Chunk, Document
-from experiments.construct.item import DOCUMENTS, ITEMS, Evidence, Item
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.construct.item import DOCUMENTS, ITEMS, Evidence, Item
 
 _MONTHS = (("January", 41_200, "gales on six days"), ("February", 39_800, "ice in the inner harbour"),
            ("March", 52_400, "the second crew"), ("April", 61_900, "the spring timetable"),
@@ -86,7 +86,7 @@ def write_made_set(folder, items=ITEMS_MADE, documents=(REPORT, MINUTES)):
 def serving(*args):
     """`ragbed review` in a process of its own; its page's address, and the process."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "experiments.cli", "review", *map(str, args)], text=True, stdout=subprocess.PIPE,
+        [sys.executable, "-m", "ragbed", "review", *map(str, args)], text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, cwd=Path(__file__).parent.parent, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
         line = process.stdout.readline()

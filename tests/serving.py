@@ -7,10 +7,10 @@ import threading
 import openai
 import uvicorn
 
-from agents import AssistantSettings
-from experiments.serving.app import open_serving, serving_app
-from experiments.serving.configurations import Described
-from retrieval import build_index
+from ragbed.agents import AssistantSettings
+from ragbed.experiments.serving.app import open_serving, serving_app
+from ragbed.experiments.serving.configurations import Described
+from ragbed.retrieval import build_index
 
 PAGES = {"oslo.txt": "Oslo is the capital of Norway.", "rome.txt": "Rome is the capital of Italy."}
 

@@ -1,6 +1,6 @@
 """Cells and results as a run stores them, for tests that look at results without a run."""
-from experiments import Cell, Result
-from strategies import Usage
+from ragbed.experiments import Cell, Result
+from ragbed.strategies import Usage
 
 
 def cell(condition="given", **changes):

@@ -5,8 +5,8 @@ from factored import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import Scored, Sub, aggregate, score
-from experiments.metrics import chain_pattern, outcomes, share_among, share_of
+from ragbed.experiments import Scored, Sub, aggregate, score
+from ragbed.experiments.metrics import chain_pattern, outcomes, share_among, share_of
 
 REFUSED = {"outcome": "refused", "text": "It is unanswerable.", "refused": True, "grade": "Wrong"}
 

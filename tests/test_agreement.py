@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import Verdict
-from experiments.analysis.agreement import Rater, agreements
+from ragbed.experiments import Verdict
+from ragbed.experiments.analysis.agreement import Rater, agreements
 
 DATA = Path(__file__).parent / "data"
 C, P, W = "Correct", "Partially Correct", "Wrong"
@@ -125,7 +125,7 @@ def test_another_judge_is_compared_with_the_runs_own_and_a_second_time_costs_not
 def test_an_interrupt_says_that_what_was_judged_is_kept(judged, serve, ragbed):
     other = serve(lambda _: {"text": "Grade: Correct", "delay": 0.1})
     args = ("judge", judged.run, "--judge", f"{other.url}#slow", "--repeats", "5")
-    child = subprocess.Popen([sys.executable, "-m", "experiments.cli", *map(str, args)], stdout=subprocess.DEVNULL,
+    child = subprocess.Popen([sys.executable, "-m", "ragbed", *map(str, args)], stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, text=True)
     while len(other.requests) < 9:
         assert child.poll() is None

@@ -6,12 +6,12 @@ import random
 import pytest
 from factored import BASE, Row, cells
 
-import experiments.analysis.pairs as all_pairs
-from experiments import aggregate
-from experiments.analysis.effects import effects
-from experiments.analysis.pairs import comparisons
-from experiments.analysis.variants import repeated
-from experiments.statistics import Clusters
+import ragbed.experiments.analysis.pairs as all_pairs
+from ragbed.experiments import aggregate
+from ragbed.experiments.analysis.effects import effects
+from ragbed.experiments.analysis.pairs import comparisons
+from ragbed.experiments.analysis.variants import repeated
+from ragbed.experiments.statistics import Clusters
 
 CLOSED = {"condition": "closed-book", "rules": "closed-book"}
 

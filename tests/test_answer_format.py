@@ -3,9 +3,9 @@ import json
 
 import pytest
 
-from agents import Scripted
-from strategies import CRESTS, REFUSAL, RETRIEVAL, Exemplar, Task
-from strategies.answering import answer_schema
+from ragbed.agents import Scripted
+from ragbed.strategies import CRESTS, REFUSAL, RETRIEVAL, Exemplar, Task
+from ragbed.strategies.answering import answer_schema
 
 
 def played(name, replies, **changes):

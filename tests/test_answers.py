@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.numbers import values
-from experiments.metrics import Scored, best_overlap, exact_match, holds, score, token_f1, tokens
-from strategies.normalising import normalize_answer, with_values
+from ragbed.documents.numbers import values
+from ragbed.experiments.metrics import Scored, best_overlap, exact_match, holds, score, token_f1, tokens
+from ragbed.strategies.normalising import normalize_answer, with_values
 
 
 @pytest.mark.parametrize(("text", "normal"), [

@@ -8,7 +8,7 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies.arithmetic import ProgramLine, Unworkable, evaluate, run, shown_value
+from ragbed.strategies.arithmetic import ProgramLine, Unworkable, evaluate, run, shown_value
 
 
 @pytest.mark.parametrize(("text", "value"), [

@@ -6,9 +6,9 @@ import pytest
 from embedders import Words
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents import Assistant, AssistantSettings, Limits, ModelSettings, open_model
-from documents import CrestSizes, SettingsError
-from retrieval import Index, IndexSettings, build_index
+from ragbed.agents import Assistant, AssistantSettings, Limits, ModelSettings, open_model
+from ragbed.documents import CrestSizes, SettingsError
+from ragbed.retrieval import Index, IndexSettings, build_index
 
 PLAN = "1. Which country?\n2. Which continent?"
 LINES = [PLAN, "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]

@@ -11,11 +11,11 @@ from threading import Timer
 import pymupdf
 import pytest
 
-from documents import Document, DocumentError, find_sources, parse_document, read_documents
-from documents.numbers import values
-from documents.workers import Worker
-from retrieval.lexical.tokens import normal
-from strategies.normalising import normalize_answer
+from ragbed.documents import Document, DocumentError, find_sources, parse_document, read_documents
+from ragbed.documents.numbers import values
+from ragbed.documents.workers import Worker
+from ragbed.retrieval.lexical.tokens import normal
+from ragbed.strategies.normalising import normalize_answer
 
 
 def pdf(text: str = "Some words", **options: object) -> bytes:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import catalogue
-from strategies import CRESTS
+from ragbed.agents import catalogue
+from ragbed.strategies import CRESTS
 
 BENCH = Path(__file__).parent.parent / "bench"
 WEIGHTS = (entry := catalogue.entry_named("smollm2-135m")) and catalogue.find(entry)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import BENCHMARKS
-from experiments.terminal.tables import run_table
+from ragbed.experiments import BENCHMARKS
+from ragbed.experiments.terminal.tables import run_table
 
 DATA = Path(__file__).parent / "data"
 

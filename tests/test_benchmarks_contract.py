@@ -12,15 +12,15 @@ import pytest
 from convert_detectiveqa import paragraphs_of
 from pydantic import TypeAdapter
 
-from documents import BenchmarkError, Document
-from documents.rows import read_rows
-from experiments import BENCHMARKS, Question, Step, metric_named
-from experiments.analysis.catalogue import view_named
-from experiments.analysis.published import published
-from experiments.benchmarks import OwnQuestions
-from experiments.benchmarks.base import files_below
-from experiments.metrics import GROUPS
-from experiments.runs.store import question_json
+from ragbed.documents import BenchmarkError, Document
+from ragbed.documents.rows import read_rows
+from ragbed.experiments import BENCHMARKS, Question, Step, metric_named
+from ragbed.experiments.analysis.catalogue import view_named
+from ragbed.experiments.analysis.published import published
+from ragbed.experiments.benchmarks import OwnQuestions
+from ragbed.experiments.benchmarks.base import files_below
+from ragbed.experiments.metrics import GROUPS
+from ragbed.experiments.runs.store import question_json
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)

@@ -4,8 +4,8 @@ from math import log
 import numpy as np
 import pytest
 
-from documents import Chunk, Document
-from retrieval import Aids, Bm25
+from ragbed.documents import Chunk, Document
+from ragbed.retrieval import Aids, Bm25
 
 
 class Few:

@@ -1,8 +1,8 @@
 """Settings of strategies stand for no more than a run can ask, and names are words that a table can show."""
 import pytest
 
-from documents import SettingsError
-from strategies import chosen, sweep
+from ragbed.documents import SettingsError
+from ragbed.strategies import chosen, sweep
 
 
 @pytest.mark.parametrize("name", ["\x1b[2J\nevil", "a\nb", "\ud800", "\u202eevil", " ", "\t", "x" * 81])

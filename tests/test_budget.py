@@ -245,7 +245,7 @@ def test_a_budget_holds_where_the_server_does_not_say_what_was_used(usage, serve
 def test_calls_under_way_at_a_kill_are_counted_as_what_they_might_use(serve, town, ragbed):
     server = serve(lambda body: {"text": town.reply(body), "delay": 30})
     path = town.config(server.url, concurrency=4, limits={"max_tokens": 500}, budget={"tokens": 2500})
-    process = subprocess.Popen([sys.executable, "-m", "experiments.cli", "run", path], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "ragbed", "run", path], stderr=subprocess.DEVNULL)
     while len(server.requests) < 4:
         time.sleep(0.05)
     process.kill()

@@ -8,9 +8,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as draw
 from virtual_time import in_virtual_time
 
-from agents import Cost
-from agents.limits import CallClock, CallSlots, in_window
-from experiments.words import price
+from ragbed.agents import Cost
+from ragbed.agents.limits import CallClock, CallSlots, in_window
+from ragbed.experiments.words import price
 
 
 async def taken(places, count):

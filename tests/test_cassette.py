@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from offline import elsewhere
 
-from agents.cassette import Cassette
-from retrieval import build_index
+from ragbed.agents.cassette import Cassette
+from ragbed.retrieval import build_index
 
 DATA = Path(__file__).parent / "data"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.cassette import Cassette
-from documents import RunError
+from ragbed.agents.cassette import Cassette
+from ragbed.documents import RunError
 
 
 @pytest.fixture

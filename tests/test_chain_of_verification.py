@@ -2,8 +2,8 @@
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from strategies import REFUSAL
-from strategies.settings.choosing import reasoning
+from ragbed.strategies import REFUSAL
+from ragbed.strategies.settings.choosing import reasoning
 
 FOUND = {QUESTION: "jaws", "Who directed Jaws?": "jaws", "Where was Spielberg born?": "spielberg", "": "shark"}
 REPLIES = {"plan": "1. Who directed Jaws?\n2. Where was Spielberg born?",

@@ -4,9 +4,9 @@ from calling import FINISH, reply_of, searching
 from disciplined import Told
 from gathering import QUESTION
 
-from agents import Limits
-from strategies import REFUSAL, Exemplar, Reply
-from strategies.settings.choosing import reasoning
+from ragbed.agents import Limits
+from ragbed.strategies import REFUSAL, Exemplar, Reply
+from ragbed.strategies.settings.choosing import reasoning
 
 STRATEGIES = ["chain_of_verification", "reflect", "quote_first", "table_first", "program_aided"]
 CONVERSING = ["ircot", "self_ask", "react", {"kind": "react", "tools": "text"}]

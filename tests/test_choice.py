@@ -5,8 +5,8 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import Scripted
-from strategies.choice import read_choice
+from ragbed.agents import Scripted
+from ragbed.strategies.choice import read_choice
 
 PLACES = (("A", "France"), ("B", "Italy"), ("C", "New York"), ("D", "New York City"))
 FORMS = ["{}", "({})", "{}.", "{})", "[{}]", "**{}**", "`{}`", "'{}'", " {}\n", "{} [1]", "{}。", "（{}）",

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from documents import (
+from ragbed.documents import (
     FORMATS,
     Chunk,
     Chunker,
@@ -18,7 +18,7 @@ from documents import (
     Sections,
     parse_document,
 )
-from documents.chunkers import Recursive, Sentences
+from ragbed.documents.chunkers import Recursive, Sentences
 
 CHUNKERS: list[Chunker] = [
     CrestSizes(), CrestSizes(smallest=5, largest=40, seed=3), Fixed(), Fixed(size=50), Fixed(size=200, overlap=60),

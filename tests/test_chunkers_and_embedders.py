@@ -1,8 +1,8 @@
 """Chunkers and embedders as factors: what questions bring is cut and embedded anew, and searched by each retriever."""
 from pathlib import Path
 
-from experiments import Plan, check_settings
-from experiments.settings.retrievers import label
+from ragbed.experiments import Plan, check_settings
+from ragbed.experiments.settings.retrievers import label
 
 BEIR = str(Path(__file__).parent / "data" / "beir")
 CHUNKERS = [{"kind": "fixed", "size": 40}, {"kind": "sections", "target": 60, "largest": 90}]

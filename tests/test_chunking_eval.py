@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from documents import BenchmarkError, Fixed
-from experiments.benchmarks import ChunkingEval
+from ragbed.documents import BenchmarkError, Fixed
+from ragbed.experiments.benchmarks import ChunkingEval
 
 DATA = Path(__file__).parent / "data" / "chunking_eval"
 

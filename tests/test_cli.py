@@ -8,8 +8,8 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from retrieval import build_index
-from strategies import HISTORY, REASONING, REFUSAL, RETRIEVAL, template
+from ragbed.retrieval import build_index
+from ragbed.strategies import HISTORY, REASONING, REFUSAL, RETRIEVAL, template
 
 PLACE = {"chunk", "document", "format", "pages", "start", "end", "text"}
 STEERING = "\x1b]0;owned\x07 \x1b[2J \x9b31m \u202etxt.exe"
@@ -240,7 +240,7 @@ def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch
 HELP = """
 import sys
 sys.argv = ["ragbed", *sys.argv[1:]]
-from experiments.cli import main
+from ragbed.experiments.cli import main
 try:
     main()
 except SystemExit as end:
@@ -261,24 +261,9 @@ def test_help_loads_nothing_heavy(args):
 def test_a_missing_package_is_named_and_a_missing_part_of_ragbed_is_a_defect(ragbed, index, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     ragbed.refuses("search", "ferry", "--index", index, says=["faiss is not installed; run: pip install ragbed"])
-    monkeypatch.setitem(sys.modules, "retrieval.index", None)
+    monkeypatch.setitem(sys.modules, "ragbed.retrieval.index", None)
     with pytest.raises(ModuleNotFoundError):
         ragbed("search", "ferry", "--index", index)
-
-
-@pytest.mark.parametrize("name", ["agents", "documents"])
-def test_another_owner_of_a_package_name_is_named(tmp_path, name):
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "__init__.py").write_text("raise RuntimeError('imported')\n")
-    info = tmp_path / "openai_agents-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: openai-agents\nVersion: 1.0\n")
-    (info / "RECORD").write_text(f"{name}/__init__.py,,\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from experiments.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, "list", "models"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == (f"ragbed: the package '{name}' belongs to openai-agents here, not to ragbed; "
-                           "install ragbed into an environment of its own\n")
 
 
 def test_the_one_line_stays_one_that_can_be_read_whatever_a_file_calls_itself(ragbed, tmp_path):

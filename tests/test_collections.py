@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from documents import BenchmarkError
-from experiments import Gold
-from experiments.benchmarks import Beir, MultiHopRag, Trec
-from experiments.benchmarks.qrels import read_qrels
-from experiments.running.gold import match
-from strategies import Passage
+from ragbed.documents import BenchmarkError
+from ragbed.experiments import Gold
+from ragbed.experiments.benchmarks import Beir, MultiHopRag, Trec
+from ragbed.experiments.benchmarks.qrels import read_qrels
+from ragbed.experiments.running.gold import match
+from ragbed.strategies import Passage
 
 DATA = Path(__file__).parent / "data"
 

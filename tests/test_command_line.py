@@ -31,7 +31,7 @@ def test_without_a_command_the_help_is_shown(ragbed):
     (None, 0, "")])
 def test_a_full_device_is_one_line_and_a_closed_output_is_none(tmp_path, place, status, said):
     with open(place or os.devnull, "wb") as out:
-        done = subprocess.run([sys.executable, "-m", "experiments.cli", "list", "conditions"], stdout=out, cwd=tmp_path,
+        done = subprocess.run([sys.executable, "-m", "ragbed", "list", "conditions"], stdout=out, cwd=tmp_path,
                               stderr=subprocess.PIPE, text=True, preexec_fn=None if place else lambda: os.close(1),
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
     assert (done.returncode, done.stderr) == (status, said)

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from documents import RunError, SettingsError
-from experiments.analysis.compare import find
-from experiments.analysis.compared_run import read_compared
-from experiments.analysis.gates import Gate
-from experiments.words import ON_INTERVALS
+from ragbed.documents import RunError, SettingsError
+from ragbed.experiments.analysis.compare import find
+from ragbed.experiments.analysis.compared_run import read_compared
+from ragbed.experiments.analysis.gates import Gate
+from ragbed.experiments.words import ON_INTERVALS
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from factored import Row, cells
 from scipy.special import ndtri
 from statsmodels.regression.mixed_linear_model import MixedLM
 
-from experiments.analysis.wordings import on_wordings, wording_effects, wording_views
-from experiments.statistics import Clusters
-from experiments.statistics.components import components, difference, half_width, questions_for
+from ragbed.experiments.analysis.wordings import on_wordings, wording_effects, wording_views
+from ragbed.experiments.statistics import Clusters
+from ragbed.experiments.statistics.components import components, difference, half_width, questions_for
 
 TIMES = 500  # the standard error of a share of 0.95 is 0.01
 

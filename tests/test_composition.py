@@ -4,11 +4,11 @@ import pytest
 from embedders import Words
 from pydantic import TypeAdapter, ValidationError
 
-from documents import Chunk, Document
-from retrieval import Aids, Pool, RetrieverSettings
-from retrieval.filters.terms import narrowed, normal
-from retrieval.retrievers.kind import MOST
-from retrieval.storage.cache import CachedEmbedder
+from ragbed.documents import Chunk, Document
+from ragbed.retrieval import Aids, Pool, RetrieverSettings
+from ragbed.retrieval.filters.terms import narrowed, normal
+from ragbed.retrieval.retrievers.kind import MOST
+from ragbed.retrieval.storage.cache import CachedEmbedder
 
 READ = TypeAdapter(RetrieverSettings)
 PAGES = {"reefs": "# Reefs\n\nCrabs live on the northern reef.\n\nThe reef of the north grows slowly.\n",

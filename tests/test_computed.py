@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from documents.parse import parse_document
-from experiments.construct.frames import frames_of, sentences_of
-from experiments.construct.item import Dropped
-from experiments.construct.operations import OPERATIONS, Computation, computed, planned
-from experiments.construct.worlds import edited, reread, worlds_of
-from experiments.metrics.matching import gives
-from strategies import REFUSAL
+from ragbed.documents.parse import parse_document
+from ragbed.experiments.construct.frames import frames_of, sentences_of
+from ragbed.experiments.construct.item import Dropped
+from ragbed.experiments.construct.operations import OPERATIONS, Computation, computed, planned
+from ragbed.experiments.construct.worlds import edited, reread, worlds_of
+from ragbed.experiments.metrics.matching import gives
+from ragbed.strategies import REFUSAL
 
 DEPOTS = """depot,opened,county,parcels,cost
 Aster,3 May 1998,North,"1,577",$2.50

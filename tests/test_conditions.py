@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from documents import Chunk, Document, SettingsError
-from experiments import Benchmark, Gold, Plan, Question, check_settings
-from experiments.running.checks import check_conditions
-from experiments.running.gold import Perturber
-from retrieval import Hit, Perturbation
-from retrieval.conditions import Placed
+from ragbed.documents import Chunk, Document, SettingsError
+from ragbed.experiments import Benchmark, Gold, Plan, Question, check_settings
+from ragbed.experiments.running.checks import check_conditions
+from ragbed.experiments.running.gold import Perturber
+from ragbed.retrieval import Hit, Perturbation
+from ragbed.retrieval.conditions import Placed
 
 DATA = Path(__file__).parent / "data"
 A, B = (Chunk(name, "document", "plain", 0, 1, name) for name in "ab")

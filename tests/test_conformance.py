@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.conformance import PROMISES, check, check_all
-from agents.conformance.checking import broken_rules
-from strategies import HISTORY, REASONING, RETRIEVAL
+from ragbed.agents.conformance import PROMISES, check, check_all
+from ragbed.agents.conformance.checking import broken_rules
+from ragbed.strategies import HISTORY, REASONING, RETRIEVAL
 
 KNOWN = [(family, name) for family, known in (("reasoning", REASONING), ("retrieval", RETRIEVAL), ("history", HISTORY))
          for name in known]
@@ -16,9 +16,9 @@ HEAD = '''
 import json
 import random
 from typing import Any
-from strategies.answering import answer, draft, opening
-from strategies.prompting import fill_text, first_message, numbers, system_message
-from strategies.types import *
+from ragbed.strategies.answering import answer, draft, opening
+from ragbed.strategies.prompting import fill_text, first_message, numbers, system_message
+from ragbed.strategies.types import *
 
 SEEN = []
 
@@ -110,7 +110,8 @@ ODD = [
     ("import subprocess\n    evidence = yield Search('x')", "source", "imports subprocess; a recipe asks for"),
     ("import datetime\n    evidence = yield Search(f'{datetime.date.today()}')", "source", "reads date.today; a"),
     ("evidence = yield Search(f'{random.choice(task.question)}')", "source", "reads random.choice"),
-    ("from agents.client import ModelClient\n    evidence = yield Search('x')", "source", "imports agents; a strategy"),
+    ("from ragbed.agents.client import ModelClient\n    evidence = yield Search('x')", "source",
+     "imports ragbed.agents; a strategy"),
     ("import socket\n    socket.socket()\n    evidence = yield Search('x')", "io", "socket.__new__"),
     ("evidence = yield Search('x')\n    open('x.txt', 'w').close()", "io", "writes 'x.txt'"),
     ("evidence = ()\n    return Draft('x', (), 5, True, None)", "protocol", "refused, well_formed or tagged is not"),

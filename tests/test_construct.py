@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.construct.review.items import open_set
-from experiments.construct.review.reviews import Review, ReviewFile
+from ragbed.experiments.construct.review.items import open_set
+from ragbed.experiments.construct.review.reviews import Review, ReviewFile
 
 TOWNS = ("Arlen", "Bixby", "Corda", "Delmar", "Elgin", "Fargo")
 
@@ -103,7 +103,7 @@ def test_a_killed_construction_goes_on_to_the_same_bytes(calls, serve, build, so
 
     server, out = serve(stalls), tmp_path / "killed"
     process = subprocess.Popen([
-        sys.executable, "-m", "experiments.cli", "construct", "crest", str(sources), "--out", str(out), "--n", "4",
+        sys.executable, "-m", "ragbed", "construct", "crest", str(sources), "--out", str(out), "--n", "4",
         "--writer", f"{server.url}#m", "--set", "calls.calls.concurrency=1"])
     while len(asked) <= calls and process.poll() is None:
         threading.Event().wait(0.02)
@@ -215,7 +215,7 @@ def test_where_no_call_succeeds_nothing_is_kept_and_the_next_time_they_are_made(
 def test_one_that_is_under_way_is_held(serve, build, sources, tmp_path):
     held = threading.Event()
     server = serve(lambda body: {"text": writer(body), "hold": held})
-    command = [sys.executable, "-m", "experiments.cli", "construct", "crest", str(sources), "--out",
+    command = [sys.executable, "-m", "ragbed", "construct", "crest", str(sources), "--out",
                str(tmp_path / "set"), "--n", "4", "--writer", f"{server.url}#m"]
     first = subprocess.Popen(command)
     while not server.requests and first.poll() is None:

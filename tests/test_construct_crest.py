@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from experiments.benchmarks import Crest
-from strategies import REFUSAL
+from ragbed.experiments.benchmarks import Crest
+from ragbed.strategies import REFUSAL
 
 ROWS = {"2020": "1,200 parcels", "2021": "1,577 parcels", "2022": "1,610 parcels"}
 ASTER = "<h1>Aster</h1>\n<table>" + "".join(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from experiments.benchmarks import DetectiveQa
+from ragbed.experiments.benchmarks import DetectiveQa
 
 STORY = """The lamp of the {place} lighthouse went out in the night of the third of May.
 

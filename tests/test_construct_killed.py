@@ -86,7 +86,7 @@ def test_killed_at_every_stage_it_goes_on_to_the_same_bytes(made, serve, ragbed,
 
     arguments = (*command, "--writer", f"{serve(stalls).url}#m", "--set", "calls.calls.concurrency=1", "--out")
     for kill in range(20):
-        process = subprocess.Popen([sys.executable, "-m", "experiments.cli", *arguments, tmp_path / "killed"],
+        process = subprocess.Popen([sys.executable, "-m", "ragbed", *arguments, tmp_path / "killed"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while len(held) == kill and process.poll() is None:
             threading.Event().wait(0.01)

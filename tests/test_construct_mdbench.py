@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from documents import parse_document, tables_of
-from experiments.benchmarks import Mdbench
-from experiments.construct.item import Dropped
-from experiments.construct.kinds.table_edits import TableEdit, applied, grid_of, lacking, plan_in_words, tells
-from strategies import REFUSAL
+from ragbed.documents import parse_document, tables_of
+from ragbed.experiments.benchmarks import Mdbench
+from ragbed.experiments.construct.item import Dropped
+from ragbed.experiments.construct.kinds.table_edits import TableEdit, applied, grid_of, lacking, plan_in_words, tells
+from ragbed.strategies import REFUSAL
 
 NAMES = ("Aster Point", "Boral Rock", "Cedar Head", "Dunlin Bar", "Esk Mouth")
 DROP = {"action": "drop", "skill": "temporal", "column": "rank"}

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from experiments.benchmarks import Mrceval
-from experiments.construct.item import Item
-from experiments.construct.kinds.mrceval import distinct, key_stands, one_right
-from strategies import REFUSAL
+from ragbed.experiments.benchmarks import Mrceval
+from ragbed.experiments.construct.item import Item
+from ragbed.experiments.construct.kinds.mrceval import distinct, key_stands, one_right
+from ragbed.strategies import REFUSAL
 
 TOWNS = {
     "Arlen": ("1871", ["1872", "1899", "1902"]),

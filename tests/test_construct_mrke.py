@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.benchmarks import HotpotQa, Mrke
-from experiments.construct.editing import amiss, edited, inverted, names, sentences, stands, with_parts
-from experiments.construct.item import Item, Library
-from experiments.construct.kinds.mrke import leads
-from strategies import REFUSAL
+from ragbed.experiments.benchmarks import HotpotQa, Mrke
+from ragbed.experiments.construct.editing import amiss, edited, inverted, names, sentences, stands, with_parts
+from ragbed.experiments.construct.item import Item, Library
+from ragbed.experiments.construct.kinds.mrke import leads
+from ragbed.strategies import REFUSAL
 
 FACTS = ("The {0} family founded the {1} hotels.", "{1} has its head office in {2}.", "{2} lies on the lake {3}.",
          "{3} was drained by {4}.")

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from agents import Context, LocalSettings, ModelSettings, open_model
-from agents.settings import least_tokens
-from documents import CallTooLong
-from retrieval import find_model
-from retrieval.models.finding import MINILM
-from strategies import Generate, Message
+from ragbed.agents import Context, LocalSettings, ModelSettings, open_model
+from ragbed.agents.settings import least_tokens
+from ragbed.documents import CallTooLong
+from ragbed.retrieval import find_model
+from ragbed.retrieval.models.finding import MINILM
+from ragbed.strategies import Generate, Message
 
 STORY = ("the detective looked at a door and said that night nobody had left the house before rain came over hills "
          "while old clock in corner struck twelve")

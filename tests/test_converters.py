@@ -9,8 +9,8 @@ from conversion import CREDITS, Draw, write_records
 from convert import CONVERTERS
 from convert_detectiveqa import read_novel
 
-from documents import BenchmarkError, UserError
-from experiments import BENCHMARKS
+from ragbed.documents import BenchmarkError, UserError
+from ragbed.experiments import BENCHMARKS
 
 BENCH = Path(__file__).parent.parent / "bench"
 

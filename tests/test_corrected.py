@@ -9,8 +9,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from experiments.analysis.corrected import corrected
-from experiments.metrics.intervals import Z
+from ragbed.experiments.analysis.corrected import corrected
+from ragbed.experiments.metrics.intervals import Z
 
 RIGHT = np.array([1, 1, 1, 0] * 10 + [np.nan] * 60)
 PASSED = np.array([1, 1, 0, 0, 1, 1, 1, 1] * 5 + [1, 1, 0] * 20, dtype=float)

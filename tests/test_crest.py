@@ -9,9 +9,9 @@ import pyarrow.parquet
 import pytest
 from loaded import loaded
 
-from documents import BenchmarkError
-from experiments import check_settings
-from experiments.benchmarks import Crest
+from ragbed.documents import BenchmarkError
+from ragbed.experiments import check_settings
+from ragbed.experiments.benchmarks import Crest
 
 DOCUMENTS = [
     {"docid": 40, "content": "<table><tr><td>2021</td><td>1,577</td></tr></table>", "type": "html",
@@ -150,7 +150,7 @@ def test_files_that_are_missing_unnamed_or_broken_say_so(tmp_path):
         Crest(path=str(tmp_path)).load()
 
 
-LOAD = ("from experiments.benchmarks import Crest\nfrom documents.errors import BenchmarkError\n"
+LOAD = ("from ragbed.experiments.benchmarks import Crest\nfrom documents.errors import BenchmarkError\n"
         "try:\n    print(len(Crest(path='hub:upstage/CReSt').load().questions))\n"
         "except BenchmarkError as error:\n    print(error)\n")
 

@@ -5,8 +5,8 @@ import shutil
 import pytest
 import tiny_rerankers
 
-from documents import ModelError
-from retrieval import Aids, CrossEncoding, LateInteraction
+from ragbed.documents import ModelError
+from ragbed.retrieval import Aids, CrossEncoding, LateInteraction
 
 QUERY, OTHER = "who founded the company", "zebra"
 TEXTS = ["ada founded it in 1999", "zebra eats grass", "the wind and the river"]

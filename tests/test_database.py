@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from agents import Database
-from documents import RunError
+from ragbed.agents import Database
+from ragbed.documents import RunError
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS numbers (value INTEGER)",)
 

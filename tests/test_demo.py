@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from agents.recorded import SHIPPED, recording_of
-from experiments.terminal.demo import QUESTIONS, RECORDED
+from ragbed.agents.recorded import SHIPPED, recording_of
+from ragbed.experiments.terminal.demo import QUESTIONS, RECORDED
 
 CASSETTE = SHIPPED / f"{RECORDED.removeprefix('recorded:')}.cassette.jsonl.gz"
 
@@ -37,7 +37,7 @@ def test_the_demo_asks_a_live_model_as_many_questions_as_fit_and_a_second_time_t
     command = ("demo", "--model", f"{server.url}#m", "--out", tmp_path)
     every = recording_of(RECORDED).questions
     with monkeypatch.context() as slow:
-        slow.setattr("experiments.terminal.demo._SECONDS", 0)
+        slow.setattr("ragbed.experiments.terminal.demo._SECONDS", 0)
         recorded, both = ragbed.json(*command)
     assert [(cell["model"], cell["n"]) for cell in recorded["cells"]] == [(RECORDED, every)] * 9
     assert [(cell["model"], cell["n"]) for cell in both["cells"]] == [(RECORDED, 6)] * 9 + [(f"{server.url}#m", 6)] * 2

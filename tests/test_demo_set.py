@@ -1,9 +1,9 @@
 """The bundled demo set: small, attributed, a third unanswerable, and cut as its script says."""
 from pathlib import Path
 
-from experiments.benchmarks import load_demo
-from experiments.benchmarks.jsonl import FOLDER
-from strategies.normalising import normalize_answer
+from ragbed.experiments.benchmarks import load_demo
+from ragbed.experiments.benchmarks.jsonl import FOLDER
+from ragbed.strategies.normalising import normalize_answer
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "pages").iterdir()}
 

@@ -2,10 +2,10 @@
 import pytest
 from test_reranked import Preset
 
-from retrieval import Fused
-from retrieval.hits import continued
-from retrieval.retrievers.fused import FusedRetriever
-from retrieval.retrievers.reranked import Reranked, RerankedRetriever
+from ragbed.retrieval import Fused
+from ragbed.retrieval.hits import continued
+from ragbed.retrieval.retrievers.fused import FusedRetriever
+from ragbed.retrieval.retrievers.reranked import Reranked, RerankedRetriever
 
 
 def preset(names):

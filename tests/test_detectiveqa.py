@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from documents import BenchmarkError
-from experiments.analysis.notes import on_late_clues
-from experiments.benchmarks import DetectiveQa
+from ragbed.documents import BenchmarkError
+from ragbed.experiments.analysis.notes import on_late_clues
+from ragbed.experiments.benchmarks import DetectiveQa
 
 FIXTURE = Path(__file__).parent / "data" / "detectiveqa"
 ASKED = {"question": "Who moved the lamp?", "options": {"A": "Ida", "B": "Otto"}, "answer": "B",

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from strategies import REFUSAL
+from ragbed.strategies import REFUSAL
 
 # What the server says to each question: with both documents, with the gold alone, and with none.
 SAID = {

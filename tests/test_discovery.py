@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from agents import discovery
+from ragbed.agents import discovery
 
 OLLAMA = [{"id": name, "object": "model", "created": 1_780_200_000, "owned_by": "library"}
           for name in ("nomic-embed-text:latest", "bge-m3:latest", "llama3.2:3b", "qwen3:8b")]

@@ -4,13 +4,13 @@ from types import SimpleNamespace
 import pytest
 from factored import BASE
 
-from experiments import Mined, Question
-from experiments.analysis.dose import Reached, dose_of, reached_of
-from experiments.analysis.dose_curves import area, curves_of
-from experiments.analysis.variants import variants_of
-from experiments.metrics import ScoredQuestion
-from experiments.statistics import Clusters
-from retrieval import Perturbation
+from ragbed.experiments import Mined, Question
+from ragbed.experiments.analysis.dose import Reached, dose_of, reached_of
+from ragbed.experiments.analysis.dose_curves import area, curves_of
+from ragbed.experiments.analysis.variants import variants_of
+from ragbed.experiments.metrics import ScoredQuestion
+from ragbed.experiments.statistics import Clusters
+from ragbed.retrieval import Perturbation
 
 
 class Shown:

@@ -10,8 +10,8 @@ from conftest import Town
 from scripted_server import ScriptedServer
 from test_mined_benchmark import SOURCE
 
-from experiments.benchmarks import HotpotQa, MinedBenchmark
-from strategies import REFUSAL
+from ragbed.experiments.benchmarks import HotpotQa, MinedBenchmark
+from ragbed.strategies import REFUSAL
 
 
 def rgb(folder, negatives=4, **fields):
@@ -38,7 +38,7 @@ def distracted(body):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A run over RGB's own negatives, made once for all tests."""
-    from experiments.cli import main
+    from ragbed.experiments.cli import main
 
     town, server = Town(tmp_path_factory.mktemp("dose")), ScriptedServer(distracted)
     config = town.config(server.url, benchmark=rgb(town.folder), conditions="gold", judge="lexical",
@@ -139,7 +139,7 @@ def test_what_is_searched_among_more_negatives_is_found_less_by_who_looks_shallo
 
 
 def test_hardness_of_mined_negatives_is_an_axis(town, serve, ragbed):
-    from experiments.negatives import MiningSettings, mine
+    from ragbed.experiments.negatives import MiningSettings, mine
 
     folder = town.folder / "mined"
     mine(HotpotQa(path=str(SOURCE), limit=3), MiningSettings(miners=("dense",), per_question=6, fill=2), folder,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import Question
-from experiments.running.budget import about_tokens
-from experiments.running.jobs import SAMPLE, spread
-from strategies import answer, catalogue, inquiry, template
+from ragbed.experiments import Question
+from ragbed.experiments.running.budget import about_tokens
+from ragbed.experiments.running.jobs import SAMPLE, spread
+from ragbed.strategies import answer, catalogue, inquiry, template
 
 DATA = Path(__file__).parent / "data"
 
@@ -171,7 +171,7 @@ def test_sub_questions_are_asked_too(plan):
 
 
 def test_the_smallest_difference_is_that_of_the_statistics(plan):
-    from experiments.statistics import planned
+    from ragbed.experiments.statistics import planned
 
     found = plan(reasoning=["direct", "least_to_most", "plan_and_solve"])["detectable"]
     assert (found["metric"], found["pairs"]) == ("unified", 3)
@@ -181,7 +181,7 @@ def test_the_smallest_difference_is_that_of_the_statistics(plan):
 
 
 def test_what_can_be_detected_allows_for_questions_that_share_documents(plan, town, ragbed):
-    from experiments.statistics import planned
+    from ragbed.experiments.statistics import planned
 
     benchmark = town.own(*({"id": f"q{number}", "question": "Who?", "answer": "Ada",
                             "gold_documents": [f"d{number // 5}.txt"]} for number in range(60)))

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents import Limits, Scripted
-from agents.scripted import never_content
-from documents import Chunk
-from experiments.running.bounds import bounds_of
-from strategies import ANSWERING, REASONING, REFUSAL, RETRIEVAL, Task
-from strategies.settings import choosing
+from ragbed.agents import Limits, Scripted
+from ragbed.agents.scripted import never_content
+from ragbed.documents import Chunk
+from ragbed.experiments.running.bounds import bounds_of
+from ragbed.strategies import ANSWERING, REASONING, REFUSAL, RETRIEVAL, Task
+from ragbed.strategies.settings import choosing
 
 UNCONTENT = """Something else is missing, namely {new}.
 Needed: {new}

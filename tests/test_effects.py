@@ -8,7 +8,7 @@ from factored import RUN, WAYS, by_name, cells, effects_of, rows, simulated, und
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from experiments.statistics.factorial import design_of
+from ragbed.experiments.statistics.factorial import design_of
 
 
 def test_levels_have_their_means_and_effects_by_hand():

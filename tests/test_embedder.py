@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tiny_models import make_tiny
 
-from documents import ModelError
-from retrieval import find_model, open_embedder
-from retrieval.embedders.sentence import SentenceEmbedder
-from retrieval.models.finding import MINILM_SHA256, WEIGHTS
+from ragbed.documents import ModelError
+from ragbed.retrieval import find_model, open_embedder
+from ragbed.retrieval.embedders.sentence import SentenceEmbedder
+from ragbed.retrieval.models.finding import MINILM_SHA256, WEIGHTS
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_a_damaged_small_file_is_named(tmp_path: Path, file: str, content: str) 
 def test_torch_and_faiss_work_in_one_process() -> None:
     import torch
 
-    from retrieval import VectorIndex
+    from ragbed.retrieval import VectorIndex
 
     before, minilm = torch.get_num_threads(), open_embedder("float32:all-MiniLM-L6-v2")
     for _ in range(3):

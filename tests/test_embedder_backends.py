@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tiny_models import make_tiny
 
-from documents import ModelError
-from retrieval import Sentence, open_embedder
-from retrieval.embedders.engines import TOKENS, batches
-from retrieval.embedders.sentence import engine_of
+from ragbed.documents import ModelError
+from ragbed.retrieval import Sentence, open_embedder
+from ragbed.retrieval.embedders.engines import TOKENS, batches
+from ragbed.retrieval.embedders.sentence import engine_of
 
 TEXTS = ["the river", "", "rain and sand, the sea. " * 30, "서울 서울", "a", "42 rivers"]
 openvino = pytest.mark.skipif(not find_spec("openvino"), reason="openvino is not here")
@@ -68,7 +68,7 @@ def test_a_kept_graph_needs_no_torch_and_nothing_is_sent(tiny):
     script = ("import socket, sys\n"
               "def refuse(*_): raise AssertionError('connected')\n"
               "socket.socket.connect = socket.getaddrinfo = refuse\n"
-              "from retrieval.embedders.opening import open_embedder\n"
+              "from ragbed.retrieval.embedders.opening import open_embedder\n"
               f"print(open_embedder('openvino:{tiny}').embed_queries(['rain']).shape)\n"
               "import openvino.tools.ovc.telemetry_utils as used\n"
               "print('torch' in sys.modules, used.tm.__name__, sys.modules['openvino_telemetry'])\n")
@@ -89,7 +89,7 @@ def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_pa
     open_embedder(f"openvino:{model}").embed_queries(["rain"])
     (graph,) = (tmp_path / "cache" / "graphs").glob("*/model.xml")
     graph.write_text("no graph")
-    from retrieval.embedders.graphs import read_openvino
+    from ragbed.retrieval.embedders.graphs import read_openvino
 
     with pytest.raises(ModelError, match="is damaged: delete that folder"):
         read_openvino(graph, "f32", 1)
@@ -111,7 +111,7 @@ def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, own_cache):
 @pytest.mark.slow
 @openvino
 def test_a_graph_with_other_vectors_than_torch_is_refused(tmp_path, own_cache, monkeypatch):
-    from retrieval.embedders import graphs as used
+    from ragbed.retrieval.embedders import graphs as used
 
     honest = used.read_openvino
     monkeypatch.setattr(used, "read_openvino", lambda path: lambda ids, mask: honest(path)(ids[:, ::-1].copy(), mask))
@@ -122,7 +122,7 @@ def test_a_graph_with_other_vectors_than_torch_is_refused(tmp_path, own_cache, m
 
 @pytest.mark.slow
 def test_two_processes_that_first_use_a_model_at_once_share_one_export(tmp_path, own_cache):
-    script = ("from retrieval import open_embedder\n"
+    script = ("from ragbed.retrieval import open_embedder\n"
               f"print(open_embedder('{make_tiny(tmp_path / 'shared')}').embed_queries(['rain']).tolist())\n")
     both = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) for _ in range(2)]
     one, other = (process.communicate()[0] for process in both)

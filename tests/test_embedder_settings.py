@@ -5,10 +5,10 @@ import pytest
 from pydantic import ValidationError
 from tiny_models import make_tiny
 
-from documents import IndexFolderError, ModelError, SettingsError
-from retrieval import Index, IndexSettings, Nothing, Sentence, Server, Static, build_index, open_embedder
-from retrieval.embedders.opening import embedder_settings
-from retrieval.embedders.prefixes import Prefixes, family
+from ragbed.documents import IndexFolderError, ModelError, SettingsError
+from ragbed.retrieval import Index, IndexSettings, Nothing, Sentence, Server, Static, build_index, open_embedder
+from ragbed.retrieval.embedders.opening import embedder_settings
+from ragbed.retrieval.embedders.prefixes import Prefixes, family
 
 
 @pytest.fixture(scope="module")

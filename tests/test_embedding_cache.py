@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from embedders import Lengths
 
-from documents import SettingsError, digest
-from retrieval.storage.cache import CachedEmbedder
+from ragbed.documents import SettingsError, digest
+from ragbed.retrieval.storage.cache import CachedEmbedder
 
 
 class Hashing(Lengths):

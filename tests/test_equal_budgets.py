@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from strategies import REFUSAL
+from ragbed.strategies import REFUSAL
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from hypothesis import strategies as some
 from stored import cell
 from stored import result as stored_result
 
-from agents import OUTCOMES
-from experiments import ANSWERS, RANKED, Gold, Question, Scheme, StoredPassage, Verdict
-from experiments.analysis.cases import causes_of, siblings_of
-from experiments.analysis.causes import CAUSES, Case, cause_of
-from experiments.analysis.error_analysis import figures_of
-from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.benchmarks.mdbench import Mdbench
-from experiments.benchmarks.mrceval import Mrceval
+from ragbed.agents import OUTCOMES
+from ragbed.experiments import ANSWERS, RANKED, Gold, Question, Scheme, StoredPassage, Verdict
+from ragbed.experiments.analysis.cases import causes_of, siblings_of
+from ragbed.experiments.analysis.causes import CAUSES, Case, cause_of
+from ragbed.experiments.analysis.error_analysis import figures_of
+from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.benchmarks.mdbench import Mdbench
+from ragbed.experiments.benchmarks.mrceval import Mrceval
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
 

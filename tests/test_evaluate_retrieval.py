@@ -6,7 +6,7 @@ import ir_measures
 import pytest
 from ir_measures import AP, RR, R, nDCG
 
-from experiments import check_settings
+from ragbed.experiments import check_settings
 
 DATA = Path(__file__).parent / "data"
 BEIR = str(DATA / "beir")

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from documents import SettingsError
-from experiments.benchmarks import Mrke
-from experiments.running.checks import check_exemplars
-from strategies import CRESTS, Exemplar, template
-from strategies.settings.exemplars import read_exemplars
+from ragbed.documents import SettingsError
+from ragbed.experiments.benchmarks import Mrke
+from ragbed.experiments.running.checks import check_exemplars
+from ragbed.strategies import CRESTS, Exemplar, template
+from ragbed.strategies.settings.exemplars import read_exemplars
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
         "reasoning": "1871 comes before 1880.", "answer": "The north mill [1]"}

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents import Chunk, Document, Fixed, Page, Sections, parse_document
-from retrieval import Expanded, Hit
-from retrieval.retrievers.expanded import ExpandedRetriever, sections
+from ragbed.documents import Chunk, Document, Fixed, Page, Sections, parse_document
+from ragbed.retrieval import Expanded, Hit
+from ragbed.retrieval.retrievers.expanded import ExpandedRetriever, sections
 
 GUIDE = ("# Reefs\n\nCrabs live here.\n\n## North\n\nIt is cold. Few swim.\n\n## South\n\nIt is warm.\n\n"
          "# Bells\n\nThey ring.\n")

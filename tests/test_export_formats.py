@@ -6,17 +6,17 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from documents import Chunk, Document
-from documents.errors import BenchmarkError
-from documents.types import Page
-from experiments.benchmarks.beir import Beir
-from experiments.benchmarks.crest import Crest
-from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.benchmarks.jsonl import OwnQuestions
-from experiments.construct.formats import EXPORTS, of_items, own_line, write_exports
-from experiments.construct.item import Evidence, Item, Library
-from experiments.running.gold import Places
-from strategies import REFUSAL
+from ragbed.documents import Chunk, Document
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.types import Page
+from ragbed.experiments.benchmarks.beir import Beir
+from ragbed.experiments.benchmarks.crest import Crest
+from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.benchmarks.jsonl import OwnQuestions
+from ragbed.experiments.construct.formats import EXPORTS, of_items, own_line, write_exports
+from ragbed.experiments.construct.item import Evidence, Item, Library
+from ragbed.experiments.running.gold import Places
+from ragbed.strategies import REFUSAL
 
 PLAIN = "Esk opened in 1911.\nIts crane lifts 12.5 tonnes."
 HTML = "<p>Esk opened in 1911.</p><p>Its crane lifts 12.5 tonnes.</p>"

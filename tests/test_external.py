@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents import CallError, Chunk, SettingsError
-from retrieval import Aids, RetrieverSettings
+from ragbed.documents import CallError, Chunk, SettingsError
+from ragbed.retrieval import Aids, RetrieverSettings
 
 READ = TypeAdapter(RetrieverSettings)
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef."]
@@ -25,7 +25,7 @@ LANGCHAIN = """
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from retrieval.langchain import as_documents
+from ragbed.retrieval.langchain import as_documents
 
 
 def make(chunks, size=8):
@@ -37,8 +37,8 @@ def make(chunks, size=8):
 OURS = """
 from dataclasses import dataclass
 
-from documents.types import Chunk
-from retrieval.types import Hit
+from ragbed.documents.types import Chunk
+from ragbed.retrieval.types import Hit
 
 
 @dataclass
@@ -128,7 +128,7 @@ def test_a_factory_that_fails_says_so_in_one_line(write, code, complaint):
     assert "\n" not in str(error.value)
 
 
-HIT = "from documents.types import Chunk\nfrom retrieval.types import Hit\n"
+HIT = "from ragbed.documents.types import Chunk\nfrom retrieval.types import Hit\n"
 
 
 @pytest.mark.parametrize(("search", "complaint"), [

@@ -4,9 +4,9 @@ import json
 import pytest
 from gathering import Scene, decisions
 
-from documents import SettingsError
-from strategies import chosen
-from strategies.settings.choosing import reasoning
+from ragbed.documents import SettingsError
+from ragbed.strategies import chosen
+from ragbed.strategies.settings.choosing import reasoning
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
         "reasoning": "1871 comes before 1880.", "answer": "The north mill [1]"}

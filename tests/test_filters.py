@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from documents import Chunk, SettingsError
-from retrieval.filters.terms import Narrowed, Where, conditions, narrowed, normal
+from ragbed.documents import Chunk, SettingsError
+from ragbed.retrieval.filters.terms import Narrowed, Where, conditions, narrowed, normal
 
 PAGES = [("annual.pdf", 1, 2023, "Annual report"), ("annual.pdf", 7, 2023, "Annual report"),
          ("notes/old.html", None, 2019, "Old and new"), ("notes/[2].txt", 3, None, "매출 보고서")]

@@ -4,11 +4,11 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from documents import Fixed, parse_document
-from experiments import Gold
-from experiments.benchmarks import FinanceBench
-from experiments.running.gold import match
-from strategies import Passage
+from ragbed.documents import Fixed, parse_document
+from ragbed.experiments import Gold
+from ragbed.experiments.benchmarks import FinanceBench
+from ragbed.experiments.running.gold import match
+from ragbed.strategies import Passage
 
 FILE = Path(__file__).parent / "data" / "financebench" / "financebench_open_source.jsonl"
 

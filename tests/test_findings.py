@@ -7,8 +7,8 @@ import yaml
 from conversion import Draw
 from convert import convert
 
-from experiments import BENCHMARKS
-from experiments.metrics import METRICS, family_of
+from ragbed.experiments import BENCHMARKS
+from ragbed.experiments.metrics import METRICS, family_of
 
 KNOWN = yaml.safe_load(findings.FILE.read_text(encoding="utf-8"))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import BENCHMARKS, RunSettings
-from experiments.terminal.tables import run_table
-from strategies import CRESTS, REFUSAL
+from ragbed.experiments import BENCHMARKS, RunSettings
+from ragbed.experiments.terminal.tables import run_table
+from ragbed.strategies import CRESTS, REFUSAL
 
 DATA = Path(__file__).parent / "data"
 # What the model answers to a question that holds these words; of each benchmark it gets one wrong.

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from agents.conformance import check
-from documents import RecipeFailed, SettingsError
-from experiments.settings.file import content_of
-from strategies import Task, chosen
-from strategies.settings.plugins import family_of
+from ragbed.agents.conformance import check
+from ragbed.documents import RecipeFailed, SettingsError
+from ragbed.experiments.settings.file import content_of
+from ragbed.strategies import Task, chosen
+from ragbed.strategies.settings.plugins import family_of
 
 HEAD = "import os\nimport re\nfrom strategies.types import *\nclass Odd(Exception): pass\n"
 RECIPE = HEAD + "def recipe(task: Task) -> Recipe:\n    yield from task.gather(task.question)\n    "
@@ -80,7 +80,8 @@ def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, 
     ("time.sleep(1000)", "ends", "asks for nothing and does not end: busy.py:9, in recipe"),
     pytest.param("for n in range(300_000): print(n)", "io", "prints '0", marks=pytest.mark.slow)])
 def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(here, line, promise, said):
-    (here / "busy.py").write_text("from strategies.answering import answer\nimport subprocess, threading, time\n" +
+    (here / "busy.py").write_text("from ragbed.strategies.answering import answer\n"
+                                  "import subprocess, threading, time\n" +
                                   RECIPE.replace("yield", "evidence = yield", 1) + line +
                                   "\n    return (yield from answer(task, 'direct', evidence, thinks=False))\n")
     began = time.monotonic()

@@ -13,7 +13,7 @@ PYTHON = os.environ.get("RAGBED_TOOLS")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(
     not PYTHON, reason="no tools: RAGBED_TOOLS names a Python with inspect-ai, ragas, ragchecker and pyragnarok")]
 # ragbed with the packages of that environment behind its own
-BEHIND = "import sys; sys.path.append(sys.argv.pop(1)); from experiments.cli import main; main()"
+BEHIND = "import sys; sys.path.append(sys.argv.pop(1)); from ragbed.experiments.cli import main; main()"
 
 
 def python(interpreter, code, *args):
@@ -55,8 +55,8 @@ TELLS = """
 import sys
 sys.path.append(sys.argv.pop(1))
 from pathlib import Path
-from agents.pipelines.formats import read_predictions
-from documents import BenchmarkError
+from ragbed.agents.pipelines.formats import read_predictions
+from ragbed.documents import BenchmarkError
 for file in map(Path, sys.argv[1:]):
     try:
         print(list(read_predictions("inspect", file)))

@@ -1,11 +1,11 @@
-"""`from experiments import run, open_run`: a run from Python, and its figures as a frame."""
+"""`from ragbed.experiments import run, open_run`: a run from Python, and its figures as a frame."""
 import asyncio
 
 import pytest
 import yaml
 
-from documents import RunError, SettingsError
-from experiments import open_run, run
+from ragbed.documents import RunError, SettingsError
+from ragbed.experiments import open_run, run
 
 
 def test_a_run_from_a_file_is_the_run_of_the_command_line(serve, town, ragbed):

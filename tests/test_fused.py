@@ -3,8 +3,8 @@ import pytest
 from pydantic import TypeAdapter
 from test_reranked import Preset
 
-from retrieval import Fused, RetrieverSettings
-from retrieval.retrievers.fused import FusedRetriever, labels
+from ragbed.retrieval import Fused, RetrieverSettings
+from ragbed.retrieval.retrievers.fused import FusedRetriever, labels
 
 READ = TypeAdapter(RetrieverSettings)
 

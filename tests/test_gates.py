@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents import Scripted
-from documents import Chunk, Document
-from experiments.benchmarks.clapnq import ClapNq
-from experiments.benchmarks.financebench import FinanceBench
-from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.benchmarks.korean_rag import KoreanRag
-from experiments.construct import gates
-from experiments.construct.item import Evidence, Item, Library
-from experiments.negatives.guard import Guard, GuardedIndex, Thresholds
-from experiments.question import Question
-from strategies import REFUSAL
-from strategies.types import Draft
+from ragbed.agents import Scripted
+from ragbed.documents import Chunk, Document
+from ragbed.experiments.benchmarks.clapnq import ClapNq
+from ragbed.experiments.benchmarks.financebench import FinanceBench
+from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.benchmarks.korean_rag import KoreanRag
+from ragbed.experiments.construct import gates
+from ragbed.experiments.construct.item import Evidence, Item, Library
+from ragbed.experiments.negatives.guard import Guard, GuardedIndex, Thresholds
+from ragbed.experiments.question import Question
+from ragbed.strategies import REFUSAL
+from ragbed.strategies.types import Draft
 
 PAGES = {
     "esk": "The Esk depot opened in 1911. Its crane was built by Ada Lindqvist of Lund. It lifts 12.5 tonnes.",

@@ -1,10 +1,10 @@
 """Matching shown chunks to gold, at the finest level that both sides know."""
 import pytest
 
-from documents import Chunk, Document, Page
-from experiments import Gold
-from experiments.running.gold import by_source, match, missing_documents
-from strategies import Passage
+from ragbed.documents import Chunk, Document, Page
+from ragbed.experiments import Gold
+from ragbed.experiments.running.gold import by_source, match, missing_documents
+from ragbed.strategies import Passage
 
 PAGED = Document("d1", "reports/a.pdf", "A", "<p>0123456789</p>", "0123456789", (Page(1, 0, 0), Page(2, 8, 5)))
 OTHER = Document("d2", "b.html", "B", "<p>0123456789</p>", "0123456789")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from documents.rows import read_rows
-from experiments import BENCHMARKS, Gold, Step
-from experiments.benchmarks.base import files_below
-from strategies import CRESTS
+from ragbed.documents.rows import read_rows
+from ragbed.experiments import BENCHMARKS, Gold, Step
+from ragbed.experiments.benchmarks.base import files_below
+from ragbed.strategies import CRESTS
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
-from agents.checkpoint import restore
-from agents.graph import recursion_limit
-from agents.playback import Playback, Runtime
-from documents import CallError, CallTimeout, Chunk, Document, IndexFolderError, RecipeMismatch
-from strategies import REFUSAL, Draft, Recipe, Reply, Search, Task, inquiry
-from strategies.settings.choosing import reasoning, retrieval
+from ragbed.agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
+from ragbed.agents.checkpoint import restore
+from ragbed.agents.graph import recursion_limit
+from ragbed.agents.playback import Playback, Runtime
+from ragbed.documents import CallError, CallTimeout, Chunk, Document, IndexFolderError, RecipeMismatch
+from ragbed.strategies import REFUSAL, Draft, Recipe, Reply, Search, Task, inquiry
+from ragbed.strategies.settings.choosing import reasoning, retrieval
 
 PAGES = [Document(name, f"{name}.txt", name, "", text) for name, text in
          (("oslo", "Oslo is the capital of Norway."), ("bergen", "Bergen is a port."), ("rome", "Rome is in Italy."))]

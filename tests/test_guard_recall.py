@@ -1,9 +1,9 @@
 """The guard's recall: answers planted in every way that texts write them, found and counted without a model."""
 import pytest
 
-from documents import Chunk, Document
-from experiments.construct.item import Item, Library
-from experiments.construct.recall import guard_recall, ways
+from ragbed.documents import Chunk, Document
+from ragbed.experiments.construct.item import Item, Library
+from ragbed.experiments.construct.recall import guard_recall, ways
 
 TEXTS = [f"Page {number} of the Lund yearbook lists {number} ships of oak." for number in range(30)]
 

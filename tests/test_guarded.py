@@ -6,12 +6,12 @@ import sys
 import pytest
 from gathering import Scene
 
-from strategies import REASONING
-from strategies.settings.choosing import reasoning
-from strategies.settings.parameters import hints_of
+from ragbed.strategies import REASONING
+from ragbed.strategies.settings.choosing import reasoning
+from ragbed.strategies.settings.parameters import hints_of
 
 SOURCE = '''
-from strategies.types import Decision, Draft, Gathering, Generate, Passage, Recipe, Search, Task
+from ragbed.strategies.types import Decision, Draft, Gathering, Generate, Passage, Recipe, Search, Task
 
 def text(task: Task) -> Recipe:
     yield "text"
@@ -165,7 +165,7 @@ def test_a_strategy_that_cannot_be_stopped_ends_the_run_resumably(serve, town, r
     town.write([town.row(0)])
     path = town.config(serve(town.reply).url, reasoning=["direct", "blocks.py:defies"], limits={"seconds": 5},
                        concurrency=1)
-    ended = subprocess.run([sys.executable, "-m", "experiments.cli", "run", path], capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, "-m", "ragbed", "run", path], capture_output=True, text=True)
     assert ended.returncode == 2, ended.stderr
     line = ended.stderr.splitlines()[-1]
     assert line.startswith("ragbed: the strategy did not come back from blocks.py:")

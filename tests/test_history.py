@@ -1,8 +1,8 @@
 """A question that continues a conversation is made one that stands by itself, and what came before instructs nobody."""
 import pytest
 
-from agents import DecisionStep, Scripted
-from strategies import Turn, chosen, in_conversation
+from ragbed.agents import DecisionStep, Scripted
+from ragbed.strategies import Turn, chosen, in_conversation
 
 FOLLOW_UP = "And who built it?"
 TURNS = (Turn("What is the oldest bridge of Kessel?", "The Anker bridge [1], of 1871 [2, 3]."),

@@ -29,7 +29,7 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path}: relative import"
             names.append(node.module)
-    return names
+    return [name.removeprefix("ragbed.") for name in names]
 
 
 def importers(package):
@@ -55,6 +55,14 @@ def test_the_parts_of_experiments_have_an_order():
                 name.split(".")[1] for name in imported(path) if name.startswith("experiments."))
     order = list(graphlib.TopologicalSorter({part: used - {part} for part, used in parts.items()}).static_order())
     assert order.index("question") < order.index("running") < order.index("terminal") < order.index("commands")
+
+
+def test_no_file_imports_a_folder_by_its_bare_name():
+    """A bare `import agents` finds the folder here, and another distribution's package elsewhere."""
+    bare = {path.name for path in [*FILES, *TESTS] for node in nodes(path)
+            if (isinstance(node, ast.Import) and any(one.name.split(".")[0] in LAYERS for one in node.names))
+            or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in LAYERS)}
+    assert not bare
 
 
 def test_each_heavy_library_stays_in_its_place():
@@ -106,13 +114,15 @@ def test_only_the_command_line_prints():
 
 
 def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_graph_where_it_is_played():
-    graph = {"agents.graph", "agents.assistant", "agents.studio", "agents.local_child", "agents.openai_chat",
-             "experiments.running.play", "experiments.running.runner", "experiments.terminal.run",
-             "experiments.terminal.evaluate_retrieval", "experiments.construct.play", "experiments.construct.build",
-             "experiments.serving.app", "experiments.serving.configurations",
-             "experiments.construct.card", "experiments.construct.foresee", "experiments.construct.writing",
-             "experiments.terminal.construct", "experiments.terminal.demo"}
-    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES if path.stem != "__init__"}
+    graph = {f"ragbed.{name}" for name in (
+        "agents.graph", "agents.assistant", "agents.studio", "agents.local_child", "agents.openai_chat",
+        "experiments.running.play", "experiments.running.runner", "experiments.terminal.run",
+        "experiments.terminal.evaluate_retrieval", "experiments.construct.play", "experiments.construct.build",
+        "experiments.serving.app", "experiments.serving.configurations", "experiments.construct.card",
+        "experiments.construct.foresee", "experiments.construct.writing", "experiments.terminal.construct",
+        "experiments.terminal.demo")}
+    modules = {".".join(("ragbed", *path.relative_to(ROOT).with_suffix("").parts))
+               for path in FILES if path.stem != "__init__"}
     heavy = {"torch", "sentence_transformers", "faiss", "pymupdf", "langchain_openai", "langgraph", "scipy",
              "statsmodels", "sklearn", "pyarrow", "mlflow", "ir_measures", "openai"}
     assert graph <= modules
@@ -120,9 +130,4 @@ def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_gr
               f"print(sorted({heavy!r} & set(sys.modules)))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "[]\n", done.stderr
-
-
-def test_the_packages_carry_the_name_of_their_distribution():
-    for layer in LAYERS:
-        assert '__distribution__ = "ragbed"' in (ROOT / layer / "__init__.py").read_text()
 

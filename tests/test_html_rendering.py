@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.parsers.html import parse_page
+from ragbed.documents.parsers.html import parse_page
 
 
 def plain(page: str) -> str:

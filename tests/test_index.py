@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from embedders import Words
 
-from documents import CrestSizes, DocumentError, IndexFolderError
-from retrieval import BuildReport, Flat, Hnsw, Index, IndexSettings, add_to_index, build_index
+from ragbed.documents import CrestSizes, DocumentError, IndexFolderError
+from ragbed.retrieval import BuildReport, Flat, Hnsw, Index, IndexSettings, add_to_index, build_index
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 WHOLE = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000), titled=False)

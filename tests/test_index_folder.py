@@ -14,10 +14,10 @@ import pyarrow.parquet
 import pytest
 from embedders import Lengths
 
-from documents import IndexFolderError, ModelError
-from retrieval import Flat, Hnsw, Index, VectorIndex, build_index
-from retrieval.storage.folder import replaced, writing
-from retrieval.storage.manifest import read_manifest, write_manifest
+from ragbed.documents import IndexFolderError, ModelError
+from ragbed.retrieval import Flat, Hnsw, Index, VectorIndex, build_index
+from ragbed.retrieval.storage.folder import replaced, writing
+from ragbed.retrieval.storage.manifest import read_manifest, write_manifest
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 FILES = ["chunks.parquet", "documents.parquet", "manifest.json", "vectors.faiss"]

@@ -10,16 +10,16 @@ import pyarrow.parquet as parquet_file
 import pytest
 from embedders import Lengths
 
-from documents import IndexFolderError, ModelError, find_sources
-from documents.workers import Worker
-from retrieval import Index, IndexSettings, build_index, estimate_index
-from retrieval.building import plan
-from retrieval.building.before import Staging
-from retrieval.building.plan import plan_files
-from retrieval.storage import files, parquet
-from retrieval.storage.cache import kept_bytes
-from retrieval.storage.files import unchanged_sha256
-from retrieval.storage.manifest import read_manifest, write_manifest
+from ragbed.documents import IndexFolderError, ModelError, find_sources
+from ragbed.documents.workers import Worker
+from ragbed.retrieval import Index, IndexSettings, build_index, estimate_index
+from ragbed.retrieval.building import plan
+from ragbed.retrieval.building.before import Staging
+from ragbed.retrieval.building.plan import plan_files
+from ragbed.retrieval.storage import files, parquet
+from ragbed.retrieval.storage.cache import kept_bytes
+from ragbed.retrieval.storage.files import unchanged_sha256
+from ragbed.retrieval.storage.manifest import read_manifest, write_manifest
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 SETTINGS = IndexSettings(titled=False)

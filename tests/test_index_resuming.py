@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from embedders import Lengths
 
-from documents import Document
-from documents.places import cache_dir
-from retrieval import Index, IndexSettings, build_index, index_documents
-from retrieval.building import job
-from retrieval.storage.folder import replaced
+from ragbed.documents import Document
+from ragbed.documents.places import cache_dir
+from ragbed.retrieval import Index, IndexSettings, build_index, index_documents
+from ragbed.retrieval.building import job
+from ragbed.retrieval.storage.folder import replaced
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 FILES = 40

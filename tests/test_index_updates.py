@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from embedders import Words
 
-from documents import CrestSizes, Document, DocumentError, IndexFolderError, ModelError, UserError
-from retrieval import Hnsw, Index, IndexSettings, add_to_index, build_index, index_documents, remove_from_index
-from retrieval.filters.metadata import read_metadata
-from retrieval.index import content_of_index
-from retrieval.storage.manifest import read_manifest
+from ragbed.documents import CrestSizes, Document, DocumentError, IndexFolderError, ModelError, UserError
+from ragbed.retrieval import Hnsw, Index, IndexSettings, add_to_index, build_index, index_documents, remove_from_index
+from ragbed.retrieval.filters.metadata import read_metadata
+from ragbed.retrieval.index import content_of_index
+from ragbed.retrieval.storage.manifest import read_manifest
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 WHOLE = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000))

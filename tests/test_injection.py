@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from documents import BenchmarkError, Chunk, Document
-from experiments import Attack, Scored
-from experiments.benchmarks import Injection
-from experiments.metrics.answers import attack
-from experiments.metrics.matching import holds_words as holds
-from strategies import (
+from ragbed.documents import BenchmarkError, Chunk, Document
+from ragbed.experiments import Attack, Scored
+from ragbed.experiments.benchmarks import Injection
+from ragbed.experiments.metrics.answers import attack
+from ragbed.experiments.metrics.matching import holds_words as holds
+from ragbed.strategies import (
     ANSWERING,
     REASONING,
     REFUSAL,
@@ -24,7 +24,7 @@ from strategies import (
     inquiry,
     template,
 )
-from strategies.prompting import framed
+from ragbed.strategies.prompting import framed
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
 import gullible

@@ -2,8 +2,8 @@
 import pytest
 from gathering import QUESTION, Scene, decisions
 
-from strategies.reasoning.ircot import thought
-from strategies.settings.choosing import reasoning as chosen
+from ragbed.strategies.reasoning.ircot import thought
+from ragbed.strategies.settings.choosing import reasoning as chosen
 
 LIBRARY = {QUESTION: "jaws", "Jaws was directed by Steven Spielberg.": "spielberg jaws",
            "Steven Spielberg was born in Ohio.": "ohio spielberg"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import Plan, check_settings
-from experiments.benchmarks import DetectiveQa
-from experiments.running.jobs import Prefix, jobs_of, prefix_of, side_by_side, turns_of
-from experiments.running.resources import Resources
+from ragbed.experiments import Plan, check_settings
+from ragbed.experiments.benchmarks import DetectiveQa
+from ragbed.experiments.running.jobs import Prefix, jobs_of, prefix_of, side_by_side, turns_of
+from ragbed.experiments.running.resources import Resources
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
 FACTORS = {"conditions": ["full", "gold", "closed-book"], "reasoning": ["direct", "chain_of_thought"],

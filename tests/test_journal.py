@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import CallLimits, Database, Journal, Model, ModelSettings, open_model
-from agents.journal import SCHEMA, Mode, call_key
-from strategies import Failure, Generate, Message, Reply
+from ragbed.agents import CallLimits, Database, Journal, Model, ModelSettings, open_model
+from ragbed.agents.journal import SCHEMA, Mode, call_key
+from ragbed.strategies import Failure, Generate, Message, Reply
 
 ASK = Generate((Message("system", ("Be brief.",)), Message("user", ("Documents: none.\n\n", "Where is Oslo?"))),
                "answer")

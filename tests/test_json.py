@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from documents.json import loads
+from ragbed.documents.json import loads
 
 
 @pytest.mark.parametrize(("text", "why"), [

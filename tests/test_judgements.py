@@ -7,8 +7,8 @@ import ir_measures
 import pytest
 from ir_measures import Bpref, Judged, nDCG
 
-from experiments import Scored, score
-from experiments.metrics import judgements_at
+from ragbed.experiments import Scored, score
+from ragbed.experiments.metrics import judgements_at
 
 TREC = Path(__file__).parent / "data" / "trec"
 HELPS = {"Nine kinds of crab": "Grade: 3", "A ferry": "Grade: 1", "Bells": "Grade: 0", "The northern": "Grade: 2",

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judged import STORY, SUM, graded, play
 
-from experiments import Verdict
-from experiments.judges import Lexical, ModelJudge
-from experiments.judges.lexical import grade, steps_held
-from experiments.judges.model import read_grade, read_points, read_steps
-from strategies import Failure, Generate, Reply
+from ragbed.experiments import Verdict
+from ragbed.experiments.judges import Lexical, ModelJudge
+from ragbed.experiments.judges.lexical import grade, steps_held
+from ragbed.experiments.judges.model import read_grade, read_points, read_steps
+from ragbed.strategies import Failure, Generate, Reply
 
 MATERIAL = {"grades": graded("q", ("a",), "b"), "points": SUM, "steps": STORY}
 

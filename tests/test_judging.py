@@ -6,11 +6,11 @@ import pytest
 from judged import STORY, SUM, graded
 from stored import result as stored_result
 
-from agents.journal import Talked
-from experiments import Question, Scheme, Step, StoredStep, score
-from experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
-from experiments.metrics import scored_of, scored_result, text_as_published
-from strategies import read_answer
+from ragbed.agents.journal import Talked
+from ragbed.experiments import Question, Scheme, Step, StoredStep, score
+from ragbed.experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
+from ragbed.experiments.metrics import scored_of, scored_result, text_as_published
+from ragbed.strategies import read_answer
 
 QUESTION = Question("q", "Who did it?", ("B", "Otto"), True, options=(("A", "Ida"), ("B", "Otto")),
                     steps=(Step("Oil on his sleeve.", 0.1), Step("So he held it.")))

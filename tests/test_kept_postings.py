@@ -10,12 +10,12 @@ import bm25s
 import numpy as np
 import pytest
 
-from documents import Chunk, Document, SettingsError
-from retrieval import Aids, Bm25
-from retrieval.filters.terms import narrowed
-from retrieval.lexical import postings
-from retrieval.lexical.postings import Postings
-from retrieval.lexical.tokens import WordTokenizer
+from ragbed.documents import Chunk, Document, SettingsError
+from ragbed.retrieval import Aids, Bm25
+from ragbed.retrieval.filters.terms import narrowed
+from ragbed.retrieval.lexical import postings
+from ragbed.retrieval.lexical.postings import Postings
+from ragbed.retrieval.lexical.tokens import WordTokenizer
 
 MANY = WordTokenizer.many
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from strategies import CRESTS
+from ragbed.strategies import CRESTS
 
-COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
+COMMAND = [sys.executable, "-m", "ragbed", "run"]
 QUESTIONS = Path(__file__).parent / "data" / "hotpotqa_195"
 AT_ONCE, KILLS = 16, 5
 CALLS = 3 * 195 * (1 + 1 + 1 + 1 + 4)  # the last strategy asks for two sub-questions, each, and the question

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from documents import BenchmarkError
-from experiments import Gold
-from experiments.benchmarks import KoreanRag
+from ragbed.documents import BenchmarkError
+from ragbed.experiments import Gold
+from ragbed.experiments.benchmarks import KoreanRag
 
 DATA = Path(__file__).parent / "data" / "korean_rag"
 

@@ -6,11 +6,11 @@ import unicodedata
 import pytest
 from test_bm25 import Few
 
-from documents import MissingExtra
-from retrieval import Aids, Bm25
-from retrieval.lexical.korean import KoreanTokenizer
-from retrieval.lexical.tokens import WordTokenizer
-from retrieval.retrievers.bm25 import tokenizer_of
+from ragbed.documents import MissingExtra
+from ragbed.retrieval import Aids, Bm25
+from ragbed.retrieval.lexical.korean import KoreanTokenizer
+from ragbed.retrieval.lexical.tokens import WordTokenizer
+from ragbed.retrieval.retrievers.bm25 import tokenizer_of
 
 if importlib.util.find_spec("kiwipiepy") is None:
     pytest.skip("kiwipiepy is not installed; run: pip install 'ragbed[korean]'", allow_module_level=True)

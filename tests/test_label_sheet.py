@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from documents import RunError
-from experiments.judges import Graded
-from experiments.running.rejudge import Material, guarded, read_labels, write_sheet
+from ragbed.documents import RunError
+from ragbed.experiments.judges import Graded
+from ragbed.experiments.running.rejudge import Material, guarded, read_labels, write_sheet
 
 
 @pytest.mark.parametrize(("cell", "expected"), [

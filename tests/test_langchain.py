@@ -9,10 +9,10 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from documents import Chunk, SettingsError
-from documents.types import chunk_id
-from retrieval import FromLangChain, Hit, as_documents, as_langchain
-from retrieval.langchain import LONGEST
+from ragbed.documents import Chunk, SettingsError
+from ragbed.documents.types import chunk_id
+from ragbed.retrieval import FromLangChain, Hit, as_documents, as_langchain
+from ragbed.retrieval.langchain import LONGEST
 
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef."]
 CHUNKS = [Chunk(f"c{at}", f"d{at}", "plain", 10, 10 + len(text), text, pages=(at + 1, at + 2))

@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 import tiny_rerankers
 
-from documents import digest
-from retrieval import Aids, LateInteraction, find_model
-from retrieval.rerankers.late_interaction import MaxSim, TokenVectors, maxsim
-from retrieval.storage.cache import VectorStore
+from ragbed.documents import digest
+from ragbed.retrieval import Aids, LateInteraction, find_model
+from ragbed.retrieval.rerankers.late_interaction import MaxSim, TokenVectors, maxsim
+from ragbed.retrieval.storage.cache import VectorStore
 
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
 QUERY, TEXTS = "who founded the company", ["ada founded it in 1999", "zebra eats grass ."]

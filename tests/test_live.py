@@ -7,10 +7,10 @@ import pytest
 import yaml
 from test_traffic import asking, index, reply, runs_of, served
 
-from experiments.benchmarks.jsonl import read_questions
-from experiments.construct.review.items import open_set
-from experiments.serving.traffic import drawn
-from strategies.types import Turn
+from ragbed.experiments.benchmarks.jsonl import read_questions
+from ragbed.experiments.construct.review.items import open_set
+from ragbed.experiments.serving.traffic import drawn
+from ragbed.strategies.types import Turn
 
 __all__ = ["index"]
 

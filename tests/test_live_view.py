@@ -14,9 +14,9 @@ import threading
 
 import pytest
 
-from experiments.terminal.display import console, drawable
+from ragbed.experiments.terminal.display import console, drawable
 
-COMMAND = [sys.executable, "-m", "experiments.cli"]
+COMMAND = [sys.executable, "-m", "ragbed"]
 CODE = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|\x1b.|\r|\n|[^\x1b\r\n]+")
 
 

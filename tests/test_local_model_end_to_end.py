@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents import catalogue
-from strategies import CRESTS
+from ragbed.agents import catalogue
+from ragbed.strategies import CRESTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(
     catalogue.find(catalogue.entry_named("smollm2-135m")) is None,
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(
 
 
 def run(config: Path, mark: str, *options: str) -> tuple[dict, str]:
-    done = subprocess.run([sys.executable, "-m", "experiments.cli", "run", str(config), "--json", *options],
+    done = subprocess.run([sys.executable, "-m", "ragbed", "run", str(config), "--json", *options],
                           capture_output=True, text=True, env={**os.environ, "RAGBED_TEST_MARK": mark}, timeout=280)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr

@@ -11,11 +11,11 @@ import urllib.request
 
 import pytest
 
-from agents import LocalSettings, ModelSettings, catalogue, open_model
-from agents.local_server import LocalServer
-from documents import ModelError
-from strategies import Generate, Message
-from strategies.parts.tool_calls import search_tools
+from ragbed.agents import LocalSettings, ModelSettings, catalogue, open_model
+from ragbed.agents.local_server import LocalServer
+from ragbed.documents import ModelError
+from ragbed.strategies import Generate, Message
+from ragbed.strategies.parts.tool_calls import search_tools
 
 DOCUMENT = "Paris is the capital of France. " * 40
 SETTINGS = ModelSettings(local=LocalSettings(context=1024))
@@ -125,8 +125,8 @@ async def test_a_server_that_dies_is_started_again_and_the_call_repeated(weights
 async def test_a_server_ends_with_its_parent_however_that_ends(weights, how):
     code = ("import asyncio, sys\n"
             "from pathlib import Path\n"
-            "from agents.local_server import LocalServer\n"
-            "from agents.settings import LocalSettings\n"
+            "from ragbed.agents.local_server import LocalServer\n"
+            "from ragbed.agents.settings import LocalSettings\n"
             "async def main():\n"
             "    server = LocalServer(Path(sys.argv[1]), LocalSettings(context=512))\n"
             "    await server.address()\n"

@@ -1,11 +1,11 @@
 """Where what a pipeline read stands in the documents of the run."""
 import pytest
 
-from documents.types import Chunk, Document
-from experiments.question import Gold, Question
-from experiments.running.gold import GoldView, match
-from experiments.running.locating import Locator
-from strategies import Passage
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.question import Gold, Question
+from ragbed.experiments.running.gold import GoldView, match
+from ragbed.experiments.running.locating import Locator
+from ragbed.strategies import Passage
 
 TEXT = ("The Clifton bridge crosses the river Avon and was opened to the public in the year 1864. "
         "It was designed by Brunel, who did not live to see it finished.")

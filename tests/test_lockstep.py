@@ -1,9 +1,9 @@
 """Recipes in lockstep: one list at a time, searches first, equal actions once, drafts in order."""
 import pytest
 
-from documents import Chunk
-from strategies import Decision, Draft, Failure, Generate, Message, Passage, Reply, Search, Usage
-from strategies.parts.lockstep import Lockstep
+from ragbed.documents import Chunk
+from ragbed.strategies import Decision, Draft, Failure, Generate, Message, Passage, Reply, Search, Usage
+from ragbed.strategies.parts.lockstep import Lockstep
 
 EVIDENCE = {"a": (Passage(1, Chunk("c1", "d", "plain", 0, 1, "x")),), "b": ()}
 

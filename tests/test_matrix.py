@@ -7,10 +7,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents import SettingsError
-from experiments import check_settings
-from experiments.cells import labels
-from experiments.settings.matrix import combinations_of
+from ragbed.documents import SettingsError
+from ragbed.experiments import check_settings
+from ragbed.experiments.cells import labels
+from ragbed.experiments.settings.matrix import combinations_of
 
 CREST = {"kind": "crest", "path": "x"}
 ONE = {"name": "x", "benchmark": CREST, "models": "http://h/v1#m", "reasoning": "direct"}
@@ -199,7 +199,7 @@ def test_seeds_that_change_nothing_are_said_to(serve, town, ragbed):
 
 
 LOTS = '''
-from strategies.types import Draft, Generate, Message
+from ragbed.strategies.types import Draft, Generate, Message
 
 
 def recipe(task):

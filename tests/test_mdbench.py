@@ -4,9 +4,9 @@ import json
 import pytest
 from loaded import loaded
 
-from documents import BenchmarkError
-from experiments.benchmarks import Mdbench
-from experiments.benchmarks.mdbench import pipe_table
+from ragbed.documents import BenchmarkError
+from ragbed.experiments.benchmarks import Mdbench
+from ragbed.experiments.benchmarks.mdbench import pipe_table
 
 ROW = {
     "question": "Which light was lit first?", "ground_truth": "Aster Point",

@@ -3,17 +3,17 @@ import csv
 
 import pytest
 
-from agents import Scripted
-from agents.scripted import answering, never_content
-from experiments import METRICS, Scored, metric_named, score
-from experiments.metrics import measured_in
-from experiments.metrics.judged import MEASURED
-from strategies import REASONING
+from ragbed.agents import Scripted
+from ragbed.agents.scripted import answering, never_content
+from ragbed.experiments import METRICS, Scored, metric_named, score
+from ragbed.experiments.metrics import measured_in
+from ragbed.experiments.metrics.judged import MEASURED
+from ragbed.strategies import REASONING
 
 PLUGIN = '''
 from dataclasses import replace
-from strategies.reasoning.direct import direct
-from strategies.types import Recipe, Task
+from ragbed.strategies.reasoning.direct import direct
+from ragbed.strategies.types import Recipe, Task
 
 
 def recipe(task: Task) -> Recipe:

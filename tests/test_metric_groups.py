@@ -4,7 +4,7 @@ import math
 import pytest
 from factored import Row
 
-from experiments import Scored, Sub, aggregate, score
+from ragbed.experiments import Scored, Sub, aggregate, score
 
 OPTIONS = (("A", "Romeo"), ("B", "Tybalt"), ("C", "Paris"))
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."

@@ -6,9 +6,9 @@ from factored import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import OUTCOMES
-from experiments import METRICS, Scored, Sub, Support, SupportLabel, aggregate, metric_named, score
-from experiments.metrics import GROUPS, chain_pattern
+from ragbed.agents import OUTCOMES
+from ragbed.experiments import METRICS, Scored, Sub, Support, SupportLabel, aggregate, metric_named, score
+from ragbed.experiments.metrics import GROUPS, chain_pattern
 
 TEXTS = ["", "x", "x [1][9]", "the x", "y [1, 2]", "B", "(B) yes", "Answer: A",
          "I cannot answer because the question is unanswerable with the documents."]

@@ -1,8 +1,8 @@
 """CReSt's metrics per question, as published and corrected: each difference has its golden pair."""
 import pytest
 
-from documents import SettingsError
-from experiments import METRICS, Scored, metric_named, score
+from ragbed.documents import SettingsError
+from ragbed.experiments import METRICS, Scored, metric_named, score
 
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."
 GOLD_1_AND_3 = {1: frozenset({0}), 2: frozenset(), 3: frozenset({1})}

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from embedders import Words
 
-from documents import IndexFolderError, SettingsError
-from documents.shards import Shard
-from retrieval import Flat, Hnsw, Index, IndexSettings, VectorIndex, build_index
-from retrieval.building.merge import merge_indexes
-from retrieval.milvus import MilvusVectors
-from retrieval.retrievers.dense import nearest_chunks
+from ragbed.documents import IndexFolderError, SettingsError
+from ragbed.documents.shards import Shard
+from ragbed.retrieval import Flat, Hnsw, Index, IndexSettings, VectorIndex, build_index
+from ragbed.retrieval.building.merge import merge_indexes
+from ragbed.retrieval.milvus import MilvusVectors
+from ragbed.retrieval.retrievers.dense import nearest_chunks
 
 pytest.importorskip("milvus_lite")
 pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-COMMAND = [sys.executable, "-m", "experiments.cli"]
+COMMAND = [sys.executable, "-m", "ragbed"]
 RIVERS = ["the seine flows through paris", "the danube flows through vienna", "the vltava flows through prague",
           "zebras live in herds", "a herd of zebras runs", "paris is a city of light"]
 
@@ -111,7 +111,7 @@ def test_it_finds_what_faiss_finds(uri, kind, least, tmp_path):
 
 @pytest.mark.parametrize("share", [0.001, 0.5, 0.999])
 def test_a_mask_is_kept_to_by_the_store(share, tmp_path, monkeypatch):
-    monkeypatch.setattr("retrieval.milvus.LISTED", 400)  # so that half of them need several searches
+    monkeypatch.setattr("ragbed.retrieval.milvus.LISTED", 400)  # so that half of them need several searches
     vectors = noisy(2_000)
     among = np.random.default_rng(1).random(2_000) < share
     among[17] = True
@@ -198,11 +198,11 @@ def test_what_milvus_cannot_do_is_one_line(pages, tmp_path, ragbed, monkeypatch)
     told = ragbed.refuses
     command = ["index", pages, "--out", tmp_path / "idx", "--embedder", "static:none"]
     told(*command, "--store", f"milvus:{tmp_path}/v.db", "--vectors", "ivf_pq", says=["static"])
-    monkeypatch.setattr("retrieval.milvus.SECONDS", 1.0)
+    monkeypatch.setattr("ragbed.retrieval.milvus.SECONDS", 1.0)
     monkeypatch.setenv("MILVUS_TOKEN", "secret-of-ours")
     told("index", pages, "--out", tmp_path / "idx", "--store", "milvus:http://127.0.0.1:9",
          says=["Milvus, http://127.0.0.1:9: "])
-    monkeypatch.setattr("documents.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("ragbed.documents.errors.find_spec", lambda name: None)
     told("index", pages, "--out", tmp_path / "idx", "--store", f"milvus:{tmp_path}/v.db",
          says=["pymilvus is not installed; run: pip install 'ragbed[milvus]'"])
 
@@ -217,7 +217,7 @@ def test_a_file_that_another_process_has_open_is_named(pages, tmp_path, ragbed):
 
 def test_a_strangers_server_is_asked_only_after_the_user_named_it(pages, tmp_path, server, monkeypatch):
     build_index([pages], tmp_path / "idx", settings(server.url), embedder=Words())
-    monkeypatch.setattr("retrieval.embedders.opening.is_loopback", lambda url: False)
+    monkeypatch.setattr("ragbed.retrieval.embedders.opening.is_loopback", lambda url: False)
     with pytest.raises(SettingsError, match=r"keeps its vectors on a server, .* and MILVUS_TOKEN; if you trust it"):
         Index.open(tmp_path / "idx", Words())
     build_index([pages], tmp_path / "idx", settings(server.url), embedder=Words())  # the user names it
@@ -241,7 +241,7 @@ def test_an_env_file_around_is_not_read(tmp_path):
 
 def test_a_server_that_goes_away_stops_a_run_which_goes_on_when_it_is_back(
         pages, tmp_path, server, serve, ragbed, monkeypatch):
-    monkeypatch.setattr("retrieval.milvus.SECONDS", 3.0)
+    monkeypatch.setattr("ragbed.retrieval.milvus.SECONDS", 3.0)
     assert ragbed("index", pages, "--out", tmp_path / "idx", "--store", f"milvus:{server.url}")[0] == 0
     rows = [{"id": str(number), "question": f"Where is number {number}? {text}", "answer": text}
             for number, text in enumerate(RIVERS)]

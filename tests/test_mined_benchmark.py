@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from documents import BenchmarkError
-from experiments.benchmarks import HotpotQa, MinedBenchmark
+from ragbed.documents import BenchmarkError
+from ragbed.experiments.benchmarks import HotpotQa, MinedBenchmark
 
 DATA = Path(__file__).parent / "data"
 SOURCE = DATA / "hotpotqa_195" / "hotpot_dev_distractor_v1.jsonl"
@@ -17,7 +17,7 @@ MINERS = ("--miner", "dense", "--miner", "bm25", "--miner", "random")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Three questions of HotpotQA with their thirty paragraphs; mined once for all tests."""
-    from experiments.negatives import MiningSettings, mine
+    from ragbed.experiments.negatives import MiningSettings, mine
 
     place = tmp_path_factory.mktemp("mined") / "hotpotqa"
     settings = MiningSettings(miners=("dense", "bm25", "random"), per_question=6, fill=5)

@@ -2,9 +2,9 @@
 import numpy as np
 import pytest
 
-from documents import Chunk, Document, SettingsError
-from retrieval.mining import MiningQuery, Rows, miner_names, open_miner
-from retrieval.mining.same_name import names_of, subject_of
+from ragbed.documents import Chunk, Document, SettingsError
+from ragbed.retrieval.mining import MiningQuery, Rows, miner_names, open_miner
+from ragbed.retrieval.mining.same_name import names_of, subject_of
 
 TEXTS = {
     "esk-1": "Esk\nThe Esk depot handled 1,577 parcels in 2021.",

@@ -2,10 +2,10 @@
 import numpy as np
 from pydantic import TypeAdapter
 
-from documents import Chunk
-from retrieval import Aids, RetrieverSettings
-from retrieval.retrievers.dense import windows_of
-from retrieval.retrievers.diverse import marginal
+from ragbed.documents import Chunk
+from ragbed.retrieval import Aids, RetrieverSettings
+from ragbed.retrieval.retrievers.dense import windows_of
+from ragbed.retrieval.retrievers.diverse import marginal
 
 READ = TypeAdapter(RetrieverSettings)
 

@@ -8,16 +8,16 @@ from email.utils import format_datetime
 
 import pytest
 
-from agents import CallLimits, ModelSettings, open_model
-from documents import CallError, CallTimeout
-from strategies import Generate, Message
+from ragbed.agents import CallLimits, ModelSettings, open_model
+from ragbed.documents import CallError, CallTimeout
+from ragbed.strategies import Generate, Message
 
 ASK = Generate((Message("user", ("Where?",)),), "answer")
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
     monkeypatch.delenv("RAGBED_API_KEY", raising=False)
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agents import ModelSettings, catalogue, open_model
-from agents.models import resolve
-from agents.replies import free, pricer
-from documents import ModelError
-from strategies import Generate, Message
+from ragbed.agents import ModelSettings, catalogue, open_model
+from ragbed.agents.models import resolve
+from ragbed.agents.replies import free, pricer
+from ragbed.documents import ModelError
+from ragbed.strategies import Generate, Message
 
 EMPTY_GGUF = "b83633aa78534479"  # the beginning of the SHA-256 of b"GGUF"
 

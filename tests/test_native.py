@@ -2,9 +2,9 @@
 import pytest
 from gathering import Scene
 
-from documents import SettingsError
-from strategies import Reply, chosen
-from strategies.settings.choosing import reasoning
+from ragbed.documents import SettingsError
+from ragbed.strategies import Reply, chosen
+from ragbed.strategies.settings.choosing import reasoning
 
 
 def played(said, **changes):

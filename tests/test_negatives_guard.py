@@ -3,15 +3,15 @@ from dataclasses import replace
 
 import pytest
 
-from documents import Chunk
-from experiments import Question
-from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.negatives.choosing import Scores, choose, mined
-from experiments.negatives.guard import Guard, GuardedIndex, Rarity, Thresholds
-from experiments.negatives.mining import counted
-from experiments.negatives.types import Wanted
-from retrieval import Hit
-from retrieval.mining import MiningQuery
+from ragbed.documents import Chunk
+from ragbed.experiments import Question
+from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.negatives.choosing import Scores, choose, mined
+from ragbed.experiments.negatives.guard import Guard, GuardedIndex, Rarity, Thresholds
+from ragbed.experiments.negatives.mining import counted
+from ragbed.experiments.negatives.types import Wanted
+from ragbed.retrieval import Hit
+from ragbed.retrieval.mining import MiningQuery
 
 GOLD = "The Esk depot by the old harbour handled 1,577 parcels in the year 2021, more than any other."
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strategies import HISTORY, REASONING, RETRIEVAL
+from ragbed.strategies import HISTORY, REASONING, RETRIEVAL
 
 DOCS = (Path(__file__).parent.parent / "docs" / "strategies.md").read_text(encoding="utf-8")
 
@@ -61,7 +61,7 @@ def test_a_name_that_will_not_do_is_refused_and_nothing_is_written(empty, ragbed
 
 
 def test_a_strategy_that_breaks_a_promise_is_told_where_with_status_1(empty, ragbed):
-    (empty / "bad.py").write_text("from strategies.types import Task\n\ndef recipe(task: Task):\n    yield task.id\n")
+    (empty / "bad.py").write_text("from ragbed import Task\n\ndef recipe(task: Task):\n    yield task.id\n")
     status, out, _ = ragbed("check", "strategy", "bad.py:recipe")
     assert status == 1
     assert "protocol: bad.py:recipe: the strategy yielded 'goldhush-question': something other than searches" in out
@@ -78,7 +78,7 @@ def test_the_page_on_strategies_has_every_strategy_and_no_other():
 def test_the_settings_on_the_page_are_settings(tmp_path):
     import yaml
 
-    from experiments.settings.file import read_runs
+    from ragbed.experiments.settings.file import read_runs
     text = re.search(r"```yaml\n# compare.yaml\n(.*?)```", DOCS, re.DOTALL).group(1)
     path = tmp_path / "compare.yaml"
     path.write_text(text)

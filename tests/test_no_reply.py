@@ -1,8 +1,8 @@
 """A run whose questions had no reply says so before anything else, and is not replayed before it has finished."""
 import sqlite3
 
-from experiments.report.cells import table
-from experiments.report.sentences_more import without_reply
+from ragbed.experiments.report.cells import table
+from ragbed.experiments.report.sentences_more import without_reply
 
 
 def test_a_run_without_any_reply_says_that_its_figures_say_nothing(serve, town, ragbed):

@@ -2,11 +2,11 @@
 import pytest
 from growth import grows_linearly
 
-from strategies import says_nothing
-from strategies.parts.quotes import read_quotes
-from strategies.parts.reading import Critique, begins_with_nothing, listed, read_critique
-from strategies.reasoning.self_ask import follow_up
-from strategies.support.check import read_sufficiency
+from ragbed.strategies import says_nothing
+from ragbed.strategies.parts.quotes import read_quotes
+from ragbed.strategies.parts.reading import Critique, begins_with_nothing, listed, read_critique
+from ragbed.strategies.reasoning.self_ask import follow_up
+from ragbed.strategies.support.check import read_sufficiency
 
 NOTHING = ["none", "No.", "N/A", "Nothing.", "**NO FAULTS**", "There are no errors.", "Nothing left to work out.",
            "nothing is missing", "not needed", "없음", "없습니다.", "해당 없음", "해당 사항 없음", "결함 없음",

@@ -13,7 +13,7 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
-from documents import DocumentError, find_sources, parse_document, read_documents, tables_of, unread_files
+from ragbed.documents import DocumentError, find_sources, parse_document, read_documents, tables_of, unread_files
 
 MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from experiments.runs.store import FORMAT, VERSION
+from ragbed.experiments.runs.store import FORMAT, VERSION
 
 # What reads a finished run, and what it is given besides.
 READING = ("report", "rescore", "verify", "diagnose", "compare", "effects", "dose", "cassette export", "export",

@@ -3,9 +3,9 @@ import json
 
 import pytest
 
-from documents import BenchmarkError
-from experiments import ANSWERS, Gold, Step
-from experiments.benchmarks import OwnQuestions
+from ragbed.documents import BenchmarkError
+from ragbed.experiments import ANSWERS, Gold, Step
+from ragbed.experiments.benchmarks import OwnQuestions
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from loaded import loaded
 
-from documents import BenchmarkError
-from experiments.benchmarks import ClapNq, Squad2
+from ragbed.documents import BenchmarkError
+from ragbed.experiments.benchmarks import ClapNq, Squad2
 
 DATA = Path(__file__).parent / "data"
 

@@ -1,7 +1,7 @@
 """PDF pages: reading order, headings, tables, pages."""
 import pymupdf
 
-from documents import parse_document
+from ragbed.documents import parse_document
 
 Text = tuple[float, float, str, float, str]
 def pdf(*pages: list[Text]) -> bytes:

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents import Chunk, Document, SettingsError
-from experiments import Benchmark, FoundBy, Gold, Mined, Question
-from experiments.running.gold import Perturber
-from retrieval import Perturbation
-from retrieval.conditions import arranged
+from ragbed.documents import Chunk, Document, SettingsError
+from ragbed.experiments import Benchmark, FoundBy, Gold, Mined, Question
+from ragbed.experiments.running.gold import Perturber
+from ragbed.retrieval import Perturbation
+from ragbed.retrieval.conditions import arranged
 
 A, B, C, D, E = (Chunk(name, "d", "plain", at, at + 1, name) for at, name in enumerate("abcde"))
 MANY = [Chunk(f"c{at}", "d", "plain", at, at + 1, str(at)) for at in range(40)]

@@ -5,8 +5,8 @@ import pytest
 import yaml
 from serving import answering, index_of
 
-from experiments import RunFolder
-from strategies import REFUSAL
+from ragbed.experiments import RunFolder
+from ragbed.strategies import REFUSAL
 
 PAGES = {"oslo.txt": "Oslo is the capital of Norway, on a fjord of its own name.",
          "rome.txt": "Rome is the capital of Italy, on the river Tiber, since 1871.",

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from calling import searching
 
-from strategies.settings.source import executed
+from ragbed.strategies.settings.source import executed
 
 DATA = Path(__file__).parent / "data"
 QUESTIONS = [json.loads(line) for line in (
@@ -63,7 +63,7 @@ def run(tmp_path, ragbed, serve, monkeypatch):
 
 
 def results():
-    from experiments import RunFolder
+    from ragbed.experiments import RunFolder
 
     cells = json.loads(Path("runs/frameworks/summary.json").read_text())["cells"]
     named = {row["id"]: row["model"].removeprefix("pipeline:") for row in cells}
@@ -198,7 +198,7 @@ def test_a_replay_needs_no_framework_and_no_file(run, ragbed, tmp_path, monkeypa
     assert ragbed("cassette", "export", "runs/frameworks", "--out", "frameworks.gz")[0] == 0
     Path("llama_engines.py").unlink()
     script = ("import sys\nsys.modules['llama_index'] = None\nsys.argv[0] = 'ragbed'\n"
-              "from experiments.cli import main\nmain()")
+              "from ragbed.experiments.cli import main\nmain()")
     done = subprocess.run([sys.executable, "-c", script, "run", "--replay", "frameworks.gz", "--out", "again"],
                           capture_output=True, text=True, env={"PYTHONPATH": str(Path(__file__).parent.parent)})
     assert done.returncode == 0, done.stderr

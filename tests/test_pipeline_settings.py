@@ -1,8 +1,8 @@
 """Settings of pipelines that do not fit are told before anything runs."""
 import pytest
 
-from documents.errors import SettingsError, UserError
-from experiments.settings.file import read_settings
+from ragbed.documents.errors import SettingsError, UserError
+from ragbed.experiments.settings.file import read_settings
 
 
 @pytest.mark.parametrize(("settings", "said"), [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import open_run
+from ragbed.experiments import open_run
 
 PYTHON = '''
 def answer(question, documents):
@@ -203,7 +203,7 @@ def test_code_that_never_comes_back_keeps_no_run_from_ending(town):
     never = {"kind": "python", "name": "never", "factory": "mine.py:never"}
     path = town.config("http://127.0.0.1:9", pipelines=[never], models=[], concurrency=2,
                        calls={"calls": {"attempts": 1, "seconds": 1}})
-    done = subprocess.run([sys.executable, "-m", "experiments.cli", "run", str(path)], cwd=town.folder, timeout=100,
+    done = subprocess.run([sys.executable, "-m", "ragbed", "run", str(path)], cwd=town.folder, timeout=100,
                           env={"PYTHONPATH": str(Path(__file__).parent.parent)}, capture_output=True, text=True)
     assert "6 failed with timeout" in done.stdout + done.stderr
 

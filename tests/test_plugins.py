@@ -6,17 +6,17 @@ import sys
 
 import pytest
 
-from documents import SettingsError
-from experiments import read_settings
-from experiments.settings.file import read_runs
-from strategies import Task, chosen
+from ragbed.documents import SettingsError
+from ragbed.experiments import read_settings
+from ragbed.experiments.settings.file import read_runs
+from ragbed.strategies import Task, chosen
 
 MINE = '''
 """Asks twice."""
 from typing import Annotated
 from pydantic import Field
-from strategies.answering import draft, opening
-from strategies.types import Decision, Gathering, Recipe, Search, Task
+from ragbed.strategies.answering import draft, opening
+from ragbed.strategies.types import Decision, Gathering, Recipe, Search, Task
 
 def recipe(task: Task, *, times: Annotated[int, Field(ge=1, le=3)] = 1, words: list[str] = []) -> Recipe:
     """Searches, makes up its mind, and answers."""
@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_one_line(mine, kind, said):
 @pytest.mark.parametrize(("source", "said"), [
     ("def recipe(task:\n    pass", "bad.py:1: '(' was never closed"),
     ("import no_such_package", "bad.py: bad.py:1: ModuleNotFoundError: No module named 'no_such_package'"),
-    ("from strategies.types import Nothing", "ImportError: cannot import name 'Nothing'"),
+    ("from ragbed.strategies.types import Nothing", "ImportError: cannot import name 'Nothing'"),
     ("\n1 / 0", "bad.py: bad.py:2: ZeroDivisionError: division by zero"),
     ("import helper", "bad.py:1: imports helper.py, which stands beside it; a strategy is one file"),
     ("from helper import x", "bad.py:1: imports helper.py, which stands beside it"),
@@ -164,7 +164,7 @@ def test_a_strategy_of_an_installed_package_is_named_like_ours_and_listed_with_i
     found = chosen("reasoning", {"kind": "asks_twice", "times": 2})
     assert (found.label, list(found.sources)) == ("asks_twice(times=2)", ["asks_twice"])
     assert chosen("retrieval", "finds_nothing").label == "finds_nothing"
-    assert chosen("reasoning", "direct").function.__module__ == "strategies.reasoning.direct"
+    assert chosen("reasoning", "direct").function.__module__ == "ragbed.strategies.reasoning.direct"
     with pytest.raises(SettingsError, match=r"broken, of my-strategies 1\.2: my_strategies:absent: AttributeError"):
         chosen("reasoning", "broken")
     status, out, _ = ragbed("list", "strategies", "--json")

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import retrieval.pool
-from agents import Database
-from agents.search import SCHEMA, KeptSearches, Searcher, Searches
-from documents import CallError, Chunk, ReplayMiss
-from experiments import read_settings
-from retrieval import Dense, Hit, Pool, open_embedder
-from retrieval.pool import RetrieverChoice, ScopedSearch, WholeSearch, Within
-from retrieval.storage.cache import CachedEmbedder
-from strategies import Search
+import ragbed.retrieval.pool
+from ragbed.agents import Database
+from ragbed.agents.search import SCHEMA, KeptSearches, Searcher, Searches
+from ragbed.documents import CallError, Chunk, ReplayMiss
+from ragbed.experiments import read_settings
+from ragbed.retrieval import Dense, Hit, Pool, open_embedder
+from ragbed.retrieval.pool import RetrieverChoice, ScopedSearch, WholeSearch, Within
+from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.strategies import Search
 
 DATA = Path(__file__).parent / "data"
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef.",
@@ -109,7 +109,7 @@ def test_threads_that_search_at_once_open_one_retriever_and_lose_none(pool, monk
         first = [threads.submit(whole.search, [query], 1) for _ in range(8)]
         assert {one.result()[0][0].chunk.id for one in first} == {"c0"}
         assert len(opened) == 1
-        monkeypatch.setattr(retrieval.pool, "_OPEN", 1)
+        monkeypatch.setattr(ragbed.retrieval.pool, "_OPEN", 1)
         scoped = ScopedSearch(pool, RetrieverChoice(Dense()))
         asked = [threads.submit(scoped.search, [Within(f"own:{'ab'[place % 2]}", query)], 1) for place in range(200)]
         assert [one.result()[0][0].chunk.id for one in asked] == ["c0", "c1"] * 100

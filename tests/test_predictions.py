@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.pipelines.formats import read_predictions
-from experiments import open_run
+from ragbed.agents.pipelines.formats import read_predictions
+from ragbed.experiments import open_run
 
 FILES = Path("tests/data/predictions")
 WRITTEN = [("trec_rag", "trec_rag.jsonl"), ("ragas", "ragas.jsonl"), ("ragas", "ragas.csv"),

@@ -94,7 +94,7 @@ def test_a_cassette_of_a_probed_run_gives_its_probes_again(probing, town, ragbed
 @pytest.mark.slow
 def test_killed_between_probes_and_continued_a_run_is_the_one_that_was_never_disturbed(probing, town, ragbed):
     server, path = probing(lambda body: {"text": read(body), "delay": 0.02}, concurrency=4)
-    command = [sys.executable, "-m", "experiments.cli", "run", str(path), "--probe", "citations"]
+    command = [sys.executable, "-m", "ragbed", "run", str(path), "--probe", "citations"]
     for enough in (20, 45):
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while len(server.requests) < enough:

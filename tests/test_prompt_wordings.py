@@ -3,9 +3,9 @@ import re
 
 import pytest
 
-from agents import Scripted
-from strategies import CRESTS, RETRIEVAL, Task, template
-from strategies.prompting import WORDINGS, instruction
+from ragbed.agents import Scripted
+from ragbed.strategies import CRESTS, RETRIEVAL, Task, template
+from ragbed.strategies.prompting import WORDINGS, instruction
 
 NAMES = ("direct", "direct_cited", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most_decompose",
          "least_to_most_alone", "least_to_most_solve", "least_to_most_next", "least_to_most_final",

@@ -4,9 +4,9 @@ import re
 import pytest
 from stored import result
 
-from documents import SettingsError
-from experiments import METRICS, Question, aggregate
-from experiments.analysis.published import own_figures, published, published_names
+from ragbed.documents import SettingsError
+from ragbed.experiments import METRICS, Question, aggregate
+from ragbed.experiments.analysis.published import own_figures, published, published_names
 
 CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "given", "perturbation": None,
         "show": "question", "exemplars": 0}

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judged import play
 
-from documents import SettingsError
-from experiments.query_variations import AskedQuestion, QueryVariation, paraphrased
-from strategies import Reply
+from ragbed.documents import SettingsError
+from ragbed.experiments.query_variations import AskedQuestion, QueryVariation, paraphrased
+from ragbed.strategies import Reply
 
 QUESTION = "Did Ann Lee and Bo Rye not open \"The Long Pier\" before 1,904?"
 KEPT = "Was \"The Long Pier\" not opened by Ann Lee and Bo Rye before 1904?"

@@ -3,10 +3,10 @@ import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from documents import Chunk
-from strategies import REFUSAL, Passage
-from strategies.parts.quotes import Offered, Quote, found_quotes, quoted, read_quotes
-from strategies.settings.choosing import reasoning
+from ragbed.documents import Chunk
+from ragbed.strategies import REFUSAL, Passage
+from ragbed.strategies.parts.quotes import Offered, Quote, found_quotes, quoted, read_quotes
+from ragbed.strategies.settings.choosing import reasoning
 
 TEXTS = {"jaws": "Jaws is a film. It was directed by “Steven Spielberg” in 1975. It made money.",
          "spielberg": "Steven Spielberg was born in Cincinnati, Ohio. He lives elsewhere.", "shark": "Sharks swim."}

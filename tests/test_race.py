@@ -14,13 +14,13 @@ import yaml
 from factored import cells
 from scipy.stats import norm
 
-from documents import SettingsError
-from experiments import Gold, Question
-from experiments.analysis.raced import RunRace
-from experiments.statistics import clusters, mcnemar
-from experiments.statistics.racing import anytime_interval, chance_of_difference, early_p, looks, race
+from ragbed.documents import SettingsError
+from ragbed.experiments import Gold, Question
+from ragbed.experiments.analysis.raced import RunRace
+from ragbed.experiments.statistics import clusters, mcnemar
+from ragbed.experiments.statistics.racing import anytime_interval, chance_of_difference, early_p, looks, race
 
-COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
+COMMAND = [sys.executable, "-m", "ragbed", "run"]
 PAIRS = [(0, 1), (0, 2), (1, 2)]
 
 

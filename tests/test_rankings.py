@@ -11,13 +11,13 @@ import ir_measures
 import pytest
 from ir_measures import AP, RR, P, R, nDCG
 
-from documents import BenchmarkError, Chunk, Document, SettingsError
-from experiments import Gold, Question, Scored, check_settings, score
-from experiments.analysis.notes import on_cuts, on_unranked
-from experiments.analysis.trec import read_run, scores_of, write_run
-from experiments.benchmarks.qrels import read_qrels, read_topics
-from experiments.running.gold import match
-from strategies import Passage
+from ragbed.documents import BenchmarkError, Chunk, Document, SettingsError
+from ragbed.experiments import Gold, Question, Scored, check_settings, score
+from ragbed.experiments.analysis.notes import on_cuts, on_unranked
+from ragbed.experiments.analysis.trec import read_run, scores_of, write_run
+from ragbed.experiments.benchmarks.qrels import read_qrels, read_topics
+from ragbed.experiments.running.gold import match
+from ragbed.strategies import Passage
 
 
 def scored(*held, total=0, grades=(), repeats=()):

@@ -17,11 +17,11 @@ from test_local_server import LINUX, alive
 from test_run import COMMAND
 from test_server_embedder import serving, usual
 
-from agents import catalogue
-from documents.errors import RunError
-from documents.shards import Shard
-from experiments.terminal.cluster import on_cluster
-from experiments.terminal.display import Bars
+from ragbed.agents import catalogue
+from ragbed.documents.errors import RunError
+from ragbed.documents.shards import Shard
+from ragbed.experiments.terminal.cluster import on_cluster
+from ragbed.experiments.terminal.display import Bars
 
 pytestmark = [LINUX, pytest.mark.usefixtures("own_cache")]
 PAGES = Path(__file__).parent.parent / "experiments" / "data" / "demo" / "pages"

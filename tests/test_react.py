@@ -3,12 +3,12 @@ import pytest
 from calling import FINISH, called, reply_of, searching
 from gathering import QUESTION, Scene, chunk, decisions
 
-from agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
-from agents.graph import recursion_limit
-from agents.playback import Playback, Runtime
-from strategies import Task
-from strategies.settings.choosing import reasoning as chosen
-from strategies.settings.choosing import retrieval
+from ragbed.agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
+from ragbed.agents.graph import recursion_limit
+from ragbed.agents.playback import Playback, Runtime
+from ragbed.strategies import Task
+from ragbed.strategies.settings.choosing import reasoning as chosen
+from ragbed.strategies.settings.choosing import retrieval
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}
 ANSWER = "<Answer>Cincinnati [3]</Answer>"

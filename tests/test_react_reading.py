@@ -6,15 +6,15 @@ from calling import FINISH, reply_of, searching
 from gathering import QUESTION, chunk
 from growth import grows_linearly
 
-from agents import CallOutcome, Limits
-from agents.checkpoint import restore
-from agents.journal import call_key
-from agents.playback import Playback, Runtime
-from strategies import Failure, Reply, Task
-from strategies.parts.tool_calls import calls_of, refuses_tools
-from strategies.reasoning.react import action
-from strategies.settings.choosing import reasoning as chosen
-from strategies.settings.choosing import retrieval
+from ragbed.agents import CallOutcome, Limits
+from ragbed.agents.checkpoint import restore
+from ragbed.agents.journal import call_key
+from ragbed.agents.playback import Playback, Runtime
+from ragbed.strategies import Failure, Reply, Task
+from ragbed.strategies.parts.tool_calls import calls_of, refuses_tools
+from ragbed.strategies.reasoning.react import action
+from ragbed.strategies.settings.choosing import reasoning as chosen
+from ragbed.strategies.settings.choosing import retrieval
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}
 ANSWER = "<Answer>Cincinnati [3]</Answer>"

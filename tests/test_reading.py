@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from strategies import REFUSAL, Draft, Reply, is_refusal, read_answer, read_citations
-from strategies.reading import is_only_citations, strip_citations, strip_last_citations
+from ragbed.strategies import REFUSAL, Draft, Reply, is_refusal, read_answer, read_citations
+from ragbed.strategies.reading import is_only_citations, strip_citations, strip_last_citations
 
 
 @pytest.mark.parametrize(("text", "expected"), [

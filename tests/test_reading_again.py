@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments import RunFolder
+from ragbed.experiments import RunFolder
 
 STORED = "UPDATE records SET result = json_set(result, '$.text', ?, '$.outcome', 'answered') WHERE question = ?"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents import Scripted
-from agents.scripted import never_content
-from documents import Chunk
-from strategies import ANSWERING, RETRIEVAL
+from ragbed.agents import Scripted
+from ragbed.agents.scripted import never_content
+from ragbed.documents import Chunk
+from ragbed.strategies import ANSWERING, RETRIEVAL
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
 import reading_server

@@ -7,9 +7,9 @@ import pytest
 import yaml
 from commands import page
 
-from experiments import check_settings
-from experiments.cli import app
-from experiments.settings.matrix import combinations_of
+from ragbed.experiments import check_settings
+from ragbed.experiments.cli import app
+from ragbed.experiments.settings.matrix import combinations_of
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -59,7 +59,8 @@ def test_every_page_is_linked_from_the_readme_or_a_page_of_it():
 def test_settings_that_are_shown_are_valid(path, first, content, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_strategy.py").write_text(
-        "from strategies.reasoning.direct import direct\ndef recipe(task):\n    return (yield from direct(task))\n")
+        "from ragbed.strategies.reasoning.direct import direct\n"
+        "def recipe(task):\n    return (yield from direct(task))\n")
     (tmp_path / "ours.py").write_text("def answer(question):\n    return question\n")
     (tmp_path / "look_twice.py").write_text((tmp_path / "my_strategy.py").read_text())
     assert check_settings({"name": "shown", **content}, path.name).reasoning

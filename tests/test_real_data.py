@@ -12,9 +12,9 @@ import pymupdf
 import pytest
 from test_chunkers import CHUNKERS, checked
 
-from documents import FORMATS, parse_document
-from experiments.benchmarks import BENCHMARKS
-from experiments.benchmarks.jsonl import FOLDER
+from ragbed.documents import FORMATS, parse_document
+from ragbed.experiments.benchmarks import BENCHMARKS
+from ragbed.experiments.benchmarks.jsonl import FOLDER
 
 BENCH = Path(__file__).parent.parent / "bench"
 FILING, KBO = "financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf", "korean_rag/kbo_table_text.pdf"

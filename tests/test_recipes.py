@@ -2,8 +2,8 @@
 
 import pytest
 
-from documents import Chunk
-from strategies import (
+from ragbed.documents import Chunk
+from ragbed.strategies import (
     CRESTS,
     REASONING,
     REFUSAL,
@@ -19,7 +19,7 @@ from strategies import (
     show_documents,
     template,
 )
-from strategies.parts.reading import listed
+from ragbed.strategies.parts.reading import listed
 
 EVIDENCE = tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in
                  ((1, "Paris is in France."), (3, "Rome is in Italy.")))

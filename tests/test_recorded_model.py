@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from experiments.running.cassette import export_cassette
-from experiments.runs.finished import open_finished
+from ragbed.experiments.running.cassette import export_cassette
+from ragbed.experiments.runs.finished import open_finished
 
 
 @pytest.fixture

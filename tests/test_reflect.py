@@ -3,9 +3,9 @@ import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from strategies import REFUSAL
-from strategies.parts.reading import Critique, read_critique
-from strategies.settings.choosing import reasoning
+from ragbed.strategies import REFUSAL
+from ragbed.strategies.parts.reading import Critique, read_critique
+from ragbed.strategies.settings.choosing import reasoning
 
 FOUND = {QUESTION: "jaws", "Steven Spielberg birthplace": "spielberg jaws", "Cincinnati state": "ohio", "": "shark"}
 TEXTS = {"jaws": "Jaws is a film that Steven Spielberg directed.", "spielberg": "Spielberg was born in Cincinnati.",

@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from agents import CallLimits, Database, Journal, Limits, Model, ModelSettings, open_model
-from agents.journal import SCHEMA
-from agents.models import open_aids
-from agents.relevance import RelevanceJudges
-from documents import CallError, CallTimeout, ModelError, ReplayMiss
-from retrieval import JudgeReranker
-from retrieval.retrievers.reranked import Reranked
-from strategies.parts.reading import read_grade
+from ragbed.agents import CallLimits, Database, Journal, Limits, Model, ModelSettings, open_model
+from ragbed.agents.journal import SCHEMA
+from ragbed.agents.models import open_aids
+from ragbed.agents.relevance import RelevanceJudges
+from ragbed.documents import CallError, CallTimeout, ModelError, ReplayMiss
+from ragbed.retrieval import JudgeReranker
+from ragbed.retrieval.retrievers.reranked import Reranked
+from ragbed.strategies.parts.reading import read_grade
 
 QUERY = "Who founded the company?"
 OURS = JudgeReranker(model="m")
@@ -20,7 +20,7 @@ OURS = JudgeReranker(model="m")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
 
 
 class Judging:

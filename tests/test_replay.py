@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from strategies import CRESTS, REASONING, Draft, Generate, Message
+from ragbed.strategies import CRESTS, REASONING, Draft, Generate, Message
 
 
 def test_replay_makes_no_request_and_gives_the_same_summary(serve, town, ragbed):

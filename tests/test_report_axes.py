@@ -1,8 +1,8 @@
 """The axes of the report's charts, and how points keep from hiding each other."""
 import pytest
 
-from experiments.report.axes import cost_axis, percent_axis, quality_axis
-from experiments.report.charts import beside
+from ragbed.experiments.report.axes import cost_axis, percent_axis, quality_axis
+from ragbed.experiments.report.charts import beside
 
 
 def test_points_that_would_hide_each_other_are_moved_apart_and_others_stay():

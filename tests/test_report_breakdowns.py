@@ -7,11 +7,22 @@ from bs4 import BeautifulSoup
 from report_runs import Page
 from stored import result
 
-from experiments import Question, Record, ReportInput, Result, Step, StoredSub, Timing, Verdict, aggregate, write_report
-from experiments.analysis.inputs import AnalysisInput
-from experiments.analysis.published import paper_views
-from experiments.metrics import share_of
-from experiments.report.cells import Figure, table
+from ragbed.experiments import (
+    Question,
+    Record,
+    ReportInput,
+    Result,
+    Step,
+    StoredSub,
+    Timing,
+    Verdict,
+    aggregate,
+    write_report,
+)
+from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.analysis.published import paper_views
+from ragbed.experiments.metrics import share_of
+from ragbed.experiments.report.cells import Figure, table
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e'
 SHOWN = HOSTILE.replace("\u202e", "⟨U+202E⟩")

@@ -2,7 +2,7 @@
 import pytest
 from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, pair, words
 
-from experiments.metrics import share_of
+from ragbed.experiments.metrics import share_of
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import re
 import pytest
 from charted import HOSTILE, SUMMARY, cell, page, words
 
-from experiments.analysis.dose import Reached, dose_of
-from experiments.metrics import ScoredQuestion
-from experiments.statistics import Clusters
+from ragbed.experiments.analysis.dose import Reached, dose_of
+from ragbed.experiments.metrics import ScoredQuestion
+from ragbed.experiments.statistics import Clusters
 
 CHANGES = (None, "negatives@2", "negatives@5")
 

@@ -4,8 +4,8 @@ import pytest
 from chromium import CONTRASTS, opened, settle
 from report_runs import Run, shop
 
-from experiments import Support, SupportLabel
-from experiments.metrics import share_of
+from ragbed.experiments import Support, SupportLabel
+from ragbed.experiments.metrics import share_of
 
 ATTACK = "document.title='PWNED'"
 HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}">'

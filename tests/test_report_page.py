@@ -5,10 +5,10 @@ import hashlib
 import pytest
 from report_runs import Page, Run
 
-from experiments.report.evidence import linked
-from experiments.report.page import report_run
-from experiments.report.text import visible
-from experiments.runs.finished import open_finished
+from ragbed.experiments.report.evidence import linked
+from ragbed.experiments.report.page import report_run
+from ragbed.experiments.report.text import visible
+from ragbed.experiments.runs.finished import open_finished
 
 HOSTILE = ('</script><script>alert(1)</script><img src=x onerror="alert(2)"></div></details></main><!-- '
            "<style>*{display:none}</style>\u202egpj.exe\u202c\x00\x1b[2J\ud800\u2028\U000e0041]]>{{ 7 * 7 }}")

@@ -2,11 +2,11 @@
 import pytest
 from report_runs import Run
 
-from experiments.report.cells import table
-from experiments.report.competition import cost_of, front
-from experiments.report.entrants import entrants
-from experiments.report.page import headlines, verdicts
-from experiments.report.sentences_more import on_effects
+from ragbed.experiments.report.cells import table
+from ragbed.experiments.report.competition import cost_of, front
+from ragbed.experiments.report.entrants import entrants
+from ragbed.experiments.report.page import headlines, verdicts
+from ragbed.experiments.report.sentences_more import on_effects
 
 GIVEN = "With the benchmark's own passages (given), "
 

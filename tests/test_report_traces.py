@@ -2,8 +2,8 @@
 from chromium import opened
 from report_runs import Run
 
-from experiments import StoredMessage, StoredStep
-from strategies import Failure, Usage
+from ragbed.experiments import StoredMessage, StoredStep
+from ragbed.strategies import Failure, Usage
 
 HOSTILE = "</script><img src=x onerror=\"document.title='PWNED'\">\u202e"
 CALL = {"id": f"id {HOSTILE}", "type": "function",

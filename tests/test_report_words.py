@@ -1,8 +1,8 @@
 """Names and numbers as the report says them."""
 import pytest
 
-from experiments.cells import labels, short_name
-from experiments.words import fraction, listed, metric_words, money, percent, plural
+from ragbed.experiments.cells import labels, short_name
+from ragbed.experiments.words import fraction, listed, metric_words, money, percent, plural
 
 
 @pytest.mark.parametrize(("name", "words"), [

@@ -3,10 +3,10 @@ import pytest
 import tiny_rerankers
 from pydantic import TypeAdapter
 
-from documents import Chunk, ModelError, SettingsError
-from retrieval import Aids, Hit, JudgeReranker, RetrieverSettings
-from retrieval.rerankers.reranker import judges_of
-from retrieval.retrievers.reranked import Reranked, RerankedRetriever
+from ragbed.documents import Chunk, ModelError, SettingsError
+from ragbed.retrieval import Aids, Hit, JudgeReranker, RetrieverSettings
+from ragbed.retrieval.rerankers.reranker import judges_of
+from ragbed.retrieval.retrievers.reranked import Reranked, RerankedRetriever
 
 READ = TypeAdapter(RetrieverSettings)
 
@@ -97,7 +97,7 @@ def test_a_judge_is_refused_where_no_model_can_be_asked():
 
 
 def test_a_real_index_is_reranked(tmp_path):
-    from retrieval import Index, build_index
+    from ragbed.retrieval import Index, build_index
 
     for name, text in (("port", "The port has three cranes."), ("ship", "Ada sailed a ship."), ("oak", "Oaks grow.")):
         (tmp_path / f"{name}.txt").write_text(text)

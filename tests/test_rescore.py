@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from experiments import Plan, RunFolder, aggregate, read_settings
-from experiments.running.rescore import rescore
+from ragbed.experiments import Plan, RunFolder, aggregate, read_settings
+from ragbed.experiments.running.rescore import rescore
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents import Assistant, AssistantSettings, Limits
-from agents.checkpoint import read_state, write_state
-from documents import RecipeMismatch, SettingsError
-from retrieval import build_index
+from ragbed.agents import Assistant, AssistantSettings, Limits
+from ragbed.agents.checkpoint import read_state, write_state
+from ragbed.documents import RecipeMismatch, SettingsError
+from ragbed.retrieval import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
 PLAN = ["1. Which country?\n2. Which continent?", "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]
-RAGBED = [sys.executable, "-m", "experiments.cli"]
+RAGBED = [sys.executable, "-m", "ragbed"]
 
 
 @pytest.fixture(scope="module")

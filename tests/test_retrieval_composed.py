@@ -4,11 +4,11 @@ import json
 import pytest
 from gathering import QUESTION, Scene, decisions
 
-from agents import Limits
-from documents import Chunk
-from strategies import RETRIEVAL, Passage, beyond, chosen, fused
-from strategies.parts.merging import bound, in_order, in_turn, named
-from strategies.prompting import fill_quoting
+from ragbed.agents import Limits
+from ragbed.documents import Chunk
+from ragbed.strategies import RETRIEVAL, Passage, beyond, chosen, fused
+from ragbed.strategies.parts.merging import bound, in_order, in_turn, named
+from ragbed.strategies.prompting import fill_quoting
 
 ASKING = tuple(name for name in RETRIEVAL if name not in ("none", "once"))
 REPLIES = {"queries": "x?\ny?", "passage": "x?", "step_back": "y?", "decompose": "y?\nx?", "draft": "Ohio",

@@ -2,8 +2,8 @@
 import pytest
 from gathering import QUESTION, Scene, decisions
 
-from strategies import answer
-from strategies.parts.merging import in_order
+from ragbed.strategies import answer
+from ragbed.strategies.parts.merging import in_order
 
 
 def test_wordings_are_searched_at_once_and_what_several_found_comes_first():

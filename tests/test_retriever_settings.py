@@ -4,15 +4,15 @@ import json
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents import SettingsError
-from experiments import Plan, check_settings
-from experiments.running.budget import check_prices
-from experiments.running.identity import identities
-from experiments.settings.file import finding
-from experiments.settings.retrievers import Searched
-from experiments.settings.run import RunSettings
-from retrieval import RetrieverSettings
-from retrieval.retrievers import KINDS
+from ragbed.documents import SettingsError
+from ragbed.experiments import Plan, check_settings
+from ragbed.experiments.running.budget import check_prices
+from ragbed.experiments.running.identity import identities
+from ragbed.experiments.settings.file import finding
+from ragbed.experiments.settings.retrievers import Searched
+from ragbed.experiments.settings.run import RunSettings
+from ragbed.retrieval import RetrieverSettings
+from ragbed.retrieval.retrievers import KINDS
 
 READ = TypeAdapter(RetrieverSettings)
 

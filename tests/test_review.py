@@ -8,12 +8,12 @@ import httpx2
 import pytest
 from reviewed import ITEMS_MADE, MINUTES, serving, write_made_set
 
-from experiments.analysis.agreement import alpha
-from experiments.benchmarks.jsonl import load_demo, read_questions
-from experiments.construct.review.figures import accepted_lines, among_finite, figures, review_lines
-from experiments.construct.review.items import open_set
-from experiments.construct.review.reviews import Review, ReviewFile
-from experiments.construct.review.screen import screen
+from ragbed.experiments.analysis.agreement import alpha
+from ragbed.experiments.benchmarks.jsonl import load_demo, read_questions
+from ragbed.experiments.construct.review.figures import accepted_lines, among_finite, figures, review_lines
+from ragbed.experiments.construct.review.items import open_set
+from ragbed.experiments.construct.review.reviews import Review, ReviewFile
+from ragbed.experiments.construct.review.screen import screen
 
 ROOT = Path(__file__).parent.parent
 ACCEPT, USELESS = Review(decision="accept"), Review(decision="reject", reason="of no use")

@@ -6,9 +6,9 @@ from chromium import CONTRASTS, SETTLED, settle, visiting
 from reviewed import ATTACK, HOSTILE, ITEMS_MADE, REPORT, quoted, serving, write_made_set
 from test_review import kept
 
-from documents.types import Chunk, Document
-from experiments.construct.item import Evidence, Item
-from experiments.construct.review.items import open_set
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.construct.item import Evidence, Item
+from ragbed.experiments.construct.review.items import open_set
 
 pytestmark = pytest.mark.slow
 

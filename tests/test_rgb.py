@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from loaded import loaded
 
-from documents import BenchmarkError
-from experiments.benchmarks import Rgb
+from ragbed.documents import BenchmarkError
+from ragbed.experiments.benchmarks import Rgb
 
 PATH = str(Path(__file__).parent / "data" / "rgb" / "en_fact.json")
 ROWS = [json.loads(line) for line in Path(PATH).read_text().splitlines()]

@@ -1,9 +1,9 @@
 """Whether a solver's draft is right: by its text, its figures and its names, neither lenient nor strict."""
 import pytest
 
-from experiments.construct.item import Item
-from experiments.construct.rightness import right
-from strategies.types import Draft
+from ragbed.experiments.construct.item import Item
+from ragbed.experiments.construct.rightness import right
+from ragbed.strategies.types import Draft
 
 
 def draft(text, **fields):

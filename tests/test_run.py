@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from strategies import CRESTS
+from ragbed.strategies import CRESTS
 
 FIVE = list(CRESTS)
-COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
+COMMAND = [sys.executable, "-m", "ragbed", "run"]
 
 
 def started(path, server, requests: int, *options: str) -> subprocess.Popen[str]:

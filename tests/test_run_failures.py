@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from strategies import CRESTS
+from ragbed.strategies import CRESTS
 
 FIVE = list(CRESTS)
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -135,7 +135,7 @@ def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_cont
     go = threading.Event()
     server = serve(lambda body: {"text": town.reply(body)} | ({"hold": go} if len(server.requests) > 3 else {}))
     path = town.config(server.url, calls={"calls": {"seconds": 900}})
-    child = subprocess.Popen([*started, sys.executable, "-m", "experiments.cli", "run", str(path)],
+    child = subprocess.Popen([*started, sys.executable, "-m", "ragbed", "run", str(path)],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while len(server.requests) < 6 or len(town.hashes()) < 3:
         assert child.poll() is None

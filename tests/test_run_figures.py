@@ -4,10 +4,10 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from agents import ModelSettings, Price, catalogue, open_model
-from agents.models import without_opening
-from experiments.analysis.notes import on_halves, on_models
-from strategies import Generate, Message
+from ragbed.agents import ModelSettings, Price, catalogue, open_model
+from ragbed.agents.models import without_opening
+from ragbed.experiments.analysis.notes import on_halves, on_models
+from ragbed.strategies import Generate, Message
 
 
 def test_another_judge_model_is_not_mixed_into_a_run(serve, town, ragbed):

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from test_server_embedder import serving, usual
 
-from experiments import read_settings
-from experiments.running.runner import RunWatch, run
-from retrieval import build_index
-from retrieval.storage.manifest import MANIFEST, read_manifest, write_manifest
+from ragbed.experiments import read_settings
+from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.retrieval import build_index
+from ragbed.retrieval.storage.manifest import MANIFEST, read_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_an_interrupt_ends_the_building_of_an_index_at_once(town, tmp_path):
     with serving(script) as (url, seen):
         build = {"embedder": {"kind": "server", "model": f"{url}#bge", "batch": 1, "concurrency": 1, "dimensions": 3}}
         path = town.config(url, benchmark=own, conditions="retrieved", retriever={"build": build})
-        child = subprocess.Popen([sys.executable, "-m", "experiments.cli", "run", str(path)], stderr=subprocess.PIPE,
+        child = subprocess.Popen([sys.executable, "-m", "ragbed", "run", str(path)], stderr=subprocess.PIPE,
                                  stdout=subprocess.DEVNULL, text=True,
                                  env=os.environ | {"RAGBED_CACHE": str(tmp_path / "cache")})
         while not asked.wait(0.01):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from strategies import CRESTS
+from ragbed.strategies import CRESTS
 
 FIVE = list(CRESTS)
 KEY = 'sk-canary/+"0123456789'

@@ -3,12 +3,12 @@ import json
 
 import pytest
 
-from experiments.analysis.view import View
-from experiments.metrics import share_of
-from experiments.terminal import display
-from experiments.terminal.display import print_table
-from experiments.terminal.tables import on_published, print_views, run_table, table_of, tables_of
-from strategies import CRESTS
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.metrics import share_of
+from ragbed.experiments.terminal import display
+from ragbed.experiments.terminal.display import print_table
+from ragbed.experiments.terminal.tables import on_published, print_views, run_table, table_of, tables_of
+from ragbed.strategies import CRESTS
 
 FIVE = list(CRESTS)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from test_resuming import QUESTION, options
 
-from agents import Answer, Assistant, AssistantSettings, GenerateStep
-from agents.checkpoint import read_state, write_state
-from agents.scripted import instance
-from documents import SettingsError
-from retrieval import build_index
-from strategies import ANSWERING, RETRIEVAL
+from ragbed.agents import Answer, Assistant, AssistantSettings, GenerateStep
+from ragbed.agents.checkpoint import read_state, write_state
+from ragbed.agents.scripted import instance
+from ragbed.documents import SettingsError
+from ragbed.retrieval import build_index
+from ragbed.strategies import ANSWERING, RETRIEVAL
 
 SAYS = (
     "1. Which country is Oslo in?\n2. Which continent is Norway on?", "Search: capital of Italy",
@@ -51,8 +51,8 @@ RESUMING = """
 import asyncio, json, os, sys
 from dataclasses import asdict
 from pathlib import Path
-from agents.assistant import Assistant, AssistantSettings
-from agents.checkpoint import read_state
+from ragbed.agents.assistant import Assistant, AssistantSettings
+from ragbed.agents.checkpoint import read_state
 
 async def all_ended(settings, paths):
     async with Assistant.open(AssistantSettings(**settings)) as assistant:
@@ -236,7 +236,7 @@ def test_after_a_full_disk_what_is_kept_goes_on(saved, tmp_path, monkeypatch):
     def full(path, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("agents.checkpoint.write_atomically", full)
+    monkeypatch.setattr("ragbed.agents.checkpoint.write_atomically", full)
     with pytest.raises(SettingsError, match=f"free space, and `ragbed resume {file}` goes on"):
         write_state(file, state)
     with pytest.raises(SettingsError, match="free space, and the same command begins again"):

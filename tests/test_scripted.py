@@ -1,10 +1,10 @@
 """The scripted model, with which a strategy is tested without a server."""
 import pytest
 
-from agents import DecisionStep, Limits, Scripted, drive
-from agents.scripted import answering, calling, instance, never_content
-from documents import ScriptEnded
-from strategies import (
+from ragbed.agents import DecisionStep, Limits, Scripted, drive
+from ragbed.agents.scripted import answering, calling, instance, never_content
+from ragbed.documents import ScriptEnded
+from ragbed.strategies import (
     REASONING,
     REFUSAL,
     RETRIEVAL,

@@ -2,8 +2,8 @@
 import pytest
 from gathering import QUESTION, Scene, decisions
 
-from strategies.reasoning.self_ask import follow_up
-from strategies.settings.choosing import reasoning as chosen
+from ragbed.strategies.reasoning.self_ask import follow_up
+from ragbed.strategies.settings.choosing import reasoning as chosen
 
 LIBRARY = {QUESTION: "jaws", "Who directed Jaws?": "spielberg jaws", "Where was Steven Spielberg born?": "ohio"}
 TURNS = ["Follow-up: Who directed Jaws?", "So far: Steven Spielberg [2].\nFollow-up: Where was Steven Spielberg born?",

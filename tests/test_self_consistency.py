@@ -4,11 +4,11 @@ import json
 import pytest
 from gathering import Scene, decisions
 
-from agents import Limits
-from documents import SettingsError
-from strategies import REFUSAL, Draft, Reply, Task, Usage, chosen
-from strategies.parts.voting import answer_of, tally
-from strategies.settings.choosing import reasoning
+from ragbed.agents import Limits
+from ragbed.documents import SettingsError
+from ragbed.strategies import REFUSAL, Draft, Reply, Task, Usage, chosen
+from ragbed.strategies.parts.voting import answer_of, tally
+from ragbed.strategies.settings.choosing import reasoning
 
 LIBRARY = {"": "jaws spielberg"}
 

@@ -3,9 +3,9 @@ import pytest
 from gathering import Scene
 from growth import grows_linearly
 
-from strategies import Reply
-from strategies.reasoning.semi_structured import labels
-from strategies.settings.choosing import reasoning
+from ragbed.strategies import Reply
+from ragbed.strategies.reasoning.semi_structured import labels
+from ragbed.strategies.settings.choosing import reasoning
 
 SAID = ("<Thinking>Found: Jaws is by Spielberg [1]\nFound: nothing more\nStep: so Spielberg\n</Thinking>"
         "<Answer>Cincinnati [1]</Answer>")

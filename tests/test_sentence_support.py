@@ -10,13 +10,13 @@ from report_runs import Page
 from stored import cell as stored_cell
 from stored import result
 
-from documents import ModelError
-from experiments import Question, RunSettings, Support, SupportLabel, metric_named, score
-from experiments.judges import ModelSupport, claims_of
-from experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, check_named
-from experiments.metrics import Scored
-from strategies import Failure, Reply
-from strategies.support.check import Statement
+from ragbed.documents import ModelError
+from ragbed.experiments import Question, RunSettings, Support, SupportLabel, metric_named, score
+from ragbed.experiments.judges import ModelSupport, claims_of
+from ragbed.experiments.judges.sentence_support import Claims, LexicalSupport, NliSupport, check_named
+from ragbed.experiments.metrics import Scored
+from ragbed.strategies import Failure, Reply
+from ragbed.strategies.support.check import Statement
 
 BORN = "Steven Spielberg was born on December 18, 1946, in Cincinnati, Ohio."
 JAWS = "Jaws is a 1975 film directed by Steven Spielberg."

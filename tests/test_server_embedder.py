@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from documents import CallError, ModelError
-from retrieval import Server, open_embedder
-from retrieval.embedders.windows import cut_by_estimate, tokens_at_most
+from ragbed.documents import CallError, ModelError
+from ragbed.retrieval import Server, open_embedder
+from ragbed.retrieval.embedders.windows import cut_by_estimate, tokens_at_most
 
 KEY = "sk-of-nobody-12345"
 
@@ -63,7 +63,7 @@ def serving(script):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_answer_is_one_line_without_the_key(answer, says):
     ((200, {}, b" " * 2_000_000), "the reply is larger than 1 MB"),
     ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * 50_000_000, 1)), "the reply is compressed")])
 def test_a_reply_that_trickles_in_or_is_huge_ends_in_time(monkeypatch, answer, says):
-    monkeypatch.setattr("retrieval.embedders.server._MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("ragbed.retrieval.embedders.server._MOST_BYTES", 1 << 20)
     begun = time.monotonic()
     with serving(lambda body: answer) as (url, _), pytest.raises(CallError, match=says):
         open_embedder(Server(model=f"{url}#m", seconds=0.6, attempts=1)).embed_queries(["one"])
@@ -197,7 +197,7 @@ def test_the_server_of_a_strangers_index_gets_nothing_unasked(tmp_path, monkeypa
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
     (tmp_path / "a.txt").write_text("rain")
     with serving(usual) as (url, seen):
-        monkeypatch.setattr("retrieval.embedders.opening.is_loopback", lambda url: False)
+        monkeypatch.setattr("ragbed.retrieval.embedders.opening.is_loopback", lambda url: False)
         assert ragbed("index", tmp_path / "a.txt", "--out", tmp_path / "i", "--embedder", f"{url}#m")[0] == 0
         assert ragbed("search", "rain", "--index", tmp_path / "i")[0] == 0  # whoever built it named the server
         asked = len(seen)

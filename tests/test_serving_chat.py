@@ -72,7 +72,7 @@ def test_fields_are_streamed_as_the_text_of_the_answer_and_their_citations_are_m
 
 
 def test_a_refusal_is_text_and_an_outcome(chat):
-    from strategies import REFUSAL
+    from ragbed.strategies import REFUSAL
 
     answer = ask(chat(REFUSAL))
     assert answer.choices[0].message.content == REFUSAL

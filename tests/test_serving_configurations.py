@@ -7,9 +7,9 @@ import pytest
 import yaml
 from serving import index_of, served
 
-from documents import SettingsError
-from experiments import run
-from experiments.serving.configurations import describe
+from ragbed.documents import SettingsError
+from ragbed.experiments import run
+from ragbed.experiments.serving.configurations import describe
 
 QUESTIONS = [{"question": "Which country is Oslo the capital of?", "answer": "Norway", "gold_documents": ["oslo.txt"]},
              {"question": "Which country is Rome the capital of?", "answer": "Italy", "gold_documents": ["rome.txt"]}]
@@ -99,7 +99,7 @@ def test_a_run_without_a_cell_that_answers_over_an_index_is_refused(settings, ch
 
 def test_a_plug_in_is_executed_for_a_file_of_settings_and_never_for_a_runs_folder(settings, tmp_path):
     plugin = Path(tmp_path / "own.py")
-    plugin.write_text("from strategies import answer\n\n\ndef recipe(task):\n"
+    plugin.write_text("from ragbed.strategies import answer\n\n\ndef recipe(task):\n"
                       "    evidence = yield from task.gather(task.question)\n"
                       "    return (yield from answer(task, 'direct', evidence, thinks=False))\n")
     content = {**yaml.safe_load(settings.read_text()), "reasoning": f"{plugin}:recipe", "conditions": "retrieved"}

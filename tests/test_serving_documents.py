@@ -10,8 +10,8 @@ from embedders import Lengths
 from serving import direct, served
 from test_pdf_parsing import line, pdf
 
-from documents.types import Document, Page
-from retrieval import Index, IndexSettings, build_index, index_documents
+from ragbed.documents.types import Document, Page
+from ragbed.retrieval import Index, IndexSettings, build_index, index_documents
 
 FARES = [line(100, "Fares", 20), line(200, "A crossing costs 12 crowns."), line(400, "Dogs travel for 3 crowns.")]
 FLEET = [line(100, "Fleet", 20), line(300, "The Petrel carries 240 passengers.")]
@@ -29,7 +29,7 @@ def opened(serve, tmp_path, monkeypatch):
     running = []
 
     def start(**changes):
-        monkeypatch.setattr("retrieval.index.open_embedder", lambda *given: Lengths())
+        monkeypatch.setattr("ragbed.retrieval.index.open_embedder", lambda *given: Lengths())
         model = serve([])
         server = served([direct(tmp_path / "index", f"{model.url}#m", **changes)], tmp_path / "traffic")
         client = httpx.Client(base_url=server.__enter__())

@@ -4,7 +4,7 @@ import openai
 import pytest
 from serving import openai_clients
 
-from retrieval import Index
+from ragbed.retrieval import Index
 
 
 @pytest.fixture

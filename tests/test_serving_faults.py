@@ -18,11 +18,11 @@ import pytest
 from serving import direct, index_of, served
 from streamed import DONE, delta, ending, streamed
 
-from agents.settings import CallLimits, Limits, ModelSettings
-from documents import SettingsError
-from experiments.runs.store import RunFolder
-from experiments.serving.app import open_serving, serving_app
-from experiments.serving.traffic_runs import runs_of
+from ragbed.agents.settings import CallLimits, Limits, ModelSettings
+from ragbed.documents import SettingsError
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.serving.app import open_serving, serving_app
+from ragbed.experiments.serving.traffic_runs import runs_of
 
 ROOT = Path(__file__).parent.parent
 QUESTION = {"model": "direct", "messages": [{"role": "user", "content": "Which country is Oslo the capital of?"}]}
@@ -128,7 +128,7 @@ def test_a_client_that_goes_away_ends_the_call_and_the_record_says_so(index, tmp
 def process(index, url, folder, *options):
     """`ragbed serve` in a process of its own: it, and the address that it tells."""
     running = subprocess.Popen(
-        [sys.executable, "-m", "experiments.cli", "serve", str(index), "--model", f"{url}#m", "--reasoning", "direct",
+        [sys.executable, "-m", "ragbed", "serve", str(index), "--model", f"{url}#m", "--reasoning", "direct",
          "--retriever", "bm25", "--port", "0", "--traffic", str(folder), *options],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)})

@@ -12,10 +12,10 @@ import openai
 import pytest
 from serving import direct, index_of, served
 
-from documents import SettingsError
-from experiments.serving.app import serving_app
-from experiments.serving.gate import GateSettings, Queue, Rate
-from experiments.serving.keys import Keys
+from ragbed.documents import SettingsError
+from ragbed.experiments.serving.app import serving_app
+from ragbed.experiments.serving.gate import GateSettings, Queue, Rate
+from ragbed.experiments.serving.keys import Keys
 
 ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
 KEYS = [f"ann {ANN}", "# a hash is as good", f"bob sha256:{hashlib.sha256(BOB.encode()).hexdigest()}"]

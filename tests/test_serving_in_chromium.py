@@ -11,9 +11,9 @@ from reviewed import ATTACK
 from serving import direct, index_of, served
 from streamed import delta, ending, streamed
 
-from experiments.serving.app import serving_app
-from experiments.serving.gate import GateSettings
-from experiments.serving.keys import Keys
+from ragbed.experiments.serving.app import serving_app
+from ragbed.experiments.serving.gate import GateSettings
+from ragbed.experiments.serving.keys import Keys
 
 pytestmark = pytest.mark.slow
 HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}"> '

@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from experiments.serving.app import serving_app
-from experiments.serving.gate import GateSettings
-from experiments.serving.keys import Keys
+from ragbed.experiments.serving.app import serving_app
+from ragbed.experiments.serving.gate import GateSettings
+from ragbed.experiments.serving.keys import Keys
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
@@ -103,7 +103,7 @@ async def test_the_tools_want_the_same_keys_and_know_whose_they_are(answering, t
 @pytest.mark.slow
 async def test_a_process_speaks_the_protocol_on_stdout_and_nothing_else(serve, capitals, tmp_path):
     model = serve([REPLY])
-    arguments = ["-m", "experiments.cli", "serve", str(capitals), "--mcp", "--model", f"{model.url}#m",
+    arguments = ["-m", "ragbed", "serve", str(capitals), "--mcp", "--model", f"{model.url}#m",
                  "--reasoning", "direct", "--retriever", "bm25", "--traffic", str(tmp_path / "traffic")]
     command = StdioServerParameters(command=sys.executable, args=arguments, cwd=tmp_path,
                                     env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)})
@@ -116,7 +116,7 @@ async def test_a_process_speaks_the_protocol_on_stdout_and_nothing_else(serve, c
 
 
 def test_without_the_package_the_extra_is_named(ragbed, monkeypatch, capitals):
-    monkeypatch.setattr("documents.errors.find_spec", lambda name: None if name == "mcp" else name)
+    monkeypatch.setattr("ragbed.documents.errors.find_spec", lambda name: None if name == "mcp" else name)
     status, _, err = ragbed("serve", capitals, "--mcp")
     assert status == 2
     assert "mcp is not installed; run: pip install 'ragbed[mcp]'" in err

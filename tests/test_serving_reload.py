@@ -8,11 +8,11 @@ import httpx2 as httpx
 import pytest
 from serving import direct, index_of, served
 
-from experiments.runs.store import RunFolder
-from experiments.serving import configurations
-from experiments.serving.app import serving_app
-from experiments.serving.traffic_runs import runs_of
-from retrieval import build_index
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.serving import configurations
+from ragbed.experiments.serving.app import serving_app
+from ragbed.experiments.serving.traffic_runs import runs_of
+from ragbed.retrieval import build_index
 
 
 @pytest.fixture

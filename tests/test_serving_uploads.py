@@ -4,7 +4,7 @@ import pytest
 from serving import direct, index_of, served
 from test_serving_reload import until
 
-from experiments.serving import configurations
+from ragbed.experiments.serving import configurations
 
 
 @pytest.fixture

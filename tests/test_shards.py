@@ -11,10 +11,10 @@ from embedders import Lengths
 from test_local_server import LINUX, gone
 from test_run import started
 
-from documents.errors import IndexFolderError
-from documents.shards import Shard
-from retrieval import Index, IndexSettings, build_index
-from retrieval.building.merge import merge_indexes
+from ragbed.documents.errors import IndexFolderError
+from ragbed.documents.shards import Shard
+from ragbed.retrieval import Index, IndexSettings, build_index
+from ragbed.retrieval.building.merge import merge_indexes
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from documents import RunError
-from experiments.runs.finished import cells_named, question_named
-from strategies import template
+from ragbed.documents import RunError
+from ragbed.experiments.runs.finished import cells_named, question_named
+from ragbed.strategies import template
 
 IDS = ["alpha-1", "alpha-10", "beta-2", "#4"]
 
@@ -106,7 +106,7 @@ def test_json_has_the_question_its_gold_and_each_cell(finished, ragbed):
 
 
 def test_an_unfinished_run_is_shown_as_far_as_it_is(finished, town, ragbed):
-    from experiments import RunFolder
+    from ragbed.experiments import RunFolder
 
     folder = RunFolder.existing(finished)
     folder.reopen()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from documents import DocumentError, digest, find_sources, read_documents, unread_files
+from ragbed.documents import DocumentError, digest, find_sources, read_documents, unread_files
 
 
 def write(root: Path, *names: str) -> None:

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from experiments import Scored, score
-from experiments.metrics import Extent, precision_omega
+from ragbed.experiments import Scored, score
+from ragbed.experiments.metrics import Extent, precision_omega
 
 NAMES = ("char_recall@5", "char_precision@5", "char_iou@5")
 

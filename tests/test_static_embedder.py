@@ -6,8 +6,8 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from documents import ModelError
-from retrieval import Static, open_embedder
+from ragbed.documents import ModelError
+from ragbed.retrieval import Static, open_embedder
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 VECTORS = np.asarray([[9, 9], [3, 0], [0, 4], [1, 1]], np.float32)  # of [UNK], rain, river, sea

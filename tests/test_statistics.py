@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from factored import Row
 
-from experiments import Gold, Question, aggregate
-from experiments.metrics.intervals import worth
-from experiments.statistics import (
+from ragbed.experiments import Gold, Question, aggregate
+from ragbed.experiments.metrics.intervals import worth
+from ragbed.experiments.statistics import (
     clusters,
     compare,
     holm,
@@ -21,7 +21,7 @@ from experiments.statistics import (
     smallest_by_error,
     smallest_share,
 )
-from experiments.words import verdict
+from ragbed.experiments.words import verdict
 
 
 def cell(metric, values, unanswerable=()):

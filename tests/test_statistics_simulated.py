@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from factored import Row
 
-from experiments import Gold, Question, aggregate
-from experiments.metrics import share_among
-from experiments.statistics import (
+from ragbed.experiments import Gold, Question, aggregate
+from ragbed.experiments.metrics import share_among
+from ragbed.experiments.statistics import (
     bootstrap,
     clusters,
     holm,

@@ -7,10 +7,10 @@ import threading
 import pytest
 from streamed import DONE, USAGE, Told, delta, ending, event, streamed
 
-from agents import CallLimits, ModelSettings, open_model
-from agents.refusals import IN_ONE, Way, Ways
-from documents import CallError, CallTimeout, CallTooLong
-from strategies import Generate, Message
+from ragbed.agents import CallLimits, ModelSettings, open_model
+from ragbed.agents.refusals import IN_ONE, Way, Ways
+from ragbed.documents import CallError, CallTimeout, CallTooLong
+from ragbed.strategies import Generate, Message
 
 KEY = "canary-7f3e9d21c0ffee"
 ASK = Generate((Message("user", ("Where?",)),), "answer")
@@ -19,7 +19,7 @@ TOOLS = ({"type": "function", "function": {"name": "search", "parameters": {"typ
 
 @pytest.fixture(autouse=True)
 def _quick_and_keyed(monkeypatch):
-    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents import AssistantSettings
-from agents.studio import open_graph, settings_of_environment
-from documents import SettingsError
-from retrieval import build_index
+from ragbed.agents import AssistantSettings
+from ragbed.agents.studio import open_graph, settings_of_environment
+from ragbed.documents import SettingsError
+from ragbed.retrieval import build_index
 
 ROOT = Path(__file__).parent.parent
 

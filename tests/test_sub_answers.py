@@ -2,10 +2,10 @@
 import pytest
 from growth import grows_linearly
 
-from agents import Scripted
-from experiments.benchmarks.fields import chained, with_references
-from strategies import REFUSAL
-from strategies.answering import read_sub_answers
+from ragbed.agents import Scripted
+from ragbed.experiments.benchmarks.fields import chained, with_references
+from ragbed.strategies import REFUSAL
+from ragbed.strategies.answering import read_sub_answers
 
 
 def answered(*replies, name="direct"):

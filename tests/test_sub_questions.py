@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from experiments.benchmarks.fields import with_references
-from strategies import CRESTS, REFUSAL
+from ragbed.experiments.benchmarks.fields import with_references
+from ragbed.strategies import CRESTS, REFUSAL
 
 CANARY = "zanzibar"  # stands in every gold field and in nothing that a prompt may show
 

@@ -3,8 +3,8 @@ import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from strategies import REFUSAL
-from strategies.support.check import Sufficiency, read_share, read_sufficiency
+from ragbed.strategies import REFUSAL
+from ragbed.strategies.support.check import Sufficiency, read_share, read_sufficiency
 
 LIBRARY = {QUESTION: "jaws shark", "birthplace of Steven Spielberg": "spielberg jaws"}
 SHORT = "Missing: birthplace of Steven Spielberg\nSufficiency: 3"

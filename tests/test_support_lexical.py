@@ -1,10 +1,10 @@
 """The check of a sentence against its documents without a model: words, numbers, dates, and what it cannot see."""
 import pytest
 
-from documents import Chunk
-from strategies import Draft, Passage, Task
-from strategies.support.check import MOST_STATEMENTS, statements_of
-from strategies.support.lexical import Score, not_stated, score
+from ragbed.documents import Chunk
+from ragbed.strategies import Draft, Passage, Task
+from ragbed.strategies.support.check import MOST_STATEMENTS, statements_of
+from ragbed.strategies.support.lexical import Score, not_stated, score
 
 QUESTION = "Where was the director of Jaws born?"
 BORN = "Steven Spielberg was born on December 18, 1946, in Cincinnati, Ohio."

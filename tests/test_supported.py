@@ -3,8 +3,8 @@ import pytest
 from disciplined import TEXTS, Told, decided
 from gathering import QUESTION
 
-from strategies import REFUSAL
-from strategies.support.check import read_grades
+from ragbed.strategies import REFUSAL
+from ragbed.strategies.support.check import read_grades
 
 LIBRARY = {QUESTION: "jaws spielberg shark"}
 GOOD = "Steven Spielberg, who directed Jaws, was born in Cincinnati [1] [2]."
@@ -109,7 +109,7 @@ def test_refusals_and_what_is_no_answer_are_left_alone():
 
 
 def test_fields_of_an_object_are_checked_with_the_citations_beside_the_answer():
-    from strategies import Reply
+    from ragbed.strategies import Reply
     said = Reply('{"x": 1}', parsed={"answer": "Cincinnati", "citations": [1, 2], "refused": False})
     told = scene(said)
     assert told.play("once", REPAIR, answer_format="json").figures == {"sentences_supported": 1.0, "repaired": 0.0}

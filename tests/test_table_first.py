@@ -3,10 +3,10 @@ import pytest
 from disciplined import Told, decided
 from growth import grows_linearly
 
-from documents import Chunk
-from strategies import Passage
-from strategies.parts.quotes import FactRow, checked_rows, read_rows, shown_rows
-from strategies.settings.choosing import reasoning
+from ragbed.documents import Chunk
+from ragbed.strategies import Passage
+from ragbed.strategies.parts.quotes import FactRow, checked_rows, read_rows, shown_rows
+from ragbed.strategies.settings.choosing import reasoning
 
 TEXTS = {"jaws": "Jaws made $476 million in 1975.", "et": "E.T. made $793 million in 1982.", "shark": "Sharks swim."}
 REPLY = """| subject | property | value | document |

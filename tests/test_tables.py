@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from documents import Document, DocumentError, find_sources, parse_document, tables_of
+from ragbed.documents import Document, DocumentError, find_sources, parse_document, tables_of
 
 
 def page(body):

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from experiments import Cell, Record, Result, Timing
-from experiments.running.budget import Spending
-from experiments.running.runner import Begun
-from experiments.settings.spending import Budget
-from experiments.terminal.live import RunView, Tally, screen_of
-from strategies import Usage
+from ragbed.experiments import Cell, Record, Result, Timing
+from ragbed.experiments.running.budget import Spending
+from ragbed.experiments.running.runner import Begun
+from ragbed.experiments.settings.spending import Budget
+from ragbed.experiments.terminal.live import RunView, Tally, screen_of
+from ragbed.strategies import Usage
 
 CODE = re.compile(r"\x1b\[[\d;]*m")
 
@@ -55,7 +55,7 @@ def told_in(capsys):
 
 
 async def test_lines_of_json_come_every_so_often_where_there_is_anything_new(monkeypatch, capsys):
-    monkeypatch.setattr("experiments.terminal.live.PROGRESS_EVERY", 0.01)
+    monkeypatch.setattr("ragbed.experiments.terminal.live.PROGRESS_EVERY", 0.01)
     one, told = cell(), []
 
     async def another():

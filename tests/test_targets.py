@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from experiments import BENCHMARKS
-from experiments.settings.targets import Part, runs_of_target
-from strategies import CRESTS
+from ragbed.experiments import BENCHMARKS
+from ragbed.experiments.settings.targets import Part, runs_of_target
+from ragbed.strategies import CRESTS
 
 ALL = Part()
 

@@ -1,5 +1,5 @@
 """Plain text and Markdown files."""
-from documents import parse_document
+from ragbed.documents import parse_document
 
 
 def test_text_is_kept_as_it_is_with_its_line_ends_normalised() -> None:

@@ -19,11 +19,11 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from agents import Assistant, AssistantSettings
-from agents.checkpoint import open_checkpointer
-from documents import SettingsError
-from retrieval import build_index
-from strategies import Turn
+from ragbed.agents import Assistant, AssistantSettings
+from ragbed.agents.checkpoint import open_checkpointer
+from ragbed.documents import SettingsError
+from ragbed.retrieval import build_index
+from ragbed.strategies import Turn
 
 FIRST, NEXT, WRITTEN = "Which country is Oslo in?", "And its people?", "How many people has Oslo?"
 TURNS = (Turn(FIRST, "Norway [1]."), Turn(NEXT, "700,000 [1]."))
@@ -168,8 +168,8 @@ async def test_a_question_that_was_left_wherever_it_stood_is_a_turn_without_an_a
 ASKS = """
 import asyncio, sys
 from pathlib import Path
-from agents.assistant import Assistant, AssistantSettings
-from agents.checkpoint import open_checkpointer
+from ragbed.agents.assistant import Assistant, AssistantSettings
+from ragbed.agents.checkpoint import open_checkpointer
 
 async def main(index, model, place):
     settings = AssistantSettings(index=Path(index), model=model, retriever="bm25", k=2, reasoning="direct")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from loaded import loaded
 
-from documents import BenchmarkError
-from experiments.benchmarks import HotpotQa, MoreHopQa, TwoWiki
+from ragbed.documents import BenchmarkError
+from ragbed.experiments.benchmarks import HotpotQa, MoreHopQa, TwoWiki
 
 DATA = Path(__file__).parent / "data"
 ROW = {"_id": "a", "question": "Who cast the bell of Esk?", "answer": "Tom Lund", "type": "bridge", "level": "hard",

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.lexical.tokens import is_korean, normal
-from retrieval.retrievers.bm25 import tokenizer_of
+from ragbed.retrieval.lexical.tokens import is_korean, normal
+from ragbed.retrieval.retrievers.bm25 import tokenizer_of
 
 WORDS = tokenizer_of("words", "english", False, False)
 def tokens(text, tokenizer=WORDS):

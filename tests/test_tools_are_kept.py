@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.journal import call_key
-from agents.replies import read_reply
-from experiments import RunFolder
-from strategies import Message
+from ragbed.agents.journal import call_key
+from ragbed.agents.replies import read_reply
+from ragbed.experiments import RunFolder
+from ragbed.strategies import Message
 
 DATA = Path(__file__).parent / "data"
 BAD = '</script><img src=x onerror="window.pwned = 1">'

@@ -7,8 +7,8 @@ from charted import words
 from sklearn.metrics import auc
 from stored import cell
 
-from experiments.analysis.causes import Case
-from experiments.analysis.error_analysis import tradeoff_of
+from ragbed.experiments.analysis.causes import Case
+from ragbed.experiments.analysis.error_analysis import tradeoff_of
 
 CELL = cell()
 

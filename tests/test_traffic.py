@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from agents import Answer, Assistant, AssistantSettings
-from agents.types import unasked
-from documents import RunError, SettingsError
-from experiments.serving.traffic import Traffic
-from experiments.serving.traffic_runs import runs_of
-from experiments.serving.turns import Asked
-from retrieval import build_index
-from strategies import REFUSAL
-from strategies.types import Failure
+from ragbed.agents import Answer, Assistant, AssistantSettings
+from ragbed.agents.types import unasked
+from ragbed.documents import RunError, SettingsError
+from ragbed.experiments.serving.traffic import Traffic
+from ragbed.experiments.serving.traffic_runs import runs_of
+from ragbed.experiments.serving.turns import Asked
+from ragbed.retrieval import build_index
+from ragbed.strategies import REFUSAL
+from ragbed.strategies.types import Failure
 
 GONE = unasked(Failure("stopped", "whoever asked went away"))
 

@@ -2,9 +2,9 @@
 import pytest
 from gathering import Scene, decisions
 
-from agents import Limits
-from strategies.reasoning.tree_of_thought import voted
-from strategies.settings.choosing import reasoning
+from ragbed.agents import Limits
+from ragbed.strategies.reasoning.tree_of_thought import voted
+from ragbed.strategies.settings.choosing import reasoning
 
 LIBRARY = {"": "jaws spielberg"}
 PROPOSED = ["Find the director\nFind the film\nGuess",

@@ -1,8 +1,8 @@
 """What begins and ends turns, or ends the marks around it, stands in no later prompt, whatever a reply says."""
 import pytest
 
-from agents import Scripted
-from strategies import REASONING, RETRIEVAL, Reply, is_refusal
+from ragbed.agents import Scripted
+from ragbed.strategies import REASONING, RETRIEVAL, Reply, is_refusal
 
 MARKS = ["candidates", "checks", "draft", "earlier_answer", "faults", "findings", "lines", "query",
          "statements", "steps", "table", "tried"]

@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents import SettingsError
-from retrieval import Auto, Flat, Hnsw, IndexSettings, Ivf, IvfPq, VectorIndex, vector_settings
-from retrieval.memory import free_memory
-from retrieval.vector_settings import Decided, choose
+from ragbed.documents import SettingsError
+from ragbed.retrieval import Auto, Flat, Hnsw, IndexSettings, Ivf, IvfPq, VectorIndex, vector_settings
+from ragbed.retrieval.memory import free_memory
+from ragbed.retrieval.vector_settings import Decided, choose
 
 MILLION = 1_000_000
 

@@ -2,10 +2,10 @@
 import numpy as np
 import pytest
 
-from documents import IndexFolderError, ModelError
-from retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
-from retrieval.retrievers import dense
-from retrieval.retrievers.dense import nearest_chunks
+from ragbed.documents import IndexFolderError, ModelError
+from ragbed.retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
+from ragbed.retrieval.retrievers import dense
+from ragbed.retrieval.retrievers.dense import nearest_chunks
 
 DIMENSION = 32
 
@@ -126,7 +126,7 @@ def test_a_vector_that_is_no_number_is_refused():
 
 
 def test_building_tells_how_many_vectors_were_added(monkeypatch):
-    monkeypatch.setattr("retrieval.vectors.BLOCK", 2_500)
+    monkeypatch.setattr("ragbed.retrieval.vectors.BLOCK", 2_500)
     told = []
     index = VectorIndex.build(STORED, Flat(), told.append)
     assert (told, len(index)) == ([2_500, 1_500], 4_000)

@@ -9,7 +9,7 @@ import pytest
 from conftest import Town
 from scripted_server import ScriptedServer
 
-from experiments import run
+from ragbed.experiments import run
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_a_score_that_was_altered_is_found_in_its_record_its_score_and_the_figur
 
 
 def test_an_answer_whose_hash_was_altered_with_it_is_found_by_the_hash_over_all(finished, town):
-    from experiments.runs.store import _hash
+    from ragbed.experiments.runs.store import _hash
 
     with contextlib.closing(sqlite3.connect(town.run / "records.sqlite")) as connection:
         (old,), = connection.execute("SELECT result FROM records WHERE question = 'non_refusal-1' AND place = 0")

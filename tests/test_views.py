@@ -7,14 +7,14 @@ import pytest
 from factored import BASE
 from stored import result as stored_result
 
-from documents import SettingsError
-from experiments import Question, Step, Verdict, aggregate
-from experiments.analysis.benchmark_views import _CONDITIONS, wins
-from experiments.analysis.catalogue import OF_BENCHMARKS, view_named, views_of
-from experiments.analysis.inputs import AnalysisInput
-from experiments.analysis.view import View
-from experiments.metrics import share_of
-from retrieval import Condition
+from ragbed.documents import SettingsError
+from ragbed.experiments import Question, Step, Verdict, aggregate
+from ragbed.experiments.analysis.benchmark_views import _CONDITIONS, wins
+from ragbed.experiments.analysis.catalogue import OF_BENCHMARKS, view_named, views_of
+from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.metrics import share_of
+from ragbed.retrieval import Condition
 
 FACTORS = {**BASE, "rules": "choice", "condition": "full"}
 

@@ -5,9 +5,9 @@ import threading
 import pytest
 from streamed import as_asked, delta, ending, streamed
 
-from agents import Assistant, AssistantSettings
-from experiments.terminal.ask import Watched
-from retrieval import build_index
+from ragbed.agents import Assistant, AssistantSettings
+from ragbed.experiments.terminal.ask import Watched
+from ragbed.retrieval import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
 ANSWER = "<Answer>Norway [1]</Answer>"
@@ -75,7 +75,7 @@ async def test_calls_that_are_made_together_are_told_of_in_turns_and_told_apart(
 
 
 async def test_a_retry_voids_what_was_told_and_a_failed_call_says_why(serve, index, monkeypatch):
-    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
     events = await events_of(index, serve([{"pieces": [delta(content="Nor")], "cut": True}, streamed(ANSWER, 99)]))
     kinds = [event["event"] for event in events]
     assert kinds == ["searching", "search", "asking", "token", "retry", "token", "reply", "answer"]

@@ -27,7 +27,7 @@ def wheel(tmp_path_factory):
 
 def test_every_file_of_the_packages_is_in_it(wheel):
     listed = subprocess.run(["git", "ls-files", *PACKAGES], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert set(listed.stdout.splitlines()) <= set(zipfile.ZipFile(wheel).namelist())
+    assert {f"ragbed/{path}" for path in listed.stdout.splitlines()} <= set(zipfile.ZipFile(wheel).namelist())
 
 
 def test_its_page_links_files_of_the_repository_alone(wheel):
@@ -48,9 +48,9 @@ def test_its_page_links_files_of_the_repository_alone(wheel):
 def test_its_commands_run_elsewhere(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
-    code = "import experiments; from experiments.cli import main; print(experiments.__file__); main()"
+    code = "import ragbed.experiments.cli as cli; print(cli.__file__); cli.main()"
     for command in ("new strategy look_twice", "list benchmarks"):
         done = subprocess.run([sys.executable, "-P", "-c", code, *command.split()], cwd=tmp_path, capture_output=True,
                               text=True, env={**os.environ, "PYTHONPATH": str(tmp_path / "site")})
         assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith(str(tmp_path / "site" / "experiments"))
+        assert done.stdout.startswith(str(tmp_path / "site" / "ragbed"))

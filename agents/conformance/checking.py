@@ -21,12 +21,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.conformance.playing import difference, examine
-from agents.settings import Limits
-from documents.errors import SettingsError
-from documents.places import child_environment
-from strategies.settings.choosing import Family, Said, chosen, known
-from strategies.settings.plugins import FAMILIES, family_of
+from ragbed.agents.conformance.playing import difference, examine
+from ragbed.agents.settings import Limits
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.places import child_environment
+from ragbed.strategies.settings.choosing import Family, Said, chosen, known
+from ragbed.strategies.settings.plugins import FAMILIES, family_of
 
 PROMISES: Mapping[str, str] = {
     "protocol": "whatever is replied, it yields searches, calls, lists of either and decisions, raises nothing, and "
@@ -46,7 +46,8 @@ _FORBIDDEN = {
     r"imports (time|sched|calendar)\b": _NO_CLOCK, r"reads (datetime|date)\.(now|utcnow|today)$": _NO_CLOCK,
     r"imports (secrets|uuid|random\.(?!Random$)\w+)\b": _NO_CHANCE, r"reads random\.(?!Random$)\w+": _NO_CHANCE,
     r"reads \w*\.(_getframe|_current_frames)$": "a recipe sees its task alone",
-    r"imports (agents|experiments)\b": "a strategy imports documents, retrieval and strategies alone",
+    r"imports ragbed\.(agents|experiments|Assistant|Scripted|run|open_run)\b":
+        "a strategy imports only ragbed.documents, ragbed.retrieval and ragbed.strategies",
     r"imports (asyncio|ctypes|http|httpx|aiohttp|multiprocessing|openai|requests|signal|socket|sqlite3|ssl|subprocess|"
     r"tempfile|threading|urllib3|urllib\.request|gc|inspect|os)\b": "a recipe asks for what it needs and does nothing "
                                                                     "itself"}

@@ -10,19 +10,19 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, cast
 
-from agents.scripted import answering, calling, drive, never_content
-from agents.settings import Limits
-from agents.types import Answer, Cost, DecisionStep
-from documents.errors import RecipeFailed
-from documents.types import Chunk, digest
-from retrieval.foreign import Foreign
-from strategies.answering import answer
-from strategies.catalogue import RETRIEVAL
-from strategies.history import in_conversation
-from strategies.prompting import WORDINGS
-from strategies.reading import REFUSAL
-from strategies.settings.choosing import Strategy
-from strategies.types import (
+from ragbed.agents.scripted import answering, calling, drive, never_content
+from ragbed.agents.settings import Limits
+from ragbed.agents.types import Answer, Cost, DecisionStep
+from ragbed.documents.errors import RecipeFailed
+from ragbed.documents.types import Chunk, digest
+from ragbed.retrieval.foreign import Foreign
+from ragbed.strategies.answering import answer
+from ragbed.strategies.catalogue import RETRIEVAL
+from ragbed.strategies.history import in_conversation
+from ragbed.strategies.prompting import WORDINGS
+from ragbed.strategies.reading import REFUSAL
+from ragbed.strategies.settings.choosing import Strategy
+from ragbed.strategies.types import (
     Draft,
     Evidence,
     Exemplar,

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import jsonpath
 from pydantic import Field
 
-from agents.pipelines.base import JSONPath, Request
-from agents.pipelines.http import HttpChannel, OfUrl
-from agents.replies import BadReply
-from retrieval.servers import clean
-from strategies.reading import citation_marks
-from strategies.reasoning.pipeline import renumbered
+from ragbed.agents.pipelines.base import JSONPath, Request
+from ragbed.agents.pipelines.http import HttpChannel, OfUrl
+from ragbed.agents.replies import BadReply
+from ragbed.retrieval.servers import clean
+from ragbed.strategies.reading import citation_marks
+from ragbed.strategies.reasoning.pipeline import renumbered
 
 if TYPE_CHECKING:
-    from agents.settings import CallLimits
-    from strategies.reasoning.pipeline import Returned
+    from ragbed.agents.settings import CallLimits
+    from ragbed.strategies.reasoning.pipeline import Returned
 
 _ROUTE = "/chat/completions"
 _MESSAGE = "$.choices[0].message"

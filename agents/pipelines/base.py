@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from agents.replies import BadReply
-from documents.json import loads
-from documents.types import digest
-from strategies.reading import REFUSAL, fold
-from strategies.reasoning.pipeline import MOST_CONTEXTS, ReadContext, Returned, name_of
-from strategies.types import Rules
+from ragbed.agents.replies import BadReply
+from ragbed.documents.json import loads
+from ragbed.documents.types import digest
+from ragbed.strategies.reading import REFUSAL, fold
+from ragbed.strategies.reasoning.pipeline import MOST_CONTEXTS, ReadContext, Returned, name_of
+from ragbed.strategies.types import Rules
 
 if TYPE_CHECKING:
     import jsonpath
 
-    from agents.settings import CallLimits
-    from agents.wire import Response
+    from ragbed.agents.settings import CallLimits
+    from ragbed.agents.wire import Response
 
 FORM = "pipeline:"  # before a pipeline's name, where a model's name is expected
 FIELDS = ("id", "question", "options", "history", "documents")

@@ -5,20 +5,20 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from agents.client import Completion, ModelClient
-from agents.models import NoCalls
-from agents.pipelines.base import Channel, PipelineSettings, fields_of
-from agents.replies import MOST_BYTES, BadReply, Tell, priced
-from agents.settings import ModelSettings
-from agents.types import without_key
-from documents.json import loads
-from retrieval.servers import Address
-from strategies.types import Generate, Reply, Usage
+from ragbed.agents.client import Completion, ModelClient
+from ragbed.agents.models import NoCalls
+from ragbed.agents.pipelines.base import Channel, PipelineSettings, fields_of
+from ragbed.agents.replies import MOST_BYTES, BadReply, Tell, priced
+from ragbed.agents.settings import ModelSettings
+from ragbed.agents.types import without_key
+from ragbed.documents.json import loads
+from ragbed.retrieval.servers import Address
+from ragbed.strategies.types import Generate, Reply, Usage
 
 if TYPE_CHECKING:
-    from agents.openai_chat import Chat
-    from agents.refusals import Way
-    from agents.wire import Response
+    from ragbed.agents.openai_chat import Chat
+    from ragbed.agents.refusals import Way
+    from ragbed.agents.wire import Response
 
 
 class PipelineClient(ModelClient):

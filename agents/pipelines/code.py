@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, model_validator
 
-from agents.pipelines.base import FIELDS, Channel, PipelineSettings
-from agents.wire import Response
-from documents.errors import CallError, RagbedError, SettingsError
-from retrieval.foreign import Foreign
-from strategies.settings.plugins import file_of
-from strategies.settings.source import executed, hash_of, parameters_of, place_of
+from ragbed.agents.pipelines.base import FIELDS, Channel, PipelineSettings
+from ragbed.agents.wire import Response
+from ragbed.documents.errors import CallError, RagbedError, SettingsError
+from ragbed.retrieval.foreign import Foreign
+from ragbed.strategies.settings.plugins import file_of
+from ragbed.strategies.settings.source import executed, hash_of, parameters_of, place_of
 
 if TYPE_CHECKING:
-    from agents.settings import CallLimits
+    from ragbed.agents.settings import CallLimits
 
 _UNLIKE_JSON = "it returned what has no form in JSON: {}"
 

@@ -15,16 +15,16 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from agents.catalogue import sha256_of
-from agents.pipelines.base import Channel, PipelineSettings
-from agents.replies import MOST_BYTES, BadReply
-from agents.wire import Response
-from documents.errors import CallError, SettingsError
-from documents.json import loads
-from retrieval.servers import clean
+from ragbed.agents.catalogue import sha256_of
+from ragbed.agents.pipelines.base import Channel, PipelineSettings
+from ragbed.agents.replies import MOST_BYTES, BadReply
+from ragbed.agents.wire import Response
+from ragbed.documents.errors import CallError, SettingsError
+from ragbed.documents.json import loads
+from ragbed.retrieval.servers import clean
 
 if TYPE_CHECKING:
-    from agents.settings import CallLimits
+    from ragbed.agents.settings import CallLimits
 
 _LOOK = 0.05  # seconds between looks at how much it wrote
 

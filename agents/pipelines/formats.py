@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from documents.errors import BenchmarkError, MissingExtra
-from documents.places import local
-from documents.rows import Row, read_csv, read_json, read_rows
+from ragbed.documents.errors import BenchmarkError, MissingExtra
+from ragbed.documents.places import local
+from ragbed.documents.rows import Row, read_csv, read_json, read_rows
 
 PredictionFormat = Literal["jsonl", "trec_rag", "inspect", "ragas", "ragchecker"]
 _MOST_BYTES = 1 << 30  # of a file, unpacked

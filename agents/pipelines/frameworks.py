@@ -10,13 +10,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from agents.pipelines.base import Request
-from agents.pipelines.code import CodeChannel, OfFile, field_of, tokens
-from documents.errors import SettingsError
-from retrieval.foreign import Foreign
+from ragbed.agents.pipelines.base import Request
+from ragbed.agents.pipelines.code import CodeChannel, OfFile, field_of, tokens
+from ragbed.documents.errors import SettingsError
+from ragbed.retrieval.foreign import Foreign
 
 if TYPE_CHECKING:
-    from agents.settings import CallLimits
+    from ragbed.agents.settings import CallLimits
 
 _QUESTION = ("question", "query", "input", "text")  # what inputs for a question are called, the usual one first
 _TAG = "ragbed"
@@ -53,7 +53,7 @@ class LangChain(Framework):
     kind: Literal["langchain", "langgraph"]
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
-        from agents.pipelines.runnables import Listener, in_common
+        from ragbed.agents.pipelines.runnables import Listener, in_common
 
         ask, takes = made.ainvoke, ()
         if isinstance(self.request, str):  # a graph has channels

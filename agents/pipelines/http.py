@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import httpx2
 from pydantic import AfterValidator
 
-from agents.pipelines.base import Channel, PipelineSettings
-from agents.wire import Response, bounded_client, named_errors
-from documents.errors import ModelError
-from retrieval.servers import checked_url
+from ragbed.agents.pipelines.base import Channel, PipelineSettings
+from ragbed.agents.wire import Response, bounded_client, named_errors
+from ragbed.documents.errors import ModelError
+from ragbed.retrieval.servers import checked_url
 
 if TYPE_CHECKING:
-    from agents.settings import CallLimits
+    from ragbed.agents.settings import CallLimits
 
 
 def _without_secrets(url: str) -> str:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from agents.pipelines.base import Channel, PipelineSettings, fields_of
-from agents.pipelines.formats import Prediction, PredictionFormat, read_predictions
-from agents.wire import Response
-from documents.errors import CallError, SettingsError
-from documents.places import local
-from retrieval.storage.files import sha256_of
+from ragbed.agents.pipelines.base import Channel, PipelineSettings, fields_of
+from ragbed.agents.pipelines.formats import Prediction, PredictionFormat, read_predictions
+from ragbed.agents.wire import Response
+from ragbed.documents.errors import CallError, SettingsError
+from ragbed.documents.places import local
+from ragbed.retrieval.storage.files import sha256_of
 
 if TYPE_CHECKING:
-    from agents.settings import CallLimits
+    from ragbed.agents.settings import CallLimits
 
 
 class Predictions(PipelineSettings):

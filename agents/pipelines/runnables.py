@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import LLMResult
 
-from agents.pipelines.code import tokens
+from ragbed.agents.pipelines.code import tokens
 
 _ANSWERS = ("answer", "output", "result", "response", "generation")
 _CONTEXTS = ("context", "contexts", "documents", "docs", "source_documents")

@@ -3,9 +3,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from documents.chunkers.sections import Sections
-from documents.chunkers.sizes import CrestSizes, Fixed, Recursive, Sentences
-from documents.chunkers.spans import by_name
+from ragbed.documents.chunkers.sections import Sections
+from ragbed.documents.chunkers.sizes import CrestSizes, Fixed, Recursive, Sentences
+from ragbed.documents.chunkers.spans import by_name
 
 ChunkerSettings = Annotated[CrestSizes | Fixed | Recursive | Sections | Sentences, Field(discriminator="kind"),
                             BeforeValidator(by_name)]

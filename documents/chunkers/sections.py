@@ -9,10 +9,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from documents.chunkers.spans import Piece, Span, after, chunks_of, merged, whole
-from documents.numbers import is_number, is_year
-from documents.parsers.clean_html import VOID
-from documents.types import Chunk, Document, Format
+from ragbed.documents.chunkers.spans import Piece, Span, after, chunks_of, merged, whole
+from ragbed.documents.numbers import is_number, is_year
+from ragbed.documents.parsers.clean_html import VOID
+from ragbed.documents.types import Chunk, Document, Format
 
 BlockKind = Literal["heading", "table", "text"]
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from documents.chunkers.spans import Span, after, chunks_of, packed, whole, whole_ones
-from documents.types import Chunk, Document, Format, digest
+from ragbed.documents.chunkers.spans import Span, after, chunks_of, packed, whole, whole_ones
+from ragbed.documents.types import Chunk, Document, Format, digest
 
 
 class Overlapping(BaseModel):

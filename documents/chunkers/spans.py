@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from documents.types import Chunk, Document, Format
+from ragbed.documents.types import Chunk, Document, Format
 
 
 def by_name(value: Any) -> Any:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from documents.places import keeps_hidden
-from documents.types import normalize
+from ragbed.documents.places import keeps_hidden
+from ragbed.documents.types import normalize
 
 
 class Open(NamedTuple):

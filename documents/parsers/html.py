@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from documents.parse import Parsed, decode
-from documents.parsers.clean_html import HEADINGS, Tidy, normalised, write_html
-from documents.parsers.plain import write_plain
-from documents.places import keeps_hidden
+from ragbed.documents.parse import Parsed, decode
+from ragbed.documents.parsers.clean_html import HEADINGS, Tidy, normalised, write_html
+from ragbed.documents.parsers.plain import write_plain
+from ragbed.documents.places import keeps_hidden
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from xml.parsers.expat import ExpatError
 
-from documents.errors import DocumentError
-from documents.parse import Parsed
-from documents.parsers.clean_html import HEADINGS, Open, Tidy, normalised
-from documents.parsers.html import parse_page
-from documents.parsers.plain import write_pages
-from documents.places import keeps_hidden
+from ragbed.documents.errors import DocumentError
+from ragbed.documents.parse import Parsed
+from ragbed.documents.parsers.clean_html import HEADINGS, Open, Tidy, normalised
+from ragbed.documents.parsers.html import parse_page
+from ragbed.documents.parsers.plain import write_pages
+from ragbed.documents.places import keeps_hidden
 
 if TYPE_CHECKING:
     from pptx.slide import Slide

@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from documents.errors import DocumentError
-from documents.parse import Parsed
-from documents.parsers.clean_html import Close, Event, Open, normalised
-from documents.parsers.pdf_paragraphs import (
+from ragbed.documents.errors import DocumentError
+from ragbed.documents.parse import Parsed
+from ragbed.documents.parsers.clean_html import Close, Event, Open, normalised
+from ragbed.documents.parsers.pdf_paragraphs import (
     Box,
     Habits,
     PdfLine,
@@ -18,9 +18,9 @@ from documents.parsers.pdf_paragraphs import (
     paragraphs_of,
     without_hidden,
 )
-from documents.parsers.pdf_rows import rows_of
-from documents.parsers.pdf_tables import DrawnGrid, PdfTable, aligned_tables, drawn_grids, inside
-from documents.parsers.plain import write_pages
+from ragbed.documents.parsers.pdf_rows import rows_of
+from ragbed.documents.parsers.pdf_tables import DrawnGrid, PdfTable, aligned_tables, drawn_grids, inside
+from ragbed.documents.parsers.plain import write_pages
 
 _TAGS = {"heading1": "h1", "heading2": "h2", "heading3": "h3"}
 _TAIL = 2_048

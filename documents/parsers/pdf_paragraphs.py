@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from documents.numbers import CURRENCIES, is_number
-from documents.parsers.clean_html import normalised, plain_spaces
-from documents.places import keeps_hidden
+from ragbed.documents.numbers import CURRENCIES, is_number
+from ragbed.documents.parsers.clean_html import normalised, plain_spaces
+from ragbed.documents.places import keeps_hidden
 
 Box = tuple[float, float, float, float]
 Word = tuple[float, float, float, float, str, int, int, int]

@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from documents.numbers import SIGNS, UNITS, is_number, together
-from documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
+from ragbed.documents.numbers import SIGNS, UNITS, is_number, together
+from ragbed.documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
 
 _SHORT = 30
 _PROSE = 40

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from documents.numbers import is_number, is_year
-from documents.parsers.clean_html import normalised
-from documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
-from documents.parsers.pdf_rows import TextRow, rows_of, table_regions
+from ragbed.documents.numbers import is_number, is_year
+from ragbed.documents.parsers.clean_html import normalised
+from ragbed.documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
+from ragbed.documents.parsers.pdf_rows import TextRow, rows_of, table_regions
 
 _RULES = 3
 

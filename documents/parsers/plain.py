@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
-from documents.numbers import with_signs
-from documents.parsers.clean_html import HEADINGS, Event, Open, write_html
-from documents.parsers.table_cells import HtmlCell, HtmlRow, Place, allowance, expanded
-from documents.types import Page
+from ragbed.documents.numbers import with_signs
+from ragbed.documents.parsers.clean_html import HEADINGS, Event, Open, write_html
+from ragbed.documents.parsers.table_cells import HtmlCell, HtmlRow, Place, allowance, expanded
+from ragbed.documents.types import Page
 
 
 def write_table(rows: Sequence[HtmlRow]) -> list[str]:

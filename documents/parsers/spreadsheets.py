@@ -10,13 +10,13 @@ from datetime import datetime, time
 from itertools import groupby
 from typing import Any
 
-from documents.errors import DocumentError
-from documents.numbers import is_number, is_year
-from documents.parse import Parsed, decode
-from documents.parsers.clean_html import Close, Event, Open, normalised, write_html
-from documents.parsers.office import opened_archive
-from documents.parsers.plain import write_plain
-from documents.places import keeps_hidden
+from ragbed.documents.errors import DocumentError
+from ragbed.documents.numbers import is_number, is_year
+from ragbed.documents.parse import Parsed, decode
+from ragbed.documents.parsers.clean_html import Close, Event, Open, normalised, write_html
+from ragbed.documents.parsers.office import opened_archive
+from ragbed.documents.parsers.plain import write_plain
+from ragbed.documents.places import keeps_hidden
 
 _CELLS = 1_000_000
 _LONGEST = 131_072  # characters of a field of CSV

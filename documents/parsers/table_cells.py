@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from documents.numbers import is_number, is_year
+from ragbed.documents.numbers import is_number, is_year
 
 _WIDEST = 200
 _REPEATED = 120

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import re
 
-from documents.parse import Parsed, decode
-from documents.parsers.clean_html import TAGS, Close, Event, Open, normalised, plain_spaces, write_html
-from documents.parsers.html import parse_page
-from documents.places import keeps_hidden
+from ragbed.documents.parse import Parsed, decode
+from ragbed.documents.parsers.clean_html import TAGS, Close, Event, Open, normalised, plain_spaces, write_html
+from ragbed.documents.parsers.html import parse_page
+from ragbed.documents.places import keeps_hidden
 
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _ALIGNED = re.compile(r"\S(?: {3,}|\t)\S|^(?: {2,}|\t)\S.*\n", re.MULTILINE)

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from experiments.analysis.view import View, figure_value
-from experiments.judges.base import GRADES
-from experiments.judges.model import MOST_POINTS
-from experiments.metrics import share_among
-from experiments.metrics.intervals import percentiles
-from experiments.metrics.sample import Totals, resampled
-from experiments.question import Rubric
-from experiments.record import Verdict
+from ragbed.experiments.analysis.view import View, figure_value
+from ragbed.experiments.judges.base import GRADES
+from ragbed.experiments.judges.model import MOST_POINTS
+from ragbed.experiments.metrics import share_among
+from ragbed.experiments.metrics.intervals import percentiles
+from ragbed.experiments.metrics.sample import Totals, resampled
+from ragbed.experiments.question import Rubric
+from ragbed.experiments.record import Verdict
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
-from experiments.analysis.inputs import AnalysisInput, change, figures
-from experiments.analysis.pairs import difference_view, tested_pairs
-from experiments.analysis.variants import compared, labels_of, variants_of
-from experiments.analysis.view import Value, View
-from experiments.cells import FACTORS, called, varying
-from experiments.metrics import share_among
-from experiments.metrics.matching import same_answer
-from experiments.question import WORLDS
-from experiments.record import Result
-from experiments.statistics import Comparison
+from ragbed.experiments.analysis.inputs import AnalysisInput, change, figures
+from ragbed.experiments.analysis.pairs import difference_view, tested_pairs
+from ragbed.experiments.analysis.variants import compared, labels_of, variants_of
+from ragbed.experiments.analysis.view import Value, View
+from ragbed.experiments.cells import FACTORS, called, varying
+from ragbed.experiments.metrics import share_among
+from ragbed.experiments.metrics.matching import same_answer
+from ragbed.experiments.question import WORLDS
+from ragbed.experiments.record import Result
+from ragbed.experiments.statistics import Comparison
 
 _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters

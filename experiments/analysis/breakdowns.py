@@ -12,12 +12,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from experiments.analysis.inputs import Analysis, AnalysisInput, change, figures, figures_of_cell
-from experiments.analysis.view import Value, View
-from experiments.benchmarks.mrceval import TASKS
-from experiments.cells import FACTORS, called, varying
-from experiments.metrics import chain_pattern, share_among
-from experiments.record import Result
+from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, change, figures, figures_of_cell
+from ragbed.experiments.analysis.view import Value, View
+from ragbed.experiments.benchmarks.mrceval import TASKS
+from ragbed.experiments.cells import FACTORS, called, varying
+from ragbed.experiments.metrics import chain_pattern, share_among
+from ragbed.experiments.record import Result
 
 VERSIONS = ("original", "edited")
 

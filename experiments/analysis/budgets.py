@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from experiments.analysis.pairs import difference_view, tested_pairs
-from experiments.analysis.variants import Variant, averages_of, compared, replicates, variants_of
-from experiments.analysis.view import Value, View
-from experiments.cells import Cell
-from experiments.metrics import scored_result, share_of, shown_name
-from experiments.record import Record, Result, Unit, used
-from experiments.runs.finished import Finished
-from experiments.statistics import Comparison
-from strategies.types import Failure
+from ragbed.experiments.analysis.pairs import difference_view, tested_pairs
+from ragbed.experiments.analysis.variants import Variant, averages_of, compared, replicates, variants_of
+from ragbed.experiments.analysis.view import Value, View
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import scored_result, share_of, shown_name
+from ragbed.experiments.record import Record, Result, Unit, used
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.statistics import Comparison
+from ragbed.strategies.types import Failure
 
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 _CUT = ("budget", "timeout", "error")

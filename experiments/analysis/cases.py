@@ -5,13 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from experiments.analysis.causes import Case, Cause, cause_of
-from experiments.analysis.view import View
-from experiments.cells import Cell
-from experiments.metrics import METRICS, Estimate, Scoring, may_cite, may_refuse, share_among
-from experiments.question import Question
-from experiments.record import Result
-from retrieval.conditions import Perturbation
+from ragbed.experiments.analysis.causes import Case, Cause, cause_of
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import METRICS, Estimate, Scoring, may_cite, may_refuse, share_among
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
+from ragbed.retrieval.conditions import Perturbation
 
 # What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only
 # where something is drawn: see `_agrees`.

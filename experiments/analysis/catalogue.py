@@ -6,22 +6,22 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from documents.errors import SettingsError
-from experiments.analysis.benchmark_views import attacks, depth, wins, worlds
-from experiments.analysis.breakdowns import by_tag, chain, gap, history, order
-from experiments.analysis.crossed import crossed_views
-from experiments.analysis.dose_views import dose_views
-from experiments.analysis.effects import effect_views
-from experiments.analysis.error_analysis import cause_views
-from experiments.analysis.grades import grade_views
-from experiments.analysis.inputs import Analysis, AnalysisInput
-from experiments.analysis.pairs import comparison_views
-from experiments.analysis.published import paper_views
-from experiments.analysis.tradeoff import refusal_views
-from experiments.analysis.variants import labels_of, variants_of
-from experiments.analysis.view import View
-from experiments.analysis.weight_views import weight_views
-from experiments.analysis.wordings import wording_views
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.analysis.benchmark_views import attacks, depth, wins, worlds
+from ragbed.experiments.analysis.breakdowns import by_tag, chain, gap, history, order
+from ragbed.experiments.analysis.crossed import crossed_views
+from ragbed.experiments.analysis.dose_views import dose_views
+from ragbed.experiments.analysis.effects import effect_views
+from ragbed.experiments.analysis.error_analysis import cause_views
+from ragbed.experiments.analysis.grades import grade_views
+from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput
+from ragbed.experiments.analysis.pairs import comparison_views
+from ragbed.experiments.analysis.published import paper_views
+from ragbed.experiments.analysis.tradeoff import refusal_views
+from ragbed.experiments.analysis.variants import labels_of, variants_of
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.analysis.weight_views import weight_views
+from ragbed.experiments.analysis.wordings import wording_views
 
 # In the order of the report's sections. A line here is all that a further analysis takes.
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({

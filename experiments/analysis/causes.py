@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agents.types import Outcome
+from ragbed.agents.types import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-from documents.errors import RunError, SettingsError
-from experiments.analysis.compared_run import ComparedRun
-from experiments.analysis.pairs import change_of, difference_view, on_replicates, tested_pairs
-from experiments.analysis.variants import VARIED, Variant, with_own_intervals
-from experiments.analysis.view import View
-from experiments.cells import FACTORS
-from experiments.metrics import METRICS, family_of, metric_named, shown_name
-from experiments.question import Question
-from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
-from experiments.words import ON_INTERVALS
+from ragbed.documents.errors import RunError, SettingsError
+from ragbed.experiments.analysis.compared_run import ComparedRun
+from ragbed.experiments.analysis.pairs import change_of, difference_view, on_replicates, tested_pairs
+from ragbed.experiments.analysis.variants import VARIED, Variant, with_own_intervals
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.cells import FACTORS
+from ragbed.experiments.metrics import METRICS, family_of, metric_named, shown_name
+from ragbed.experiments.question import Question
+from ragbed.experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
+from ragbed.experiments.words import ON_INTERVALS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from pydantic_core import from_json
 
-from agents.types import Outcome
-from experiments.analysis.variants import Figures, Variant, labels_of, own_figures, together_of, variants_of
-from experiments.metrics import ScoredQuestion, Scoring
-from experiments.question import Question
-from experiments.runs.finished import fitting, no_cell, open_finished
+from ragbed.agents.types import Outcome
+from ragbed.experiments.analysis.variants import Figures, Variant, labels_of, own_figures, together_of, variants_of
+from ragbed.experiments.metrics import ScoredQuestion, Scoring
+from ragbed.experiments.question import Question
+from ragbed.experiments.runs.finished import fitting, no_cell, open_finished
 
 # Of a record that may hold a long trace only what is compared is read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"

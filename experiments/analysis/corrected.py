@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from experiments.analysis.agreement import Rater
-from experiments.analysis.view import Value, View, figure_value
-from experiments.cells import Cell
-from experiments.metrics import METRICS, estimate, family_of, may_refuse, scored_result
-from experiments.metrics.intervals import Interval, student, weight, within
-from experiments.metrics.scoring import figures_of, range_of
-from experiments.record import Result
-from experiments.runs.finished import Finished
+from ragbed.experiments.analysis.agreement import Rater
+from ragbed.experiments.analysis.view import Value, View, figure_value
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import METRICS, estimate, family_of, may_refuse, scored_result
+from ragbed.experiments.metrics.intervals import Interval, student, weight, within
+from ragbed.experiments.metrics.scoring import figures_of, range_of
+from ragbed.experiments.record import Result
+from ragbed.experiments.runs.finished import Finished
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 FEWEST = 20  # labels below which there is no interval: see bench/corrected.py
 

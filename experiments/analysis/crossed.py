@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.analysis.view import Value, View
-from experiments.cells import PART, REPLICATED, labels, shortened, telling
-from experiments.metrics import METRICS, family_of
-from experiments.words import listed, metric_words
+from ragbed.experiments.analysis.view import Value, View
+from ragbed.experiments.cells import PART, REPLICATED, labels, shortened, telling
+from ragbed.experiments.metrics import METRICS, family_of
+from ragbed.experiments.words import listed, metric_words
 
 _FIRST = ("reasoning", "condition")
 _MOST = 8  # tables of one run

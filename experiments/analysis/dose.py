@@ -8,8 +8,8 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
-from experiments.analysis.dose_curves import HARDNESS, Areas, Curve, areas, curves_of
-from experiments.analysis.variants import (
+from ragbed.experiments.analysis.dose_curves import HARDNESS, Areas, Curve, areas, curves_of
+from ragbed.experiments.analysis.variants import (
     Answers,
     CellRows,
     Figures,
@@ -21,14 +21,14 @@ from experiments.analysis.variants import (
     variants_of,
     with_own_intervals,
 )
-from experiments.metrics import Scoring
-from experiments.question import Question
-from experiments.record import Result
-from experiments.runs.finished import Finished
-from experiments.statistics import Clusters
-from experiments.words import ON_INTERVALS
-from retrieval.conditions import Perturbation
-from retrieval.hits import DECIMALS
+from ragbed.experiments.metrics import Scoring
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.statistics import Clusters
+from ragbed.experiments.words import ON_INTERVALS
+from ragbed.retrieval.conditions import Perturbation
+from ragbed.retrieval.hits import DECIMALS
 
 _SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be had
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from experiments.analysis.variants import Variant
-from experiments.cells import PART, shortened
-from experiments.metrics import ScoredQuestion, ScoredRow
-from retrieval.conditions import Perturbation
+from ragbed.experiments.analysis.variants import Variant
+from ragbed.experiments.cells import PART, shortened
+from ragbed.experiments.metrics import ScoredQuestion, ScoredRow
+from ragbed.retrieval.conditions import Perturbation
 
 _TITLES = {("negatives", "negatives"): "negatives added to what is shown",
            ("negatives", "pool"): "negatives beside the gold in what is searched",

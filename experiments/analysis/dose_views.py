@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.analysis.dose_curves import CurveGroup, groups_of, labels
-from experiments.analysis.pairs import difference_view
-from experiments.analysis.view import Chart, Point, Value, View, figure_value
-from experiments.metrics import family_of, shown_name
-from experiments.statistics import Comparison
-from experiments.words import column_words, cut, difference, interval, listed, plural
+from ragbed.experiments.analysis.dose_curves import CurveGroup, groups_of, labels
+from ragbed.experiments.analysis.pairs import difference_view
+from ragbed.experiments.analysis.view import Chart, Point, Value, View, figure_value
+from ragbed.experiments.metrics import family_of, shown_name
+from ragbed.experiments.statistics import Comparison
+from ragbed.experiments.words import column_words, cut, difference, interval, listed, plural
 
 COLOURS = 6  # curves of one chart
 _MOST = 18  # charts of one group

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from experiments.analysis.variants import VARIED, Answers, CellRows, Variant, variants_of
-from experiments.analysis.view import Value, View, figure_value
-from experiments.cells import short_names
-from experiments.metrics import Scoring, shown_name
-from experiments.metrics.metric import BY_SPLIT
-from experiments.statistics import ALPHA, Clusters, holm
-from experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
-from experiments.words import probability
+from ragbed.experiments.analysis.variants import VARIED, Answers, CellRows, Variant, variants_of
+from ragbed.experiments.analysis.view import Value, View, figure_value
+from ragbed.experiments.cells import short_names
+from ragbed.experiments.metrics import Scoring, shown_name
+from ragbed.experiments.metrics.metric import BY_SPLIT
+from ragbed.experiments.statistics import ALPHA, Clusters, holm
+from ragbed.experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
+from ragbed.experiments.words import probability
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 _CROSSED = tuple(name for name in VARIED if name != "wording")  # each strategy has wordings of its own
 _DIGITS = 10

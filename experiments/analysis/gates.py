@@ -5,11 +5,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from documents.errors import RunError, SettingsError
-from experiments.analysis.compare import CellComparison
-from experiments.metrics import metric_named
-from experiments.statistics import Comparison
-from experiments.words import difference, probability
+from ragbed.documents.errors import RunError, SettingsError
+from ragbed.experiments.analysis.compare import CellComparison
+from ragbed.experiments.metrics import metric_named
+from ragbed.experiments.statistics import Comparison
+from ragbed.experiments.words import difference, probability
 
 _FORM = re.compile(r"\s*(?P<metric>[a-z0-9_]+(?:@[0-9]+)?)(?:\.(?P<bound>low|high))?\s*(?P<sign>[<>])\s*baseline\s*"
                    r"(?:(?P<more>[+-])\s*(?P<number>[0-9]{1,6}(?:\.[0-9]{1,9})?)\s*)?", re.ASCII)

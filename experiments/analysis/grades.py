@@ -6,11 +6,11 @@ from dataclasses import replace
 from math import log2
 from typing import Any
 
-from experiments.analysis.inputs import AnalysisInput
-from experiments.analysis.view import Value, View
-from experiments.cells import Cell
-from experiments.judges.relevance import HELPS
-from experiments.metrics import (
+from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.analysis.view import Value, View
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.judges.relevance import HELPS
+from ragbed.experiments.metrics import (
     GOLD,
     Scored,
     ScoredQuestion,

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.analysis.view import Value, View
-from experiments.cells import labels
-from experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
-from experiments.question import Question
-from experiments.record import Result
-from experiments.statistics import interval_of, pairs_of
+from ragbed.experiments.analysis.view import Value, View
+from ragbed.experiments.cells import labels
+from ragbed.experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
+from ragbed.experiments.statistics import interval_of, pairs_of
 
 
 @dataclass(frozen=True)

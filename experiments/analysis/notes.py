@@ -9,18 +9,18 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from agents.catalogue import DEFAULT, entry_named
-from experiments.cells import Cell
-from experiments.metrics import cut_of, may_refuse
-from experiments.question import Question
-from experiments.record import Result, Support, Verdict
-from experiments.settings.retrievers import Finder, parts_of
-from experiments.words import price
-from retrieval.conditions import Perturbation
-from retrieval.mining import miner_names
-from retrieval.mining.miners import ALONE
-from retrieval.retrievers import RetrieverSettings
-from strategies.types import Rules, Usage
+from ragbed.agents.catalogue import DEFAULT, entry_named
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import cut_of, may_refuse
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result, Support, Verdict
+from ragbed.experiments.settings.retrievers import Finder, parts_of
+from ragbed.experiments.words import price
+from ragbed.retrieval.conditions import Perturbation
+from ragbed.retrieval.mining import miner_names
+from ragbed.retrieval.mining.miners import ALONE
+from ragbed.retrieval.retrievers import RetrieverSettings
+from ragbed.strategies.types import Rules, Usage
 
 
 def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
@@ -65,8 +65,8 @@ def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> 
     """Return a line for each model whose replies are recorded, and for each whose weights are those of the small
     default model, whatever name it has here; identities that a run recorded are `known` by name, for weights that are
     not on this machine."""
-    from agents.models import resolve
-    from agents.recorded import RECORDED, recording_of
+    from ragbed.agents.models import resolve
+    from ragbed.agents.recorded import RECORDED, recording_of
 
     entry = entry_named(DEFAULT)
     recorded = [f"The replies of {model} are recorded: {', '.join(recording_of(model).made_with.values())}. Index, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.analysis.variants import (
+from ragbed.experiments.analysis.variants import (
     Answers,
     CellRows,
     Variant,
@@ -17,11 +17,11 @@ from experiments.analysis.variants import (
     variants_of,
     with_own_intervals,
 )
-from experiments.analysis.view import Value, View, figure_value
-from experiments.cells import PART, short_names
-from experiments.metrics import Scoring
-from experiments.statistics import Clusters, Comparison
-from experiments.words import ON_INTERVALS, effect, is_alone, metric_words, verdict
+from ragbed.experiments.analysis.view import Value, View, figure_value
+from ragbed.experiments.cells import PART, short_names
+from ragbed.experiments.metrics import Scoring
+from ragbed.experiments.statistics import Clusters, Comparison
+from ragbed.experiments.words import ON_INTERVALS, effect, is_alone, metric_words, verdict
 
 MOST = 400  # pairs: each takes tens of milliseconds
 _Pair = tuple[str, Variant, Variant]

@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from documents.errors import SettingsError
-from experiments.analysis.inputs import AnalysisInput
-from experiments.analysis.view import Value, View
-from experiments.metrics import Estimate, Scoring, aggregate, chain_pattern, may_refuse, share_among
-from experiments.question import Question
-from experiments.record import Result
-from experiments.statistics import clusters
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.analysis.view import Value, View
+from ragbed.experiments.metrics import Estimate, Scoring, aggregate, chain_pattern, may_refuse, share_among
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
+from ragbed.experiments.statistics import clusters
 
 _FOLDER = ("data", "published")
 _DIGITS = 8
@@ -66,7 +66,7 @@ class PublishedTable(_Closed):
 
 def published_names() -> list[str]:
     """Return the tables that there are."""
-    folder = files("experiments").joinpath(*_FOLDER)
+    folder = files("ragbed.experiments").joinpath(*_FOLDER)
     return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
 
 
@@ -75,7 +75,8 @@ def published(name: str) -> PublishedTable:
     """Return the table of that name, such as `crest_3`, Table 3 of CReSt's paper; SettingsError where there is none."""
     if name not in published_names():
         raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(published_names())}")
-    return PublishedTable.model_validate_json(files("experiments").joinpath(*_FOLDER, f"{name}.json").read_bytes())
+    file = files("ragbed.experiments").joinpath(*_FOLDER, f"{name}.json")
+    return PublishedTable.model_validate_json(file.read_bytes())
 
 
 def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],

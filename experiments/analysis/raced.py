@@ -10,21 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from documents.errors import SettingsError
-from experiments.analysis.pairs import row_of, tested_pairs
-from experiments.analysis.variants import Answers, CellRows, Variant, compared, labels_of, replicates, variants_of
-from experiments.metrics import METRICS, ScoredRow, Scoring, family_of
-from experiments.metrics.intervals import NO_INTERVAL, Interval
-from experiments.metrics.metric import BY_SPLIT
-from experiments.metrics.scoring import range_of, score_of
-from experiments.question import Question
-from experiments.record import Result
-from experiments.statistics import Clusters, mcnemar, pairs_of, permutation
-from experiments.statistics.racing import Race, RaceVerdict, anytime_interval, race
-from experiments.words import listed, metric_words
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.analysis.pairs import row_of, tested_pairs
+from ragbed.experiments.analysis.variants import (
+    Answers,
+    CellRows,
+    Variant,
+    compared,
+    labels_of,
+    replicates,
+    variants_of,
+)
+from ragbed.experiments.metrics import METRICS, ScoredRow, Scoring, family_of
+from ragbed.experiments.metrics.intervals import NO_INTERVAL, Interval
+from ragbed.experiments.metrics.metric import BY_SPLIT
+from ragbed.experiments.metrics.scoring import range_of, score_of
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
+from ragbed.experiments.statistics import Clusters, mcnemar, pairs_of, permutation
+from ragbed.experiments.statistics.racing import Race, RaceVerdict, anytime_interval, race
+from ragbed.experiments.words import listed, metric_words
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 _CIRCUMSTANCES = ("benchmark", "condition", "perturbation", "show", "variation")  # no competitors
 

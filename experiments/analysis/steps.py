@@ -9,13 +9,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from agents.types import Outcome
-from experiments.analysis.compare import CellComparison, Match, RunComparison, change_named
-from experiments.analysis.gates import Passed
-from experiments.analysis.pairs import row_of
-from experiments.analysis.view import View
-from experiments.runs.store import RunFolder
-from experiments.words import verdict
+from ragbed.agents.types import Outcome
+from ragbed.experiments.analysis.compare import CellComparison, Match, RunComparison, change_named
+from ragbed.experiments.analysis.gates import Passed
+from ragbed.experiments.analysis.pairs import row_of
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.words import verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from experiments.analysis.cases import Cases, Grouped, share
-from experiments.analysis.causes import Case
-from experiments.analysis.view import Chart, Goal, Point, View
-from experiments.cells import Cell
-from experiments.metrics import Estimate, estimate, may_refuse
-from experiments.metrics.intervals import around, weight, within
-from experiments.metrics.sample import Totals, resampled
-from experiments.words import cut, metric_words, percent
+from ragbed.experiments.analysis.cases import Cases, Grouped, share
+from ragbed.experiments.analysis.causes import Case
+from ragbed.experiments.analysis.view import Chart, Goal, Point, View
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import Estimate, estimate, may_refuse
+from ragbed.experiments.metrics.intervals import around, weight, within
+from ragbed.experiments.metrics.sample import Totals, resampled
+from ragbed.experiments.words import cut, metric_words, percent
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
 _ANSWERED, _WRONG = "answered rather than refused", "wrong among those answered"

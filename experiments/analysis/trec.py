@@ -14,17 +14,17 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-from documents.errors import BenchmarkError, SettingsError
-from documents.places import local
-from experiments.analysis.compared_run import read_compared
-from experiments.analysis.notes import on_unranked
-from experiments.analysis.pairs import tested_pairs
-from experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
-from experiments.question import Question, distinct
-from experiments.record import Result
-from experiments.statistics import Clusters, Comparison, clusters, compare, pairs_of
-from experiments.words import ON_INTERVALS, verdict
-from retrieval.storage.files import why_unwritten, write_atomically
+from ragbed.documents.errors import BenchmarkError, SettingsError
+from ragbed.documents.places import local
+from ragbed.experiments.analysis.compared_run import read_compared
+from ragbed.experiments.analysis.notes import on_unranked
+from ragbed.experiments.analysis.pairs import tested_pairs
+from ragbed.experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
+from ragbed.experiments.question import Question, distinct
+from ragbed.experiments.record import Result
+from ragbed.experiments.statistics import Clusters, Comparison, clusters, compare, pairs_of
+from ragbed.experiments.words import ON_INTERVALS, verdict
+from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 
 Rankings = Mapping[str, Sequence[str]]  # ids of documents by query, best first
 _COLUMNS = 6

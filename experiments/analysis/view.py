@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from experiments.words import figure, probability
+from ragbed.experiments.words import figure, probability
 
 # A mapping is a figure (`mean`, `low`, `high`, `n`), a number of questions (`count`) or words about cells (`text` and
 # `cells`). A figure or a number may have `questions`: the filter of the report's browser that shows what it is of.

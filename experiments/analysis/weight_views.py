@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.analysis.inputs import AnalysisInput, change, figures
-from experiments.analysis.pairs import difference_view, tested_pairs
-from experiments.analysis.variants import compared, labels_of, variants_of
-from experiments.analysis.view import Value, View
-from experiments.record import Result
-from experiments.statistics import Comparison
-from strategies.types import Usage
+from ragbed.experiments.analysis.inputs import AnalysisInput, change, figures
+from ragbed.experiments.analysis.pairs import difference_view, tested_pairs
+from ragbed.experiments.analysis.variants import compared, labels_of, variants_of
+from ragbed.experiments.analysis.view import Value, View
+from ragbed.experiments.record import Result
+from ragbed.experiments.statistics import Comparison
+from ragbed.strategies.types import Usage
 
 _TESTED = {"needed": "citations_needed", "decorative": "citations_decorative", "harmful": "citations_harmful",
            "enough": "citations_enough", "together": "citations_together", "uncited used": "uncited_used"}

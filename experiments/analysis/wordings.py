@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from experiments.analysis.effects import table_of
-from experiments.analysis.variants import VARIED, Answers, CellRows, Variant, variants_of
-from experiments.analysis.view import View, figure_value
-from experiments.metrics import Scoring
-from experiments.metrics.intervals import Z
-from experiments.statistics import Clusters
-from experiments.statistics.components import components, difference
-from experiments.statistics.factorial import varying
-from experiments.words import figure, metric_words
+from ragbed.experiments.analysis.effects import table_of
+from ragbed.experiments.analysis.variants import VARIED, Answers, CellRows, Variant, variants_of
+from ragbed.experiments.analysis.view import View, figure_value
+from ragbed.experiments.metrics import Scoring
+from ragbed.experiments.metrics.intervals import Z
+from ragbed.experiments.statistics import Clusters
+from ragbed.experiments.statistics.components import components, difference
+from ragbed.experiments.statistics.factorial import varying
+from ragbed.experiments.words import figure, metric_words
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 _OTHERS = tuple(name for name in VARIED if name not in ("reasoning", "wording"))
 _DIGITS = 10

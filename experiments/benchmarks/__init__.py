@@ -5,30 +5,30 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from experiments.benchmarks.base import About, Selection
-from experiments.benchmarks.beir import Beir
-from experiments.benchmarks.chunking_eval import ChunkingEval
-from experiments.benchmarks.clapnq import ClapNq
-from experiments.benchmarks.computed import Computed
-from experiments.benchmarks.crest import Crest
-from experiments.benchmarks.detectiveqa import DetectiveQa
-from experiments.benchmarks.financebench import FinanceBench
-from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.benchmarks.injection import Injection
-from experiments.benchmarks.jsonl import Demo, OwnQuestions, load_demo
-from experiments.benchmarks.korean_rag import KoreanRag
-from experiments.benchmarks.mdbench import Mdbench
-from experiments.benchmarks.mined import MinedBenchmark
-from experiments.benchmarks.morehopqa import MoreHopQa
-from experiments.benchmarks.mrceval import Mrceval
-from experiments.benchmarks.mrke import Mrke
-from experiments.benchmarks.mtrag import Mtrag
-from experiments.benchmarks.multihop_rag import MultiHopRag
-from experiments.benchmarks.musique import Musique
-from experiments.benchmarks.rgb import Rgb
-from experiments.benchmarks.squad2 import Squad2
-from experiments.benchmarks.trec import Trec
-from experiments.benchmarks.two_wiki import TwoWiki
+from ragbed.experiments.benchmarks.base import About, Selection
+from ragbed.experiments.benchmarks.beir import Beir
+from ragbed.experiments.benchmarks.chunking_eval import ChunkingEval
+from ragbed.experiments.benchmarks.clapnq import ClapNq
+from ragbed.experiments.benchmarks.computed import Computed
+from ragbed.experiments.benchmarks.crest import Crest
+from ragbed.experiments.benchmarks.detectiveqa import DetectiveQa
+from ragbed.experiments.benchmarks.financebench import FinanceBench
+from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.benchmarks.injection import Injection
+from ragbed.experiments.benchmarks.jsonl import Demo, OwnQuestions, load_demo
+from ragbed.experiments.benchmarks.korean_rag import KoreanRag
+from ragbed.experiments.benchmarks.mdbench import Mdbench
+from ragbed.experiments.benchmarks.mined import MinedBenchmark
+from ragbed.experiments.benchmarks.morehopqa import MoreHopQa
+from ragbed.experiments.benchmarks.mrceval import Mrceval
+from ragbed.experiments.benchmarks.mrke import Mrke
+from ragbed.experiments.benchmarks.mtrag import Mtrag
+from ragbed.experiments.benchmarks.multihop_rag import MultiHopRag
+from ragbed.experiments.benchmarks.musique import Musique
+from ragbed.experiments.benchmarks.rgb import Rgb
+from ragbed.experiments.benchmarks.squad2 import Squad2
+from ragbed.experiments.benchmarks.trec import Trec
+from ragbed.experiments.benchmarks.two_wiki import TwoWiki
 
 BenchmarkSettings = Annotated[
     Crest | Mrceval | Mdbench | DetectiveQa | Mrke |

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.errors import BenchmarkError
-from documents.rows import Row, fitting, read_rows, skipping
-from documents.types import Document, digest
-from experiments.benchmarks.hub import fetched
-from experiments.question import ANSWERS, Benchmark, Question, Scheme
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.rows import Row, fitting, read_rows, skipping
+from ragbed.documents.types import Document, digest
+from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.question import ANSWERS, Benchmark, Question, Scheme
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
-from experiments.benchmarks.base import About, Selection
-from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
-from experiments.question import RANKED, Benchmark, Question, Scheme
+from ragbed.experiments.benchmarks.base import About, Selection
+from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from ragbed.experiments.question import RANKED, Benchmark, Question, Scheme
 
 _PUBLISHED = {"scifact": ("beir_scifact",)}  # by the name of the collection's folder
 

@@ -19,14 +19,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from documents.chunkers import ChunkerSettings, Recursive
-from documents.errors import BenchmarkError
-from documents.places import local
-from documents.rows import Row, fitting, read_csv, read_text
-from documents.types import Document, digest
-from experiments.benchmarks.base import About, Selection, files_below
-from experiments.benchmarks.fields import distinct
-from experiments.question import SPANS, Benchmark, Gold, Question
+from ragbed.documents.chunkers import ChunkerSettings, Recursive
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.places import local
+from ragbed.documents.rows import Row, fitting, read_csv, read_text
+from ragbed.documents.types import Document, digest
+from ragbed.experiments.benchmarks.base import About, Selection, files_below
+from ragbed.experiments.benchmarks.fields import distinct
+from ragbed.experiments.question import SPANS, Benchmark, Gold, Question
 
 
 class ChunkingEval(Selection):

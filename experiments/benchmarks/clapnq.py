@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from documents.rows import Row, read_rows
-from experiments.benchmarks.base import About, Loaded, SplitFiles, alternating
-from experiments.benchmarks.fields import gold_chunk, passages
-from experiments.question import Question, Scheme
+from ragbed.documents.rows import Row, read_rows
+from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles, alternating
+from ragbed.experiments.benchmarks.fields import gold_chunk, passages
+from ragbed.experiments.question import Question, Scheme
 
 
 class ClapNq(SplitFiles):

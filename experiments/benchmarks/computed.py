@@ -23,11 +23,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from documents.rows import Row, fitting
-from documents.types import Chunk, Document, digest
-from experiments.benchmarks.base import About, Loaded, RecordFiles
-from experiments.benchmarks.fields import gold_chunk, passage, tagged
-from experiments.question import WORLDS, Question, Scheme, World
+from ragbed.documents.rows import Row, fitting
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
+from ragbed.experiments.benchmarks.fields import gold_chunk, passage, tagged
+from ragbed.experiments.question import WORLDS, Question, Scheme, World
 
 
 class Computed(RecordFiles):

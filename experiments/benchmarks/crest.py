@@ -24,13 +24,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from documents.errors import BenchmarkError
-from documents.rows import Row, fitting, read_rows
-from documents.types import Chunk, Document, digest
-from experiments.benchmarks.base import About, Loaded, Selection, alternating, gathered, last_words
-from experiments.benchmarks.fields import choices, distinct, gold_chunk, tagged
-from experiments.benchmarks.hub import fetched
-from experiments.question import Benchmark, Gold, Question, Scheme
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.rows import Row, fitting, read_rows
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.experiments.benchmarks.base import About, Loaded, Selection, alternating, gathered, last_words
+from ragbed.experiments.benchmarks.fields import choices, distinct, gold_chunk, tagged
+from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 Split = Literal["non_refusal", "refusal"]
 _SPLITS: tuple[Split, ...] = ("non_refusal", "refusal")

@@ -23,12 +23,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from documents.rows import Row, fitting, read_rows, skipping
-from experiments.benchmarks.base import About, Loaded, Selection, files_below, gathered
-from experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
-from experiments.benchmarks.fields import choices, gold_chunk, letter_of, tagged
-from experiments.benchmarks.hub import fetched
-from experiments.question import Benchmark, Gold, Question, Scheme, Step
+from ragbed.documents.rows import Row, fitting, read_rows, skipping
+from ragbed.experiments.benchmarks.base import About, Loaded, Selection, files_below, gathered
+from ragbed.experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
+from ragbed.experiments.benchmarks.fields import choices, gold_chunk, letter_of, tagged
+from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.question import Benchmark, Gold, Question, Scheme, Step
 
 _INFERRED = -1
 _NOVELS = ("*.txt", "*.csv")  # and titles.json, which is fetched as every .json is

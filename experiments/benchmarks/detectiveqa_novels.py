@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from documents.errors import BenchmarkError
-from documents.rows import Row, read_csv, read_json, read_text
-from documents.types import Chunk, Document, digest
-from experiments.benchmarks.base import files_in
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.rows import Row, read_csv, read_json, read_text
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.experiments.benchmarks.base import files_in
 
 TITLES = ("titles.json", "titles.csv")
 _BRACKETED = re.compile(r"\s*\[(\d{1,9})\]\s*")

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from documents.rows import Row
-from documents.types import Chunk, Document, digest
-from experiments.question import Gold
-from strategies.normalising import plain
+from ragbed.documents.rows import Row
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.experiments.question import Gold
+from ragbed.strategies.normalising import plain
 
 Options = tuple[tuple[str, str], ...]
 Chain = Literal["masked", "placeholders", "plain"]

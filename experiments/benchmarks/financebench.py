@@ -19,13 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from documents.places import local
-from documents.rows import Row, fitting
-from documents.types import Chunk, Document, Page
-from experiments.benchmarks.base import About, Loaded, RecordFiles, gathered
-from experiments.benchmarks.fields import tagged
-from experiments.benchmarks.hub import fetched
-from experiments.question import Benchmark, Gold, Question, Scheme
+from ragbed.documents.places import local
+from ragbed.documents.rows import Row, fitting
+from ragbed.documents.types import Chunk, Document, Page
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, gathered
+from ragbed.experiments.benchmarks.fields import tagged
+from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _FILE = "financebench_open_source.jsonl"
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from documents.rows import Row
-from experiments.benchmarks.base import About, Loaded, SplitFiles
-from experiments.benchmarks.titled import Units, with_facts
-from experiments.question import Question, Scheme
+from ragbed.documents.rows import Row
+from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
+from ragbed.experiments.benchmarks.titled import Units, with_facts
+from ragbed.experiments.question import Question, Scheme
 
 
 class HotpotQa(SplitFiles):

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from documents.errors import BenchmarkError
-from documents.places import local
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.places import local
 
 _PREFIX = "hub:"
 CARD = "card.json"

@@ -27,13 +27,13 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from documents.parse import parse_document
-from documents.rows import read_rows
-from documents.types import Chunk, Document, Format
-from experiments.benchmarks.base import About, Loaded, Selection, gathered
-from experiments.benchmarks.fields import gold_chunk, tagged
-from experiments.question import Attack, Benchmark, Goal, Question, Scheme
-from strategies.reading import REFUSAL
+from ragbed.documents.parse import parse_document
+from ragbed.documents.rows import read_rows
+from ragbed.documents.types import Chunk, Document, Format
+from ragbed.experiments.benchmarks.base import About, Loaded, Selection, gathered
+from ragbed.experiments.benchmarks.fields import gold_chunk, tagged
+from ragbed.experiments.question import Attack, Benchmark, Goal, Question, Scheme
+from ragbed.strategies.reading import REFUSAL
 
 Block = str | list[list[str]]  # a paragraph, or the rows of a table
 

@@ -38,14 +38,14 @@ from pydantic import (
     model_validator,
 )
 
-from documents.errors import BenchmarkError
-from documents.places import local
-from documents.rows import Row, fitting, read_rows
-from documents.types import Format, digest
-from experiments.benchmarks.base import About, Selection
-from experiments.benchmarks.fields import chained, stated_options, with_label
-from experiments.question import ANSWERS, Benchmark, Gold, Question, Scheme, Step
-from strategies.types import Turn
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.places import local
+from ragbed.documents.rows import Row, fitting, read_rows
+from ragbed.documents.types import Format, digest
+from ragbed.experiments.benchmarks.base import About, Selection
+from ragbed.experiments.benchmarks.fields import chained, stated_options, with_label
+from ragbed.experiments.question import ANSWERS, Benchmark, Gold, Question, Scheme, Step
+from ragbed.strategies.types import Turn
 
 T = TypeVar("T", str, int, float)
 _TYPES = ("str", "int", "float", "list", "dict")

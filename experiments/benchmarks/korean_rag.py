@@ -18,12 +18,12 @@ import re
 from collections.abc import Collection
 from typing import Literal
 
-from documents.errors import BenchmarkError
-from documents.rows import Row, fitting
-from documents.types import Chunk, Document, Page
-from experiments.benchmarks.base import About, RecordFiles, gathered
-from experiments.benchmarks.fields import parted, tagged
-from experiments.question import Benchmark, Gold, Question, Scheme
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.rows import Row, fitting
+from ragbed.documents.types import Chunk, Document, Page
+from ragbed.experiments.benchmarks.base import About, RecordFiles, gathered
+from ragbed.experiments.benchmarks.fields import parted, tagged
+from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _PAGE = re.compile(r"(.+) - (\d{1,6})", re.DOTALL)
 

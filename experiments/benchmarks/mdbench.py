@@ -25,11 +25,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal
 
-from documents.rows import Row, fitting
-from documents.types import Chunk
-from experiments.benchmarks.base import About, Loaded, RecordFiles
-from experiments.benchmarks.fields import distinct, passage, tagged
-from experiments.question import Question, Scheme
+from ragbed.documents.rows import Row, fitting
+from ragbed.documents.types import Chunk
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
+from ragbed.experiments.benchmarks.fields import distinct, passage, tagged
+from ragbed.experiments.question import Question, Scheme
 
 _LONGEST = 100_000
 _HINTS = ("generation context", "document context")

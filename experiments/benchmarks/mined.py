@@ -16,14 +16,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from documents.errors import BenchmarkError
-from documents.places import local
-from documents.rows import Row, read_rows
-from documents.types import Chunk, Document
-from experiments.benchmarks.base import About, Selection
-from experiments.question import Benchmark, Question, Scheme
-from retrieval.storage.files import body_of, changed, unsealed
-from retrieval.storage.manifest import MANIFEST
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.places import local
+from ragbed.documents.rows import Row, read_rows
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.benchmarks.base import About, Selection
+from ragbed.experiments.question import Benchmark, Question, Scheme
+from ragbed.retrieval.storage.files import body_of, changed, unsealed
+from ragbed.retrieval.storage.manifest import MANIFEST
 
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
 VERSION: Literal[2] = 2
@@ -177,7 +177,7 @@ class MinedBenchmark(Selection):
 
 def source_of(manifest: MinedManifest) -> Selection:
     """Return the settings of the benchmark that was mined. Raises BenchmarkError where this ragbed does not know it."""
-    from experiments.benchmarks import BENCHMARKS
+    from ragbed.experiments.benchmarks import BENCHMARKS
 
     try:
         return BENCHMARKS[manifest.benchmark["kind"]].model_validate(manifest.benchmark)

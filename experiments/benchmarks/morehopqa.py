@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from documents.rows import Row
-from experiments.benchmarks.base import About, Loaded, RecordFiles
-from experiments.benchmarks.fields import chained
-from experiments.benchmarks.titled import paragraphs, whole
-from experiments.question import Question, Scheme
+from ragbed.documents.rows import Row
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
+from ragbed.experiments.benchmarks.fields import chained
+from ragbed.experiments.benchmarks.titled import paragraphs, whole
+from ragbed.experiments.question import Question, Scheme
 
 
 class MoreHopQa(RecordFiles):

@@ -20,11 +20,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Literal
 
-from documents.rows import Row, fitting
-from experiments.benchmarks.base import About, Loaded, RecordFiles
-from experiments.benchmarks.fields import choices, distinct, gold_chunk, letter_of, passages, tagged
-from experiments.question import Question, Scheme
-from strategies.reading import fold
+from ragbed.documents.rows import Row, fitting
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
+from ragbed.experiments.benchmarks.fields import choices, distinct, gold_chunk, letter_of, passages, tagged
+from ragbed.experiments.question import Question, Scheme
+from ragbed.strategies.reading import fold
 
 # The task of each sub-task, in the order of Table 2.
 TASKS = {

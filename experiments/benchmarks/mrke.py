@@ -25,11 +25,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal
 
-from documents.rows import Row, fitting
-from experiments.benchmarks.base import About, Loaded, RecordFiles
-from experiments.benchmarks.fields import chained, distinct, gold_chunk, passages, tagged
-from experiments.benchmarks.titled import joined
-from experiments.question import Question, Scheme
+from ragbed.documents.rows import Row, fitting
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
+from ragbed.experiments.benchmarks.fields import chained, distinct, gold_chunk, passages, tagged
+from ragbed.experiments.benchmarks.titled import joined
+from ragbed.experiments.question import Question, Scheme
 
 # The names under which a field is read, the first of them that is there.
 _NAMES = {

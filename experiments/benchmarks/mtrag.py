@@ -28,14 +28,14 @@ from functools import partial
 from itertools import chain
 from typing import Literal
 
-from documents.errors import BenchmarkError
-from documents.rows import Row, fitting, read_rows
-from documents.types import Chunk, Document
-from experiments.benchmarks.base import About, RecordFiles, files_below, gathered
-from experiments.benchmarks.fields import gold_chunk, passage, tagged
-from experiments.benchmarks.hub import fetched
-from experiments.question import Benchmark, Question, Scheme
-from strategies.history import turns_of
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.rows import Row, fitting, read_rows
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.benchmarks.base import About, RecordFiles, files_below, gathered
+from ragbed.experiments.benchmarks.fields import gold_chunk, passage, tagged
+from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.question import Benchmark, Question, Scheme
+from ragbed.strategies.history import turns_of
 
 Passages = dict[str, tuple[Document, Chunk]]  # by id
 _NO_ANSWER = "UNANSWERABLE"

@@ -25,13 +25,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from documents.chunkers import Sections
-from documents.errors import BenchmarkError
-from documents.rows import Row, fitting
-from documents.types import Chunk, Document, digest
-from experiments.benchmarks.base import About, RecordFiles, gathered
-from experiments.benchmarks.fields import distinct, parted, passage, pieces
-from experiments.question import Benchmark, Gold, Question, Scheme
+from ragbed.documents.chunkers import Sections
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.rows import Row, fitting
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.experiments.benchmarks.base import About, RecordFiles, gathered
+from ragbed.experiments.benchmarks.fields import distinct, parted, passage, pieces
+from ragbed.experiments.question import Benchmark, Gold, Question, Scheme
 
 _NONE = "null_query"
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from documents.rows import Row
-from experiments.benchmarks.base import About, Loaded, SplitFiles
-from experiments.benchmarks.fields import chained, gold_chunk, passages, tagged
-from experiments.question import Question, Scheme
+from ragbed.documents.rows import Row
+from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
+from ragbed.experiments.benchmarks.fields import chained, gold_chunk, passages, tagged
+from ragbed.experiments.question import Question, Scheme
 
 
 class Musique(SplitFiles):

@@ -8,12 +8,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from documents.errors import BenchmarkError
-from documents.rows import Row, fitting, read_rows, read_text
-from documents.types import Chunk, Document
-from experiments.benchmarks.base import files_below
-from experiments.benchmarks.fields import passage
-from experiments.question import Gold, Question
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.rows import Row, fitting, read_rows, read_text
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.benchmarks.base import files_below
+from ragbed.experiments.benchmarks.fields import passage
+from ragbed.experiments.question import Gold, Question
 
 Qrels = dict[str, dict[str, int]]
 _RELEVANCE = re.compile(r"-?\d{1,9}")

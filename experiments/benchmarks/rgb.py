@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from documents.rows import Row
-from experiments.benchmarks.base import About, Loaded, RecordFiles, alternating
-from experiments.benchmarks.fields import gold_chunk, passages
-from experiments.question import Question, Scheme
+from ragbed.documents.rows import Row
+from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, alternating
+from ragbed.experiments.benchmarks.fields import gold_chunk, passages
+from ragbed.experiments.question import Question, Scheme
 
 _ALTERNATIVES = 64
 _ANSWER = "a text, or a list of texts or lists of texts"

@@ -20,10 +20,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import Literal
 
-from documents.rows import Row, fitting
-from experiments.benchmarks.base import About, Loaded, SplitFiles
-from experiments.benchmarks.fields import gold_chunk, passage
-from experiments.question import Question, Scheme
+from ragbed.documents.rows import Row, fitting
+from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
+from ragbed.experiments.benchmarks.fields import gold_chunk, passage
+from ragbed.experiments.question import Question, Scheme
 
 
 class Squad2(SplitFiles):

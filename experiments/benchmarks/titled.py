@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from documents.rows import Row
-from documents.types import Chunk, Document
-from experiments.benchmarks.fields import gold_chunk, passage, passages, pieces
-from experiments.question import Gold
+from ragbed.documents.rows import Row
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.benchmarks.fields import gold_chunk, passage, passages, pieces
+from ragbed.experiments.question import Gold
 
 Units = Literal["paragraphs", "sentences"]
 

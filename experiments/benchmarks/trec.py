@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from documents.places import local
-from experiments.benchmarks.base import About, Selection, files_below, files_in
-from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
-from experiments.question import RANKED, Benchmark
+from ragbed.documents.places import local
+from ragbed.experiments.benchmarks.base import About, Selection, files_below, files_in
+from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from ragbed.experiments.question import RANKED, Benchmark
 
 _TEXT = (".tsv", ".txt")
 

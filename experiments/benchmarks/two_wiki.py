@@ -22,11 +22,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from documents.rows import Row, fitting, read_rows
-from experiments.benchmarks.base import About, Loaded, SplitFiles
-from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.titled import Units, with_facts
-from experiments.question import Question, Scheme, Step
+from ragbed.documents.rows import Row, fitting, read_rows
+from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
+from ragbed.experiments.benchmarks.hub import fetched
+from ragbed.experiments.benchmarks.titled import Units, with_facts
+from ragbed.experiments.question import Question, Scheme, Step
 
 _ALIASES = "id_aliases.json"
 

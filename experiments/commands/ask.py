@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import (
+from ragbed.experiments.commands.options import (
     AnyModel,
     AsJson,
     Asked,
@@ -22,12 +22,12 @@ from experiments.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from agents.assistant import AssistantSettings
-    from agents.graph import State
-    from retrieval.index import Index
-    from retrieval.retrievers import RetrieverKind
-    from retrieval.types import Hit
-    from strategies.types import Turn
+    from ragbed.agents.assistant import AssistantSettings
+    from ragbed.agents.graph import State
+    from ragbed.retrieval.index import Index
+    from ragbed.retrieval.retrievers import RetrieverKind
+    from ragbed.retrieval.types import Hit
+    from ragbed.strategies.types import Turn
 
 
 def search(query: Query, index: IndexFolder,
@@ -37,12 +37,12 @@ def search(query: Query, index: IndexFolder,
                                                       "index with queries and the key, from now on.")] = False,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query."""
-    from experiments.settings.file import finding
-    from experiments.terminal.display import note, print_json, say
-    from experiments.terminal.show import hit_row, place
-    from retrieval.filters.terms import narrowed
-    from retrieval.index import Index, allow_servers
-    from retrieval.storage.manifest import read_manifest
+    from ragbed.experiments.settings.file import finding
+    from ragbed.experiments.terminal.display import note, print_json, say
+    from ragbed.experiments.terminal.show import hit_row, place
+    from ragbed.retrieval.filters.terms import narrowed
+    from ragbed.retrieval.index import Index, allow_servers
+    from ragbed.retrieval.storage.manifest import read_manifest
 
     if not query.strip():
         refuse("the query is empty: say what to look for")
@@ -74,11 +74,11 @@ async def _search(index: Index, kind: RetrieverKind, where: tuple[str, ...], que
     """
     from dataclasses import asdict
 
-    from agents.models import open_aids
-    from agents.relevance import on_judges, tallies
-    from agents.settings import ModelSettings
-    from retrieval.pool import RetrieverChoice, WholeSearch
-    from strategies.types import Usage
+    from ragbed.agents.models import open_aids
+    from ragbed.agents.relevance import on_judges, tallies
+    from ragbed.agents.settings import ModelSettings
+    from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
+    from ragbed.strategies.types import Usage
 
     async with open_aids(kind, ModelSettings()) as aids:
         searching = WholeSearch(index, RetrieverChoice(kind, where, lambda: aids))
@@ -129,14 +129,14 @@ def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save
     is refused. It ends as if it had never been stopped; a last step that failed is made again. Exit status as that of
     `ragbed ask`.
     """
-    from agents.checkpoint import read_state
+    from ragbed.agents.checkpoint import read_state
 
     _ask(read_state(file), _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature),
          stream=stream, trace=trace, json=json, save=file, stop_after=stop_after)
 
 
 def _ask(question: str | State, settings: AssistantSettings, **options: Any) -> None:
-    from experiments.terminal.ask import ask
+    from ragbed.experiments.terminal.ask import ask
 
     if not ask(settings, question, **options):
         raise typer.Exit(1)
@@ -144,12 +144,12 @@ def _ask(question: str | State, settings: AssistantSettings, **options: Any) -> 
 
 def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k: int, retriever: str,
               where: list[str] | None, max_tokens: int, temperature: str) -> AssistantSettings:
-    from agents.assistant import AssistantSettings
-    from agents.discovery import unnamed_model
-    from agents.settings import Limits, ModelSettings
-    from experiments.settings.file import finding, said
-    from experiments.terminal.display import note
-    from strategies.settings.choosing import chosen
+    from ragbed.agents.assistant import AssistantSettings
+    from ragbed.agents.discovery import unnamed_model
+    from ragbed.agents.settings import Limits, ModelSettings
+    from ragbed.experiments.settings.file import finding, said
+    from ragbed.experiments.terminal.display import note
+    from ragbed.strategies.settings.choosing import chosen
 
     kind, conditions = finding(retriever, where or [])
     return AssistantSettings(index=index, model=model or unnamed_model(note), k=k, retriever=kind, where=conditions,
@@ -161,8 +161,8 @@ def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k:
 
 def given_settings(**options: Any) -> dict[str, Any]:
     """Return the settings of an assistant that options name, by name, without those that were not given."""
-    from experiments.settings.file import finding, said
-    from strategies.settings.choosing import chosen
+    from ragbed.experiments.settings.file import finding, said
+    from ragbed.strategies.settings.choosing import chosen
 
     given = {name: value for name, value in options.items() if value is not None}
     for family in ("reasoning", "retrieval"):
@@ -174,8 +174,8 @@ def given_settings(**options: Any) -> dict[str, Any]:
 
 
 def _turns(file: Path) -> tuple[Turn, ...]:
-    from documents.rows import read_rows
-    from strategies.history import turns_of
+    from ragbed.documents.rows import read_rows
+    from ragbed.strategies.history import turns_of
 
     messages = [(row.text("role"), row.text("content")) if row.fields.get("role") in ("user", "assistant") else
                 row.fail("role", "user or assistant", row.fields.get("role")) for row in read_rows(file)]
@@ -183,12 +183,12 @@ def _turns(file: Path) -> tuple[Turn, ...]:
 
 
 def _refuse_taken(save: Path) -> None:
-    from documents.errors import SettingsError
-    from documents.places import local
+    from ragbed.documents.errors import SettingsError
+    from ragbed.documents.places import local
 
     if not local(save).exists():
         return
-    from agents.checkpoint import read_state
+    from ragbed.agents.checkpoint import read_state
 
     try:
         read_state(save)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, Fresh, Launcher, ShardName, Texts, part_of, refuse
+from ragbed.experiments.commands.options import AsJson, Fresh, Launcher, ShardName, Texts, part_of, refuse
 
 if TYPE_CHECKING:
-    from documents.shards import Shard
-    from experiments.construct.settings import ConstructSettings
+    from ragbed.documents.shards import Shard
+    from ragbed.experiments.construct.settings import ConstructSettings
 
 Kind = Annotated[str, typer.Argument(metavar="KIND", help="crest, mdbench, mrke, mrceval, detectiveqa or computed.")]
 Sources = Annotated[Texts, typer.Argument(metavar="SRC...", help="Files, folders and globs.")]
@@ -49,8 +49,8 @@ def construct(
     The same command goes on where it stopped, and without --shard takes over what shards have made. The set is run with
     `ragbed run KIND DIR`. Exit status 1: no item was kept.
     """
-    from experiments.construct.settings import construct_settings
-    from experiments.terminal.construct import show_bounds
+    from ragbed.experiments.construct.settings import construct_settings
+    from ragbed.experiments.terminal.construct import show_bounds
 
     given: dict[str, Any] = {"kind": kind, "sources": tuple(src or ()), "out": out, "writer": writer,
                              "solvers": tuple(solver or ()), "judges": tuple(judge or ()), "n": n, "tries": tries,
@@ -65,9 +65,9 @@ def construct(
 
 def _carry_out(settings: ConstructSettings, part: Shard | None, launcher: str | None, fresh: bool, replay: Path | None,
                json: bool) -> None:
-    from documents.shards import parts
-    from experiments.terminal.construct import build
-    from experiments.terminal.launcher import launch
+    from ragbed.documents.shards import parts
+    from ragbed.experiments.terminal.construct import build
+    from ragbed.experiments.terminal.launcher import launch
 
     if part:
         build(settings.part(part), fresh, None, json, part)
@@ -101,7 +101,7 @@ def review(
     come in a random order, so that whoever stops has reviewed a random sample. Several people may review the same set;
     nobody sees what the others decided. Reviews are kept beside the set, in one file, as soon as they are made.
     """
-    from experiments.terminal.review import review_page, show_reviews
+    from ragbed.experiments.terminal.review import review_page, show_reviews
 
     if summary or export is not None:
         show_reviews(target, seed, index, export, json)
@@ -121,10 +121,10 @@ def questions(
     An answer that was approved of is a candidate for the gold answer, and what it cites for the gold evidence; what was
     said stands in the tags. `ragbed review` shows them one at a time, and `ragbed run` tests a fix on exactly these.
     """
-    from experiments.runs.store import write_lines
-    from experiments.serving.feedback import questions_of
-    from experiments.terminal.display import print_result
-    from experiments.words import plural
+    from ragbed.experiments.runs.store import write_lines
+    from ragbed.experiments.serving.feedback import questions_of
+    from ragbed.experiments.terminal.display import print_result
+    from ragbed.experiments.words import plural
 
     lines = questions_of(source, thumb)
     write_lines(out, lines)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from experiments.commands.options import AsJson, Launcher, ShardName, part_of, refuse
+from ragbed.experiments.commands.options import AsJson, Launcher, ShardName, part_of, refuse
 
 if TYPE_CHECKING:
-    from documents.shards import Shard
-    from retrieval.build import BuildEstimate, BuildReport
-    from retrieval.settings import IndexSettings
+    from ragbed.documents.shards import Shard
+    from ragbed.retrieval.build import BuildEstimate, BuildReport
+    from ragbed.retrieval.settings import IndexSettings
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown, CSV, "
                                                      "Excel, Word and PowerPoint; with --remove, names as they are in "
@@ -78,8 +78,8 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
     elif dry_run:
         _estimate(sources or [], out, None if add else _settings(given), json)
     elif launcher:
-        from experiments.commands.shards import merge_indexes
-        from experiments.terminal.launcher import launch
+        from ragbed.experiments.commands.shards import merge_indexes
+        from ragbed.experiments.terminal.launcher import launch
 
         merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher, [out])], out, json, told=True)
     else:
@@ -87,8 +87,8 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
 
 
 def _check(out: Path, json: bool) -> None:
-    from experiments.terminal.display import print_result
-    from retrieval.index import Index
+    from ragbed.experiments.terminal.display import print_result
+    from ragbed.retrieval.index import Index
 
     manifest = Index.open(out, verify=True).manifest
     print_result(json, {"index": str(out), "documents": manifest.documents, "chunks": manifest.chunks,
@@ -98,8 +98,8 @@ def _check(out: Path, json: bool) -> None:
 
 def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, json: bool) -> None:
     """Say what a build would take; of an addition to the index that stands there without settings."""
-    from experiments.terminal.display import note, print_json
-    from retrieval.build import estimate_index
+    from ragbed.experiments.terminal.display import note, print_json
+    from ragbed.retrieval.build import estimate_index
 
     unread = _left_out(sources)
     estimate = estimate_index(sources, out, settings, add=settings is None)
@@ -111,11 +111,11 @@ def _estimate(sources: list[str], out: Path, settings: IndexSettings | None, jso
 def _build(sources: list[str], out: Path, settings: IndexSettings | None, metadata: Path | None, remove: bool,
            json: bool, shard: Shard | None) -> None:
     """Build an index, or a shard of it; without settings, change the one that stands there."""
-    from documents.errors import IndexFolderError
-    from experiments.terminal.display import Bars, note
-    from retrieval.build import add_to_index, build_index, remove_from_index
-    from retrieval.filters.metadata import read_metadata
-    from retrieval.storage.manifest import read_manifest
+    from ragbed.documents.errors import IndexFolderError
+    from ragbed.experiments.terminal.display import Bars, note
+    from ragbed.retrieval.build import add_to_index, build_index, remove_from_index
+    from ragbed.retrieval.filters.metadata import read_metadata
+    from ragbed.retrieval.storage.manifest import read_manifest
 
     estimates: list[BuildEstimate] = []
     place = shard.folder(out) if shard else out
@@ -145,7 +145,7 @@ def _build(sources: list[str], out: Path, settings: IndexSettings | None, metada
 
 def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None, told: bool = False) -> None:
     """Say what a build did, as JSON with `more`, and what was skipped where nobody told that yet."""
-    from experiments.terminal.display import note, print_json, say
+    from ragbed.experiments.terminal.display import note, print_json, say
 
     for skipped in () if told else report.skipped:
         note(f"skipped {skipped}")
@@ -168,8 +168,8 @@ def show_built(report: BuildReport, place: Path, more: Mapping[str, Any] | None,
 
 def _left_out(sources: Sequence[str]) -> list[str]:
     """Name and count the files that nothing here reads, before work that may find nothing else."""
-    from documents.sources import unread_files
-    from experiments.terminal.display import note
+    from ragbed.documents.sources import unread_files
+    from ragbed.experiments.terminal.display import note
 
     names = unread_files(sources)
     if names:
@@ -183,9 +183,9 @@ def _left_out(sources: Sequence[str]) -> list[str]:
 def _settings(options: Mapping[str, Any]) -> IndexSettings:
     from pydantic import ValidationError
 
-    from documents.errors import SettingsError
-    from experiments.settings.file import explain, read_value
-    from retrieval.settings import IndexSettings
+    from ragbed.documents.errors import SettingsError
+    from ragbed.experiments.settings.file import explain, read_value
+    from ragbed.retrieval.settings import IndexSettings
 
     given = {name: read_value(text, f"--{name}") if text.startswith("{") else text
              for name in ("chunker", "embedder", "vectors") if (text := options[name]) is not None}
@@ -206,7 +206,7 @@ def _settings(options: Mapping[str, Any]) -> IndexSettings:
 
 
 def _sizes(kind: str, size: int) -> dict[str, int]:
-    from documents.chunkers import ChunkerSettings
+    from ragbed.documents.chunkers import ChunkerSettings
 
     chunkers = {one.model_fields["kind"].default: one.model_fields for one in get_args(get_args(ChunkerSettings)[0])}
     fields = chunkers.get(kind, {"size": None})

@@ -10,19 +10,19 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 if TYPE_CHECKING:
-    from documents.shards import Shard
+    from ragbed.documents.shards import Shard
 
 
 def refuse(why: str) -> NoReturn:
     """Raise SettingsError, whose package is imported when its name is known to be ours."""
-    from documents.errors import SettingsError
+    from ragbed.documents.errors import SettingsError
 
     raise SettingsError(why)
 
 
 def part_of(shard: str | None, *others: str) -> Shard | None:
     """Return the shard that --shard names, if any; SettingsError where it is none or others do not go with it."""
-    from documents.shards import Shard
+    from ragbed.documents.shards import Shard
 
     if shard and others:
         refuse(f"--shard does not go with {others[0]}")
@@ -52,7 +52,7 @@ def current(run: Path) -> Path:
     that stands for it."""
     if not any(isfile(folder / "traffic.sqlite") for folder in (run, run.parent)):  # also of a name too long for a file
         return run
-    from experiments.serving.traffic_runs import brought_up_to_date
+    from ragbed.experiments.serving.traffic_runs import brought_up_to_date
 
     return brought_up_to_date(run)
 

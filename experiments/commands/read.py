@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import AsJson, CellName, FinishedRun, Labels, Metric, Texts, current
+from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Labels, Metric, Texts, current
 
 
 def report(run: FinishedRun, labels: Labels = None, json: AsJson = False) -> None:
     """Write the report of a finished run: one HTML file."""
-    from experiments.analysis.corrected import corrected_views
-    from experiments.report.page import report_run
-    from experiments.running.rejudge import material_of, raters_of
-    from experiments.runs.finished import open_finished
-    from experiments.settings.file import read_settings
-    from experiments.terminal.display import print_result
+    from ragbed.experiments.analysis.corrected import corrected_views
+    from ragbed.experiments.report.page import report_run
+    from ragbed.experiments.running.rejudge import material_of, raters_of
+    from ragbed.experiments.runs.finished import open_finished
+    from ragbed.experiments.settings.file import read_settings
+    from ragbed.experiments.terminal.display import print_result
 
     with open_finished(run) as finished:
         people = raters_of(labels, material_of(finished.folder, read_settings(run / "config.yaml"))) if labels else []
@@ -32,7 +32,7 @@ def show(run: Annotated[Path, typer.Argument(help="A run's folder; the run need 
              "--scores", help="Every score, not those of the run's table alone.")] = False,
          json: AsJson = False) -> None:
     """Show one question: gold, answers, causes, scores, every step."""
-    from experiments.terminal.show import show_question
+    from ragbed.experiments.terminal.show import show_question
 
     show_question(run, question, cell, prompts, scores, json)
 
@@ -72,7 +72,7 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help=(
     Cells are compared question by question; the configurations of a live experiment by threads, with a test that holds
     however often one looks.
     """
-    from experiments.terminal.analyses import show_comparisons, show_live
+    from ragbed.experiments.terminal.analyses import show_comparisons, show_live
 
     if second is None and (first / "traffic.sqlite").is_file() and not any((metric, cell, fail_if, shared, flips, steps,
                                                                             junit)):
@@ -88,7 +88,7 @@ def effects(run: FinishedRun, metric: Metric = None, json: AsJson = False) -> No
 
     And which two depend on each other.
     """
-    from experiments.terminal.analyses import show_effects
+    from ragbed.experiments.terminal.analyses import show_effects
 
     show_effects(run, metric, json)
 
@@ -107,7 +107,7 @@ def dose(run: FinishedRun,
     Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard (the easiest, the middle
     and the hardest third of each question's own), are mined by `ragbed negatives`.
     """
-    from experiments.terminal.analyses import show_dose
+    from ragbed.experiments.terminal.analyses import show_dose
 
     show_dose(run, metric, json)
 
@@ -123,7 +123,7 @@ def budgets(run: FinishedRun,
     An answer that took more than the budget counts as ended by it, so that a strategy is not better merely for having
     spent more. Nothing is asked again.
     """
-    from experiments.terminal.analyses import show_budgets
+    from ragbed.experiments.terminal.analyses import show_budgets
 
     show_budgets(run, unit, at, metric, json)
 
@@ -133,6 +133,6 @@ def diagnose(run: FinishedRun, cell: CellName = None,
                                                        "such as retrieval_miss, each with what decided it.")] = None,
              json: AsJson = False) -> None:
     """Say why each question came out as it did."""
-    from experiments.terminal.analyses import diagnose as show_causes
+    from ragbed.experiments.terminal.analyses import diagnose as show_causes
 
     show_causes(run, cell, cause, json)

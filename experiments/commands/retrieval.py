@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import AsJson, Fresh, Launcher, Limit, Sample, ShardName, Texts, part_of, refuse
+from ragbed.experiments.commands.options import (
+    AsJson,
+    Fresh,
+    Launcher,
+    Limit,
+    Sample,
+    ShardName,
+    Texts,
+    part_of,
+    refuse,
+)
 
 if TYPE_CHECKING:
-    from experiments.settings import RunSettings
-    from experiments.settings.targets import Part
+    from ragbed.experiments.settings import RunSettings
+    from ragbed.experiments.settings.targets import Part
 
 DEFAULTS = ("bm25", "dense", "fused")
 K = 100
@@ -52,10 +62,15 @@ def evaluate_retrieval(
     It is a run with the reasoning strategy search_only: the same command continues it, and `ragbed compare`, `report`,
     `show`, `effects`, `verify` and `export` read it. Chunkers, embedders and retrievers are tried in every combination.
     """
-    from experiments.running.merge import merged_run
-    from experiments.settings.targets import Part
-    from experiments.terminal.evaluate_retrieval import evaluate_retrieval, rankings_in, score_runs, show_evaluation
-    from experiments.terminal.launcher import launch
+    from ragbed.experiments.running.merge import merged_run
+    from ragbed.experiments.settings.targets import Part
+    from ragbed.experiments.terminal.evaluate_retrieval import (
+        evaluate_retrieval,
+        rankings_in,
+        score_runs,
+        show_evaluation,
+    )
+    from ragbed.experiments.terminal.launcher import launch
 
     part = part_of(shard, *["--launcher"] * bool(launcher), *["--qrels"] * (qrels is not None))
     if qrels is not None:
@@ -81,9 +96,9 @@ def evaluate_retrieval(
 
 def _settings(target: str, path: str | None, given: dict[str, Any], k: int | None, split: str | None,
               part: Part) -> RunSettings:
-    from documents.places import local
-    from experiments.benchmarks import BENCHMARKS
-    from experiments.settings.targets import runs_of_target
+    from ragbed.documents.places import local
+    from ragbed.experiments.benchmarks import BENCHMARKS
+    from ragbed.experiments.settings.targets import runs_of_target
 
     if target in BENCHMARKS and not local(target).is_file():
         k = K if k is None else k
@@ -106,7 +121,7 @@ def _name(path: str, part: Part, tried: list[Any]) -> str:
     """Name the run: equally where the same is tried of the same files, so that the same command continues it."""
     import re
 
-    from documents.types import digest
+    from ragbed.documents.types import digest
 
     place = re.sub(r"[^A-Za-z0-9._-]+", "-", re.split(r"[/\\]", path.rstrip("/\\"))[-1]).strip("-.") or "questions"
     return f"{place[:40]}-retrieval{part.name}-{digest(path, repr(tried))[:6]}"
@@ -119,7 +134,7 @@ def _retriever(text: str, k: int) -> Any:
 
 
 def _value(text: str, key: str) -> Any:
-    from experiments.settings.file import read_value
+    from ragbed.experiments.settings.file import read_value
 
     return read_value(text, f"--{key.removesuffix('s')} {text!r}")
 
@@ -159,13 +174,13 @@ def negatives(
     """
     from pydantic import ValidationError
 
-    from documents.errors import SettingsError
-    from experiments.benchmarks import BENCHMARKS
-    from experiments.negatives import MiningSettings, mine
-    from experiments.settings.file import explain
-    from experiments.settings.targets import Part, runs_of_target
-    from experiments.terminal.display import Bars, print_json
-    from experiments.terminal.negatives import show_mining
+    from ragbed.documents.errors import SettingsError
+    from ragbed.experiments.benchmarks import BENCHMARKS
+    from ragbed.experiments.negatives import MiningSettings, mine
+    from ragbed.experiments.settings.file import explain
+    from ragbed.experiments.settings.targets import Part, runs_of_target
+    from ragbed.experiments.terminal.display import Bars, print_json
+    from ragbed.experiments.terminal.negatives import show_mining
 
     given: dict[str, Any] = {
         "per_question": per_question, "fill": fill, "index": index, "keep": keep, "depth": depth, "seed": seed,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, Foreign, Fresh, Launcher, ShardName, Texts, part_of, refuse
+from ragbed.experiments.commands.options import AsJson, Foreign, Fresh, Launcher, ShardName, Texts, part_of, refuse
 
 if TYPE_CHECKING:
-    from documents.shards import Shard
-    from experiments.running.cassette import Replay
-    from experiments.settings import RunSettings
-    from experiments.settings.targets import Part
+    from ragbed.documents.shards import Shard
+    from ragbed.experiments.running.cassette import Replay
+    from ragbed.experiments.settings import RunSettings
+    from ragbed.experiments.settings.targets import Part
 
 _PART = "Which questions"
 
@@ -99,9 +99,9 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     Exit status 1: every question ended without a reply (an error, a timeout, a limit, a prompt that is too long), or a
     replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
     """
-    from experiments.running.cassette import Replay
-    from experiments.settings.spending import changed
-    from experiments.settings.targets import Part
+    from ragbed.experiments.running.cassette import Replay
+    from ragbed.experiments.settings.spending import changed
+    from ragbed.experiments.settings.targets import Part
 
     if replay is not None and (retry or journal != "record"):
         refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
@@ -139,8 +139,8 @@ def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
 
     A row answers the question with its id, or else with its text. Questions without a row count as failures.
     """
-    from agents.pipelines.formats import read_predictions
-    from experiments.settings.targets import Part, put, runs_of_target
+    from ragbed.agents.pipelines.formats import read_predictions
+    from ragbed.experiments.settings.targets import Part, put, runs_of_target
 
     part = Part(limit, sample, seed, tuple(filter or ()))
     rows = list(read_predictions(format, file))
@@ -164,8 +164,8 @@ def _given(set: Texts, skip_bad: bool, **options: Any) -> dict[str, Any]:
 
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,
           cassette: Replay | None) -> list[RunSettings]:
-    from experiments.running.cassette import settings_of_cassette
-    from experiments.settings.targets import runs_of_target
+    from ragbed.experiments.running.cassette import settings_of_cassette
+    from ragbed.experiments.settings.targets import runs_of_target
 
     if target is None and cassette is not None:
         return [settings_of_cassette(cassette, options, part)]
@@ -180,9 +180,9 @@ def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: Sh
     begun, or else the one that is found for all of them, where to `look` for one is wanted."""
     from functools import cache
 
-    from agents.discovery import unnamed_model
-    from experiments.settings.file import read_settings
-    from experiments.terminal.display import note
+    from ragbed.agents.discovery import unnamed_model
+    from ragbed.experiments.settings.file import read_settings
+    from ragbed.experiments.terminal.display import note
 
     found = cache(lambda: [unnamed_model(note)])
 
@@ -198,12 +198,12 @@ def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: Sh
 
 def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
                cassette: Replay | None, shard: Shard | None = None, launcher: str | None = None) -> None:
-    from documents.errors import BenchmarkError
-    from experiments.benchmarks.hub import only_cached
-    from experiments.commands.shards import merge_and_show
-    from experiments.terminal.display import print_json
-    from experiments.terminal.launcher import launch
-    from experiments.terminal.run import Put, carry_out, in_turn
+    from ragbed.documents.errors import BenchmarkError
+    from ragbed.experiments.benchmarks.hub import only_cached
+    from ragbed.experiments.commands.shards import merge_and_show
+    from ragbed.experiments.terminal.display import print_json
+    from ragbed.experiments.terminal.launcher import launch
+    from ragbed.experiments.terminal.run import Put, carry_out, in_turn
 
     shards = launch(sys.argv[1:], launcher, [one.folder for one in runs],
                     runs if journal != "replay" else ()) if launcher else ()
@@ -228,9 +228,9 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
 
 
 def _plan(runs: Sequence[RunSettings], precision: float | None, pilot: Path | None, json: bool) -> None:
-    from experiments.running.dry_run import plan_run
-    from experiments.terminal.display import print_json
-    from experiments.terminal.dry_run import show_plan, show_total
+    from ragbed.experiments.running.dry_run import plan_run
+    from ragbed.experiments.terminal.display import print_json
+    from ragbed.experiments.terminal.dry_run import show_plan, show_total
 
     plans = [plan_run(settings, precision, pilot) for settings in runs]
     if json:

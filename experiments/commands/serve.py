@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import Conditions
+from ragbed.experiments.commands.options import Conditions
 
 Target = Annotated[Path, typer.Argument(metavar="TARGET", help=(
     "A finished run, or a file of settings, whose cells are served; or an index, and then --model and the options "
@@ -60,8 +60,8 @@ def serve(
     Model Context Protocol take http://127.0.0.1:8700/mcp. All that is asked is kept in --traffic, which `ragbed show`,
     `diagnose` and `report` open as they open a run.
     """
-    from experiments.commands.ask import given_settings
-    from experiments.terminal.serve import serve as run
+    from ragbed.experiments.commands.ask import given_settings
+    from ragbed.experiments.terminal.serve import serve as run
 
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import AsJson, Fresh, refuse
+from ragbed.experiments.commands.options import AsJson, Fresh, refuse
 
 if TYPE_CHECKING:
-    from experiments.terminal.run import Put
+    from ragbed.experiments.terminal.run import Put
 
 Parts = Annotated[list[Path], typer.Argument(metavar="DIR...", help=(
     "The folders of all shards, of an index or of a run; or the one folder that holds them, as in idx.shards."))]
@@ -24,8 +24,8 @@ def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = Fal
     The index is the one that one build makes, and the run's summary.json has the bytes of the run that was never
     divided. A shard that is missing, lacks records, or was made with other settings is named, and nothing is joined.
     """
-    from documents.shards import whole_of
-    from experiments.terminal.display import print_json
+    from ragbed.documents.shards import whole_of
+    from ragbed.experiments.terminal.display import print_json
 
     folders = list(_parts(dirs))
     place = out or whole_of(folders[0])
@@ -50,9 +50,9 @@ def merge_and_show(folders: Sequence[Path], out: Path, fresh: bool, put: Put | N
     """Join the shards of a run, and show it as `ragbed run` does; exit status 1 likewise."""
     from shlex import join
 
-    from experiments.running.merge import merged_run
-    from experiments.terminal.run import show_finished
-    from experiments.terminal.tables import all_failed
+    from ragbed.experiments.running.merge import merged_run
+    from ragbed.experiments.terminal.run import show_finished
+    from ragbed.experiments.terminal.tables import all_failed
 
     with merged_run(folders, out, fresh) as folder:
         retry = join(["ragbed", "run", str(out / "config.yaml"), "--out", str(out.parent), "--retry"])
@@ -63,9 +63,9 @@ def merge_and_show(folders: Sequence[Path], out: Path, fresh: bool, put: Put | N
 
 def merge_indexes(folders: Sequence[Path], out: Path, json: bool, told: bool = False) -> None:
     """Join the shards of an index, and say what is in it, and what was skipped where nobody told that yet."""
-    from experiments.commands.index import show_built
-    from experiments.terminal.display import Bars
-    from retrieval.building import merge
+    from ragbed.experiments.commands.index import show_built
+    from ragbed.experiments.terminal.display import Bars
+    from ragbed.retrieval.building import merge
 
     with Bars() as bars:
         report = merge.merge_indexes(folders, out, bars)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import AsJson, CellName, FinishedRun, Foreign, Labels, Texts, refuse
+from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Foreign, Labels, Texts, refuse
 
 
 def export(run: FinishedRun,
@@ -20,10 +20,10 @@ def export(run: FinishedRun,
                ".eval or .json."))] = None,
            cell: CellName = None, json: AsJson = False) -> None:
     """Write a run's records, or its answers, for other tools."""
-    from experiments.export import export as write
-    from experiments.export import export_predictions
-    from experiments.runs.finished import open_finished
-    from experiments.terminal.display import print_result
+    from ragbed.experiments.export import export as write
+    from ragbed.experiments.export import export_predictions
+    from ragbed.experiments.runs.finished import open_finished
+    from ragbed.experiments.terminal.display import print_result
 
     if cell is not None and form is None:
         refuse("--cell goes with --as")
@@ -39,11 +39,11 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
 
     `ragbed run --replay FILE` makes the run again from it anywhere.
     """
-    from experiments.benchmarks.hub import CARD
-    from experiments.construct.build import export_set
-    from experiments.running.cassette import export_cassette
-    from experiments.runs.finished import open_finished
-    from experiments.terminal.display import print_result
+    from ragbed.experiments.benchmarks.hub import CARD
+    from ragbed.experiments.construct.build import export_set
+    from ragbed.experiments.running.cassette import export_cassette
+    from ragbed.experiments.runs.finished import open_finished
+    from ragbed.experiments.terminal.display import print_result
 
     if (run / CARD).is_file():
         path, counts = export_set(run, out)
@@ -61,9 +61,9 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
 
 def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
     """Show what a cassette holds, once all of it was checked."""
-    from experiments.running.cassette import Replay, holdings
-    from experiments.terminal.display import print_json, print_records
-    from experiments.words import price
+    from ragbed.experiments.running.cassette import Replay, holdings
+    from ragbed.experiments.terminal.display import print_json, print_records
+    from ragbed.experiments.words import price
 
     held = holdings(Replay.open(file))
     if json:
@@ -94,9 +94,9 @@ def verify(run: FinishedRun, json: AsJson = False) -> None:
 
     Exit status 1: any differs.
     """
-    from experiments.running.verify import verify as checks_of
-    from experiments.runs.finished import open_finished
-    from experiments.terminal.display import print_json, print_table, say
+    from ragbed.experiments.running.verify import verify as checks_of
+    from ragbed.experiments.runs.finished import open_finished
+    from ragbed.experiments.terminal.display import print_json, print_table, say
 
     with open_finished(run) as finished:
         checks = list(checks_of(finished))
@@ -140,7 +140,7 @@ def rescore(run: FinishedRun,
 
     Shows which figures differ. The run stays as it is.
     """
-    from experiments.terminal.rescoring import show_rescored
+    from ragbed.experiments.terminal.rescoring import show_rescored
 
     show_rescored(run, scoring, judge, metric or [], json, plugin or [], support)
 
@@ -158,6 +158,6 @@ def judge(run: FinishedRun,
 
     With labels by people, scores are shown corrected for the judge's errors. The run stays as it is.
     """
-    from experiments.terminal.rescoring import show_agreement
+    from ragbed.experiments.terminal.rescoring import show_agreement
 
     show_agreement(run, judge or [], repeats, labels or [], sheet, json)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.options import DEFAULT_MODEL, AsJson, ModelName
+from ragbed.experiments.commands.options import DEFAULT_MODEL, AsJson, ModelName
 
 
 def demo(model: ModelName = DEFAULT_MODEL,
@@ -20,9 +20,9 @@ def demo(model: ModelName = DEFAULT_MODEL,
     The replies of a model of 1.5 billion parameters are recorded, all else is done here. Then a live model, by default
     the local one, answers the first questions beside it. A second time, nothing is left to do.
     """
-    from agents import catalogue
-    from experiments.terminal.demo import demo as carry_out
-    from experiments.terminal.display import note
+    from ragbed.agents import catalogue
+    from ragbed.experiments.terminal.demo import demo as carry_out
+    from ragbed.experiments.terminal.display import note
 
     entry = catalogue.entry_named(model)
     if entry is not None and catalogue.find(entry) is None:
@@ -36,8 +36,8 @@ What = Literal["strategies", "retrievers", "benchmarks", "conditions", "rules", 
 
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
     """Show what there is to choose from."""
-    from experiments.terminal.display import print_json, print_records, print_table
-    from experiments.terminal.lists import INVENTORY
+    from ragbed.experiments.terminal.display import print_json, print_records, print_table
+    from ragbed.experiments.terminal.lists import INVENTORY
 
     rows = INVENTORY[what]()
     if json:
@@ -70,15 +70,15 @@ def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed models li
          offline: Annotated[bool, typer.Option("--offline", help="Only say whether it is here.")] = False,
          json: AsJson = False) -> None:
     """Fetch a local model and check it against its sha256."""
-    from experiments.terminal.display import print_result
+    from ragbed.experiments.terminal.display import print_result
 
     path = _fetch(name, offline)
     print_result(json, {"model": name, "path": str(path)}, str(path))
 
 
 def _fetch(name: str, offline: bool = False) -> Path:
-    from agents.pull import pull
-    from experiments.terminal.display import Bars
+    from ragbed.agents.pull import pull
+    from ragbed.experiments.terminal.display import Bars
 
     with Bars() as bars:
         return pull(name, lambda done, total: bars("download", done, total), offline=offline)
@@ -89,8 +89,8 @@ def new_strategy(name: Annotated[str, typer.Argument(help="Of the file, and of t
              retrieval: Annotated[bool, typer.Option("--retrieval", help="A retrieval strategy, in the place of a "
                                                                          "reasoning strategy.")] = False) -> None:
     """Write a strategy of your own to begin with, and its test, into the current folder."""
-    from experiments.terminal.display import say
-    from experiments.terminal.lists import write_strategy
+    from ragbed.experiments.terminal.display import say
+    from ragbed.experiments.terminal.lists import write_strategy
 
     family = "retrieval" if retrieval else "reasoning"
     write_strategy(name, family)
@@ -109,9 +109,9 @@ def check_strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", h
     It is played with many replies, in processes of its own, which execute its code. Exit status 1: it breaks a
     promise.
     """
-    from agents.conformance import PROMISES, check
-    from experiments.settings.file import said
-    from experiments.terminal.display import print_json, print_table, say
+    from ragbed.agents.conformance import PROMISES, check
+    from ragbed.experiments.settings.file import said
+    from ragbed.experiments.terminal.display import print_json, print_table, say
 
     verdicts = check(said(strategy, "STRATEGY"))
     kept, words = all(verdict.passed for verdict in verdicts), {True: "kept", False: "BROKEN", None: "not seen"}
@@ -131,7 +131,7 @@ def check_strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", h
 
 def schema() -> None:
     """Print the JSON Schema of a run's settings."""
-    from experiments.settings.schema import settings_schema
-    from experiments.terminal.display import print_json
+    from ragbed.experiments.settings.schema import settings_schema
+    from ragbed.experiments.terminal.display import print_json
 
     print_json(settings_schema())

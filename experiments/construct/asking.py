@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from agents.replies import parse_object
-from documents.types import Chunk
-from experiments.construct.item import Dropped, Item, Playing
-from strategies.catalogue import REASONING
-from strategies.parts.lockstep import Lockstep
-from strategies.prompting import fill_framed
-from strategies.types import Draft, Gathering, Generate, Message, Passage, Reply, Rules, Task, driven
+from ragbed.agents.replies import parse_object
+from ragbed.documents.types import Chunk
+from ragbed.experiments.construct.item import Dropped, Item, Playing
+from ragbed.strategies.catalogue import REASONING
+from ragbed.strategies.parts.lockstep import Lockstep
+from ragbed.strategies.prompting import fill_framed
+from ragbed.strategies.types import Draft, Gathering, Generate, Message, Passage, Reply, Rules, Task, driven
 
 Fields = TypeVar("Fields", bound=BaseModel)
 WRITER, SOLVER, JUDGE = "writer", "solver", "judge"
@@ -26,7 +26,8 @@ LABELS = "ABCDEFGHIJ"
 @cache
 def prompt(name: str) -> str:
     """Read the text of `prompts/<name>.md`."""
-    return resources.files("experiments.construct.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    file = resources.files("ragbed.experiments.construct.prompts").joinpath(f"{name}.md")
+    return file.read_text(encoding="utf-8").strip()
 
 
 @dataclass(frozen=True, slots=True)

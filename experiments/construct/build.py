@@ -9,26 +9,26 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from agents.cassette import ENDING, Cassette, is_cassette, write_cassette
-from agents.journal import Journal, Mode, Model
-from agents.models import open_model
-from agents.search import KeptSearches, Searcher, Searches
-from documents.errors import BudgetSpent, DocumentError, RunError
-from documents.shards import Shard
-from documents.sources import find_sources, unknown_type, unread_files
-from documents.types import Chunk, Document, digest
-from documents.workers import read_documents
-from experiments.construct.gates import twin
-from experiments.construct.item import Library
-from experiments.construct.play import Construction, Machine, Played
-from experiments.construct.settings import ConstructSettings
-from experiments.running.budget import Metered, Spending
-from experiments.runs.store import RunFolder, hold
-from experiments.settings.spending import shown
-from retrieval.embedders.opening import open_embedder
-from retrieval.pool import Pool, RetrieverChoice, WholeSearch
-from retrieval.storage.cache import CachedEmbedder
-from retrieval.types import Embedder
+from ragbed.agents.cassette import ENDING, Cassette, is_cassette, write_cassette
+from ragbed.agents.journal import Journal, Mode, Model
+from ragbed.agents.models import open_model
+from ragbed.agents.search import KeptSearches, Searcher, Searches
+from ragbed.documents.errors import BudgetSpent, DocumentError, RunError
+from ragbed.documents.shards import Shard
+from ragbed.documents.sources import find_sources, unknown_type, unread_files
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.documents.workers import read_documents
+from ragbed.experiments.construct.gates import twin
+from ragbed.experiments.construct.item import Library
+from ragbed.experiments.construct.play import Construction, Machine, Played
+from ragbed.experiments.construct.settings import ConstructSettings
+from ragbed.experiments.running.budget import Metered, Spending
+from ragbed.experiments.runs.store import RunFolder, hold
+from ragbed.experiments.settings.spending import shown
+from ragbed.retrieval.embedders.opening import open_embedder
+from ragbed.retrieval.pool import Pool, RetrieverChoice, WholeSearch
+from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.retrieval.types import Embedder
 
 _FOUND = 10  # chunks that a search finds where a stage names no number
 

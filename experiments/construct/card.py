@@ -10,18 +10,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from documents.types import digest
-from experiments.analysis.view import View
-from experiments.benchmarks.hub import CARD
-from experiments.construct.recall import guard_recall
-from experiments.construct.review.figures import review_lines
-from experiments.runs.store import write_text
-from experiments.words import figure, plural, visible
-from retrieval.storage.files import sha256_of
+from ragbed.documents.types import digest
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.benchmarks.hub import CARD
+from ragbed.experiments.construct.recall import guard_recall
+from ragbed.experiments.construct.review.figures import review_lines
+from ragbed.experiments.runs.store import write_text
+from ragbed.experiments.words import figure, plural, visible
+from ragbed.retrieval.storage.files import sha256_of
 
 if TYPE_CHECKING:
-    from experiments.construct.build import Built
-    from experiments.construct.play import Played
+    from ragbed.experiments.construct.build import Built
+    from ragbed.experiments.construct.play import Played
 
 _FAMILIES = ("qwen", "llama", "gemma", "mistral", "mixtral", "phi", "gpt", "claude", "gemini", "smollm", "deepseek",
              "command", "granite", "glm", "exaone", "solar", "kimi")

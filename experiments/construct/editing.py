@@ -4,9 +4,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from experiments.construct.item import Library
-from experiments.metrics.matching import is_korean
-from retrieval.mining.same_name import names_of
+from ragbed.experiments.construct.item import Library
+from ragbed.experiments.metrics.matching import is_korean
+from ragbed.retrieval.mining.same_name import names_of
 
 Table = Mapping[str, str]
 _SENTENCE = re.compile(r"[^\n]+?(?:(?<!\b[A-Z])(?<!\b(?:St|Mr|Ms|Dr|Jr|No))(?<!\bMrs)[.!?]['\"”’)]*"

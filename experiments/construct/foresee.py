@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from agents.models import without_opening
-from agents.scripted import drive, instance, questions
-from experiments.construct.item import Dropped, Item, Library, Stage
-from experiments.construct.play import stage_recipe
-from experiments.construct.settings import ConstructSettings
-from experiments.running.bounds import Use
-from experiments.running.budget import about_tokens, prompt_tokens
-from strategies.catalogue import RETRIEVAL
-from strategies.types import Generate, Reply, Task
+from ragbed.agents.models import without_opening
+from ragbed.agents.scripted import drive, instance, questions
+from ragbed.experiments.construct.item import Dropped, Item, Library, Stage
+from ragbed.experiments.construct.play import stage_recipe
+from ragbed.experiments.construct.settings import ConstructSettings
+from ragbed.experiments.running.bounds import Use
+from ragbed.experiments.running.budget import about_tokens, prompt_tokens
+from ragbed.strategies.catalogue import RETRIEVAL
+from ragbed.strategies.types import Generate, Reply, Task
 
 SAMPLE = 40  # instances that stand for all
 _ITEMS = 8  # in a list of a reply that has no bound of its own

@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from documents.types import Chunk, Document
-from experiments.construct.gates import holds_evidence
-from experiments.construct.item import Item, Library
-from experiments.runs.store import write_lines, write_text
-from strategies.reading import REFUSAL
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.construct.gates import holds_evidence
+from ragbed.experiments.construct.item import Item, Library
+from ragbed.experiments.runs.store import write_lines, write_text
+from ragbed.strategies.reading import REFUSAL
 
 Export = Literal["beir", "ragas", "autorag", "yourbench"]
 _UNKNOWN_TIME = datetime(1970, 1, 1)  # AutoRAG demands one, and a time of writing would differ at every writing

@@ -13,11 +13,11 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Literal
 
-from documents.numbers import values
-from documents.tables import SourceTable, tables_of
-from documents.types import Document, normalize
-from experiments.construct.item import Dropped
-from strategies.normalising import with_values
+from ragbed.documents.numbers import values
+from ragbed.documents.tables import SourceTable, tables_of
+from ragbed.documents.types import Document, normalize
+from ragbed.experiments.construct.item import Dropped
+from ragbed.strategies.normalising import with_values
 
 Kind = Literal["number", "date", "text"]
 Date = tuple[int, int, int]

@@ -7,17 +7,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from documents.types import Chunk
-from experiments.construct.asking import SOLVER, solved, together
-from experiments.construct.item import Evidence, Item, Library
-from experiments.construct.rightness import right
-from experiments.negatives.guard import REASONS, Rejected, likeness, readable, shingles
-from experiments.question import Question
-from experiments.running.gold import telling
-from retrieval.mining.same_name import numbers_of
-from strategies.normalising import normalize_answer
-from strategies.support.lexical import content_words
-from strategies.types import Draft
+from ragbed.documents.types import Chunk
+from ragbed.experiments.construct.asking import SOLVER, solved, together
+from ragbed.experiments.construct.item import Evidence, Item, Library
+from ragbed.experiments.construct.rightness import right
+from ragbed.experiments.negatives.guard import REASONS, Rejected, likeness, readable, shingles
+from ragbed.experiments.question import Question
+from ragbed.experiments.running.gold import telling
+from ragbed.retrieval.mining.same_name import numbers_of
+from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.support.lexical import content_words
+from ragbed.strategies.types import Draft
 
 _THING = (r"(?:documents?|passages?|texts?|contexts?|tables?|excerpts?|snippets?|articles?|paragraphs?|sections?"
           r"|chunks?|reports?)")

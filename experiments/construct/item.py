@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from documents.chunkers import ChunkerSettings, Sections
-from documents.types import Chunk, Document, Format
-from experiments.negatives.guard import GuardedIndex
-from strategies.types import Asked
+from ragbed.documents.chunkers import ChunkerSettings, Sections
+from ragbed.documents.types import Chunk, Document, Format
+from ragbed.experiments.negatives.guard import GuardedIndex
+from ragbed.strategies.types import Asked
 
 if TYPE_CHECKING:
-    from experiments.construct.play import Played
-    from experiments.question import Benchmark
-    from retrieval.types import Embedder
+    from ragbed.experiments.construct.play import Played
+    from ragbed.experiments.question import Benchmark
+    from ragbed.retrieval.types import Embedder
 
 ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl"
 """In the folder of a set: every item with what became of it, and the documents that kept ones rest on."""

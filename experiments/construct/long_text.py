@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from documents.types import Document
-from experiments.construct.asking import WRITER, structured, together
-from experiments.construct.item import Dropped, Evidence, Playing, numbered
+from ragbed.documents.types import Document
+from ragbed.experiments.construct.asking import WRITER, structured, together
+from ragbed.experiments.construct.item import Dropped, Evidence, Playing, numbered
 
 CALLS = 240
 """The most calls that the notes of a text take."""

@@ -13,8 +13,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from statistics import median_low
 from typing import Literal, get_args
 
-from experiments.construct.frames import SENTENCE, VALUE, Field, Frame
-from experiments.construct.item import Dropped
+from ragbed.experiments.construct.frames import SENTENCE, VALUE, Field, Frame
+from ragbed.experiments.construct.item import Dropped
 
 Operation = Literal["look-up", "arg-max", "arg-min", "sum", "difference", "ratio", "before", "after", "count", "join"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)

@@ -10,20 +10,20 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from agents.graph import Graph, State, build_graph, recursion_limit
-from agents.journal import Model
-from agents.limits import in_window
-from agents.playback import Playback, Runtime
-from agents.search import SearchFunction
-from agents.settings import Limits
-from agents.types import Answer, GenerateStep
-from documents.errors import RunError
-from documents.shards import Shard
-from documents.types import Chunk
-from experiments.construct.item import Dropped, Item, Kind, Library, Stage
-from experiments.running.budget import Spending
-from strategies.catalogue import RETRIEVAL
-from strategies.types import Draft, Generate, Recipe, Task
+from ragbed.agents.graph import Graph, State, build_graph, recursion_limit
+from ragbed.agents.journal import Model
+from ragbed.agents.limits import in_window
+from ragbed.agents.playback import Playback, Runtime
+from ragbed.agents.search import SearchFunction
+from ragbed.agents.settings import Limits
+from ragbed.agents.types import Answer, GenerateStep
+from ragbed.documents.errors import RunError
+from ragbed.documents.shards import Shard
+from ragbed.documents.types import Chunk
+from ragbed.experiments.construct.item import Dropped, Item, Kind, Library, Stage
+from ragbed.experiments.running.budget import Spending
+from ragbed.strategies.catalogue import RETRIEVAL
+from ragbed.strategies.types import Draft, Generate, Recipe, Task
 
 FAILED = "failed call"
 """In the place of a stage's name, where the call to a model failed: asked again by the same command."""

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from documents.numbers import values
-from documents.types import Chunk, normalize
-from experiments.construct.item import Item, Library
-from experiments.metrics import is_korean
-from experiments.metrics.aggregate import Estimate, share_among
-from experiments.question import Question
+from ragbed.documents.numbers import values
+from ragbed.documents.types import Chunk, normalize
+from ragbed.experiments.construct.item import Item, Library
+from ragbed.experiments.metrics import is_korean
+from ragbed.experiments.metrics.aggregate import Estimate, share_among
+from ragbed.experiments.question import Question
 
 _HOSTS = 20  # texts that are drawn for one answer until one is found that does not hold it already
 _LONG = 5  # words from which on an answer may stand with most of them

@@ -4,16 +4,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from documents.numbers import TextValue, values
-from experiments.construct.asking import LABELS
-from experiments.construct.item import Item
-from experiments.judges.lexical import grade
-from experiments.metrics.matching import holds, is_korean
-from strategies.choice import read_choice
-from strategies.normalising import normalize_answer, with_values
-from strategies.reading import strip_citations
-from strategies.support.lexical import NUMBER_WORDS, all_words, content_words
-from strategies.types import Draft
+from ragbed.documents.numbers import TextValue, values
+from ragbed.experiments.construct.asking import LABELS
+from ragbed.experiments.construct.item import Item
+from ragbed.experiments.judges.lexical import grade
+from ragbed.experiments.metrics.matching import holds, is_korean
+from ragbed.strategies.choice import read_choice
+from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.reading import strip_citations
+from ragbed.strategies.support.lexical import NUMBER_WORDS, all_words, content_words
+from ragbed.strategies.types import Draft
 
 _FEW_WORDS = 4  # of an answer in which a number may be written as a word
 _LONG, _MOST = 5, 0.8  # content words from which on an answer is a sentence, and the share of them that is enough

@@ -8,19 +8,19 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agents.settings import Limits, ModelSettings
-from documents.chunkers import ChunkerSettings
-from documents.errors import SettingsError
-from documents.shards import Shard
-from experiments.benchmarks import BenchmarkSettings
-from experiments.construct.formats import Export
-from experiments.construct.item import Kind
-from experiments.construct.kinds import KINDS, OF_BENCHMARKS
-from experiments.settings.file import explain
-from experiments.settings.spending import Budget, changed
-from experiments.settings.targets import put
-from retrieval.embedders import EmbedderSettings, Sentence
-from retrieval.retrievers import Bm25, RetrieverSettings
+from ragbed.agents.settings import Limits, ModelSettings
+from ragbed.documents.chunkers import ChunkerSettings
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.shards import Shard
+from ragbed.experiments.benchmarks import BenchmarkSettings
+from ragbed.experiments.construct.formats import Export
+from ragbed.experiments.construct.item import Kind
+from ragbed.experiments.construct.kinds import KINDS, OF_BENCHMARKS
+from ragbed.experiments.settings.file import explain
+from ragbed.experiments.settings.spending import Budget, changed
+from ragbed.experiments.settings.targets import put
+from ragbed.retrieval.embedders import EmbedderSettings, Sentence
+from ragbed.retrieval.retrievers import Bm25, RetrieverSettings
 
 TRIES = 5  # instances that may be begun for each item that is asked for
 

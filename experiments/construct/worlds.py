@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from documents.types import Document
-from experiments.construct.frames import NUMBER, SENTENCE, Field, Frame, Value, distinctive
-from experiments.construct.item import Dropped
-from experiments.construct.operations import Computation, Place, computed, rests_on
+from ragbed.documents.types import Document
+from ragbed.experiments.construct.frames import NUMBER, SENTENCE, Field, Frame, Value, distinctive
+from ragbed.experiments.construct.item import Dropped
+from ragbed.experiments.construct.operations import Computation, Place, computed, rests_on
 
 GONE = "—"
 _DRAWN = 80  # other values that are tried before an item is given up

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from documents.types import Document
-from experiments.analysis.view import text_of
-from experiments.construct.asking import WRITER
-from experiments.construct.card import card_of, hashes, sources_view, write_card, yield_view
-from experiments.construct.formats import of_items, own_line, write_exports
-from experiments.construct.item import DOCUMENTS, ITEMS, QUESTIONS, Item
-from experiments.construct.play import Played
-from experiments.construct.review.figures import read_figures
-from experiments.construct.review.items import FILE, open_set
-from experiments.report.page import policy
-from experiments.runs.store import write_text
-from experiments.words import visible
+from ragbed.documents.types import Document
+from ragbed.experiments.analysis.view import text_of
+from ragbed.experiments.construct.asking import WRITER
+from ragbed.experiments.construct.card import card_of, hashes, sources_view, write_card, yield_view
+from ragbed.experiments.construct.formats import of_items, own_line, write_exports
+from ragbed.experiments.construct.item import DOCUMENTS, ITEMS, QUESTIONS, Item
+from ragbed.experiments.construct.play import Played
+from ragbed.experiments.construct.review.figures import read_figures
+from ragbed.experiments.construct.review.items import FILE, open_set
+from ragbed.experiments.report.page import policy
+from ragbed.experiments.runs.store import write_text
+from ragbed.experiments.words import visible
 
 if TYPE_CHECKING:
-    from experiments.construct.build import Built
+    from ragbed.experiments.construct.build import Built
 
 REPORT = "report.html"
 _MOST = 1_000  # items that the page shows of those kept, and of those lost; items.jsonl has all
@@ -70,12 +70,12 @@ def _json(fields: object) -> str:
 def _report(card: Mapping[str, Any], played: Sequence[Played]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(loader=PackageLoader("experiments.construct", "assets"), autoescape=True,
+    environment = Environment(loader=PackageLoader("ragbed.experiments.construct", "assets"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["visible"] = visible
     style = "\n".join(files(package).joinpath("assets", name).read_text("utf-8") for package, name in (
-        ("experiments.report", "page.css"), ("experiments.report", "tables.css"),
-        ("experiments.construct", "report.css")))
+        ("ragbed.experiments.report", "page.css"), ("ragbed.experiments.report", "tables.css"),
+        ("ragbed.experiments.construct", "report.css")))
     kept = [one for one in played if not one.lost]
     lost = [one for one in played if one.lost]
     steps, sources = yield_view(card).rows, sources_view(card)

@@ -1,4 +1,4 @@
 """A run's records in the forms of other tools."""
-from experiments.export.destinations import export, export_predictions
+from ragbed.experiments.export.destinations import export, export_predictions
 
 __all__ = ["export", "export_predictions"]

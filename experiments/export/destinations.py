@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from agents.pipelines.formats import PredictionFormat
-from documents.errors import RunError, SettingsError
-from experiments.analysis.cases import causes_of
-from experiments.export.junit import write_junit
-from experiments.export.mlflow import log_to_mlflow
-from experiments.export.predictions import SEVERAL, WRITERS, answers_of
-from experiments.export.tables import ExportedRun, write_csv, write_jsonl, write_parquet
-from experiments.runs.finished import Finished, cells_named
-from retrieval.storage.files import in_place_of, why_unwritten
+from ragbed.agents.pipelines.formats import PredictionFormat
+from ragbed.documents.errors import RunError, SettingsError
+from ragbed.experiments.analysis.cases import causes_of
+from ragbed.experiments.export.junit import write_junit
+from ragbed.experiments.export.mlflow import log_to_mlflow
+from ragbed.experiments.export.predictions import SEVERAL, WRITERS, answers_of
+from ragbed.experiments.export.tables import ExportedRun, write_csv, write_jsonl, write_parquet
+from ragbed.experiments.runs.finished import Finished, cells_named
+from ragbed.retrieval.storage.files import in_place_of, why_unwritten
 
 # How every export of a form begins; what other programs write in it begins otherwise.
 _BEGINS: Mapping[str, re.Pattern[bytes]] = MappingProxyType({

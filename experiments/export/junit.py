@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import Literal
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
-from documents.errors import RunError
-from experiments.analysis.causes import BY_NAME
-from experiments.analysis.gates import Passed
-from experiments.export.tables import ExportedRun
-from experiments.record import Record
-from retrieval.storage.files import why_unwritten, write_atomically
+from ragbed.documents.errors import RunError
+from ragbed.experiments.analysis.causes import BY_NAME
+from ragbed.experiments.analysis.gates import Passed
+from ragbed.experiments.export.tables import ExportedRun
+from ragbed.experiments.record import Record
+from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 
 Kind = Literal["failure", "error", "skipped"]
 

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from documents.errors import MissingExtra, RunError, SettingsError
-from experiments.cells import FACTORS
-from experiments.runs.finished import Finished
+from ragbed.documents.errors import MissingExtra, RunError, SettingsError
+from ragbed.experiments.cells import FACTORS
+from ragbed.experiments.runs.finished import Finished
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

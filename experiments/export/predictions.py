@@ -8,12 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from agents.pipelines.formats import PredictionFormat
-from documents.errors import MissingExtra
-from experiments.runs.finished import Finished
-from strategies.reading import citation_marks, strip_citations
-from strategies.reasoning.pipeline import renumbered
-from strategies.support.check import pieces_of
+from ragbed.agents.pipelines.formats import PredictionFormat
+from ragbed.documents.errors import MissingExtra
+from ragbed.experiments.runs.finished import Finished
+from ragbed.strategies.reading import citation_marks, strip_citations
+from ragbed.strategies.reasoning.pipeline import renumbered
+from ragbed.strategies.support.check import pieces_of
 
 Answer = Mapping[str, Any]
 

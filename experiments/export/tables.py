@@ -11,11 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments.cells import FACTORS
-from experiments.question import Question
-from experiments.record import Result, StoredStep
-from experiments.running.rejudge import guarded
-from experiments.runs.finished import Finished
+from ragbed.experiments.cells import FACTORS
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result, StoredStep
+from ragbed.experiments.running.rejudge import guarded
+from ragbed.experiments.runs.finished import Finished
 
 
 @dataclass(frozen=True, slots=True)

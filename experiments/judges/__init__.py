@@ -5,10 +5,16 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from experiments.judges.base import Graded, Judge, Judged, Judging, ask_judge, graded_of, judge_by_name
-from experiments.judges.lexical import Lexical
-from experiments.judges.model import ModelJudge
-from experiments.judges.sentence_support import ModelSupport, SupportCheck, SupportSettings, ask_support, claims_of
+from ragbed.experiments.judges.base import Graded, Judge, Judged, Judging, ask_judge, graded_of, judge_by_name
+from ragbed.experiments.judges.lexical import Lexical
+from ragbed.experiments.judges.model import ModelJudge
+from ragbed.experiments.judges.sentence_support import (
+           ModelSupport,
+           SupportCheck,
+           SupportSettings,
+           ask_support,
+           claims_of,
+)
 
 JudgeSettings = Annotated[Lexical | ModelJudge, Field(discriminator="kind"), BeforeValidator(judge_by_name)]
 

@@ -8,12 +8,12 @@ from functools import cache
 from importlib import resources
 from typing import Any, Protocol, get_args
 
-from agents.journal import Model, Talk, Talked, talk_with
-from documents.types import digest
-from experiments.metrics import Scoring, reasoning_of, text_as_published
-from experiments.question import Question, Rubric, Scheme
-from experiments.record import Grade, Result, Verdict
-from strategies.prompting import fill_framed
+from ragbed.agents.journal import Model, Talk, Talked, talk_with
+from ragbed.documents.types import digest
+from ragbed.experiments.metrics import Scoring, reasoning_of, text_as_published
+from ragbed.experiments.question import Question, Rubric, Scheme
+from ragbed.experiments.record import Grade, Result, Verdict
+from ragbed.strategies.prompting import fill_framed
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
 Judging = Talk[Verdict]
@@ -54,7 +54,7 @@ def judge_by_name(value: Any) -> Any:
     return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
 
 
-_FOLDER = "experiments.judges"
+_FOLDER = "ragbed.experiments.judges"
 _MARKS = "*_`#> \t\r"
 
 

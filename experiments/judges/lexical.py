@@ -12,13 +12,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from documents.numbers import values
-from experiments.judges.base import GRADES, Graded, Judging
-from experiments.metrics import holds, is_korean, token_f1
-from experiments.record import Grade, Verdict
-from strategies.normalising import normalize_answer, with_values
-from strategies.reading import fold, strip_citations
-from strategies.support.lexical import FUNCTION_WORDS
+from ragbed.documents.numbers import values
+from ragbed.experiments.judges.base import GRADES, Graded, Judging
+from ragbed.experiments.metrics import holds, is_korean, token_f1
+from ragbed.experiments.record import Grade, Verdict
+from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.reading import fold, strip_citations
+from ragbed.strategies.support.lexical import FUNCTION_WORDS
 
 _HELD = 0.6
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]")

@@ -21,10 +21,10 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.judges.base import GRADES, Graded, Judging, fill, plain, stated
-from experiments.record import Grade, Verdict
-from strategies.reading import read_answer, strip_citations, strip_last_citations
-from strategies.types import Failure, Generate, Message
+from ragbed.experiments.judges.base import GRADES, Graded, Judging, fill, plain, stated
+from ragbed.experiments.record import Grade, Verdict
+from ragbed.strategies.reading import read_answer, strip_citations, strip_last_citations
+from ragbed.strategies.types import Failure, Generate, Message
 
 
 class ModelJudge(BaseModel):

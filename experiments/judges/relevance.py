@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from agents.relevance import RelevanceJudge
-from documents.errors import CallError
-from experiments.metrics import name_of
-from experiments.question import Question
-from experiments.record import Result
-from retrieval.rerankers import JudgeReranker
+from ragbed.agents.relevance import RelevanceJudge
+from ragbed.documents.errors import CallError
+from ragbed.experiments.metrics import name_of
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
+from ragbed.retrieval.rerankers import JudgeReranker
 
 HELPS = 2  # the lowest grade of a passage that answers, if in part: what is relevant where people say yes or no
 

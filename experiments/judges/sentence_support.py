@@ -15,17 +15,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from agents.journal import Model, Talk, Talked, talk_with
-from documents.types import Chunk
-from experiments.cells import Cell
-from experiments.judges.base import fill
-from experiments.question import Question, Scheme
-from experiments.record import Result, Support, SupportLabel, SupportLevel
-from strategies.reading import read_answer, read_citations, strip_citations
-from strategies.retrieval.none import none
-from strategies.support.check import Statement, read_grades, statements_of
-from strategies.support.lexical import score
-from strategies.types import Draft, Failure, Generate, Message, Passage, Task
+from ragbed.agents.journal import Model, Talk, Talked, talk_with
+from ragbed.documents.types import Chunk
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.judges.base import fill
+from ragbed.experiments.question import Question, Scheme
+from ragbed.experiments.record import Result, Support, SupportLabel, SupportLevel
+from ragbed.strategies.reading import read_answer, read_citations, strip_citations
+from ragbed.strategies.retrieval.none import none
+from ragbed.strategies.support.check import Statement, read_grades, statements_of
+from ragbed.strategies.support.lexical import score
+from ragbed.strategies.types import Draft, Failure, Generate, Message, Passage, Task
 
 Told = tuple[SupportLevel | None, str]  # the level, or why there is none
 MOST_NUGGETS = 20
@@ -152,8 +152,8 @@ class NliSupport(_ByValue):
     partial: float = 0.2
 
     def value(self, statement: str, sources: Sequence[str], question: str) -> float:
-        from retrieval.models.finding import find_model
-        from retrieval.rerankers.cross_encoder import entailment_scorer
+        from ragbed.retrieval.models.finding import find_model
+        from ragbed.retrieval.rerankers.cross_encoder import entailment_scorer
 
         together = [*sources, *(["\n".join(sources)] if len(sources) > 1 else [])]
         return max(entailment_scorer(find_model(self.model, "NLI model")).scores([statement], [together])[0])

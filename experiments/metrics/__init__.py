@@ -1,13 +1,21 @@
 """Metrics: pure functions of one question, and the figures of a set."""
 from __future__ import annotations
 
-from experiments.metrics.aggregate import Estimate, ScoredQuestion, aggregate, estimate, outcomes, share_among, share_of
-from experiments.metrics.answers import chain_pattern
-from experiments.metrics.intervals import Interval
-from experiments.metrics.matching import best_overlap, exact_match, holds, is_korean, token_f1, tokens
-from experiments.metrics.metric import Metric, cut_of, family_of
-from experiments.metrics.ranking import GOLD, judgements_at, named_ranking, precision_omega
-from experiments.metrics.scored import (
+from ragbed.experiments.metrics.aggregate import (
+    Estimate,
+    ScoredQuestion,
+    aggregate,
+    estimate,
+    outcomes,
+    share_among,
+    share_of,
+)
+from ragbed.experiments.metrics.answers import chain_pattern
+from ragbed.experiments.metrics.intervals import Interval
+from ragbed.experiments.metrics.matching import best_overlap, exact_match, holds, is_korean, token_f1, tokens
+from ragbed.experiments.metrics.metric import Metric, cut_of, family_of
+from ragbed.experiments.metrics.ranking import GOLD, judgements_at, named_ranking, precision_omega
+from ragbed.experiments.metrics.scored import (
     Extent,
     Scored,
     ScoredRow,
@@ -20,7 +28,15 @@ from experiments.metrics.scored import (
     scored_of,
     text_as_published,
 )
-from experiments.metrics.scoring import GROUPS, METRICS, measured_in, metric_named, score, scored_result, shown_name
+from ragbed.experiments.metrics.scoring import (
+    GROUPS,
+    METRICS,
+    measured_in,
+    metric_named,
+    score,
+    scored_result,
+    shown_name,
+)
 
 __all__ = ["GOLD", "GROUPS", "METRICS", "Estimate", "Extent", "Interval", "Metric", "Scored", "ScoredQuestion",
            "ScoredRow", "Scoring", "Sub", "aggregate", "best_overlap", "chain_pattern", "cut_of", "estimate",

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from agents.types import OUTCOMES, Outcome
-from experiments.metrics.intervals import Interval, effective, wilson
-from experiments.metrics.sample import RESAMPLES, Sample, Totals, resampled, totals_of
-from experiments.metrics.scored import ScoredRow, Scoring
-from experiments.metrics.scoring import figures_of, is_share, names_of, place, ranges_of, score_of
+from ragbed.agents.types import OUTCOMES, Outcome
+from ragbed.experiments.metrics.intervals import Interval, effective, wilson
+from ragbed.experiments.metrics.sample import RESAMPLES, Sample, Totals, resampled, totals_of
+from ragbed.experiments.metrics.scored import ScoredRow, Scoring
+from ragbed.experiments.metrics.scoring import figures_of, is_share, names_of, place, ranges_of, score_of
 
 _DIGITS = 10
 

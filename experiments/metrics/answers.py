@@ -36,14 +36,14 @@ from collections.abc import Mapping
 from itertools import count, takewhile
 from typing import TYPE_CHECKING
 
-from experiments.metrics.crest import cited_overlap
-from experiments.metrics.matching import Overlap, compared, exact_match, gives, holds_words, shared_tokens
-from experiments.metrics.metric import ANSWERABLE, Metric, MetricGroup, SetFigure, Sizes
-from experiments.metrics.scored import Scored, Scores, Scoring
-from strategies.reading import strip_citations
+from ragbed.experiments.metrics.crest import cited_overlap
+from ragbed.experiments.metrics.matching import Overlap, compared, exact_match, gives, holds_words, shared_tokens
+from ragbed.experiments.metrics.metric import ANSWERABLE, Metric, MetricGroup, SetFigure, Sizes
+from ragbed.experiments.metrics.scored import Scored, Scores, Scoring
+from ragbed.strategies.reading import strip_citations
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 _KOREAN = ", of a Korean one over characters as KorQuAD's"
 _CITED = "answerable questions with gold"

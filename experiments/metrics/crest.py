@@ -32,10 +32,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from experiments.metrics.matching import refused_as_published
+from ragbed.experiments.metrics.matching import refused_as_published
 
 if TYPE_CHECKING:
-    from experiments.metrics.scored import Scored, Scores
+    from ragbed.experiments.metrics.scored import Scored, Scores
 
 _CITATION = re.compile(r"\[(\d+)\]")
 _POINTS = {"Correct": 1.0, "Partially Correct": 0.5, "Wrong": 0.0}

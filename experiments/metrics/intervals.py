@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 LEVEL = 0.95
 ALPHA = 0.05  # of tests: the other side of that level

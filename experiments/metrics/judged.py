@@ -24,13 +24,13 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from experiments.metrics import crest
-from experiments.metrics.metric import ANSWERABLE, UNJUDGED, Metric, MetricGroup, SetFigure, Sizes, joint
-from experiments.metrics.scored import Scored, Scores, Scoring
-from strategies.choice import read_choice
+from ragbed.experiments.metrics import crest
+from ragbed.experiments.metrics.metric import ANSWERABLE, UNJUDGED, Metric, MetricGroup, SetFigure, Sizes, joint
+from ragbed.experiments.metrics.scored import Scored, Scores, Scoring
+from ragbed.strategies.choice import read_choice
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 _GOLD = "answerable questions with gold"
 _OPTIONS = "questions with options"

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agents.types import Outcome
-from documents.numbers import values
-from documents.types import normalize
-from strategies.normalising import normalize_answer, with_values
-from strategies.reading import fold, strip_citations
+from ragbed.agents.types import Outcome
+from ragbed.documents.numbers import values
+from ragbed.documents.types import normalize
+from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.reading import fold, strip_citations
 
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # Thai, Lao, Japanese, Chinese

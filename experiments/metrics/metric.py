@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from documents.errors import SettingsError
+from ragbed.documents.errors import SettingsError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.scored import Scored, Scores, Scoring
+    from ragbed.experiments.metrics.scored import Scored, Scores, Scoring
 
     Floats = NDArray[np.float64]
 

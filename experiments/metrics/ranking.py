@@ -40,8 +40,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from experiments.metrics.metric import Metric, MetricGroup, cut_of, family_of
-from experiments.metrics.scored import Extent, Scored, Scores, Scoring
+from ragbed.experiments.metrics.metric import Metric, MetricGroup, cut_of, family_of
+from ragbed.experiments.metrics.scored import Extent, Scored, Scores, Scoring
 
 if TYPE_CHECKING:
     from ir_measures import Evaluator, ScoredDoc

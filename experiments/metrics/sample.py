@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.intervals import Interval, around, effective, room, weight, widened, wilson, worth
-from experiments.metrics.metric import BY_SPLIT, SetFigure
+from ragbed.experiments.metrics.intervals import Interval, around, effective, room, weight, widened, wilson, worth
+from ragbed.experiments.metrics.metric import BY_SPLIT, SetFigure
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 RESAMPLES = 1000
 _DRAWS_AT_ONCE = 1_000_000

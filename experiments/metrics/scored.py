@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-from agents.types import Outcome
-from experiments.question import Attack, Gold, Question, World
-from experiments.record import Grade, Result, StoredPassage, StoredStep, Support, Verdict
-from strategies.choice import Options, is_only_choice
-from strategies.reading import outside_answer, read_answer
-from strategies.types import Rules
+from ragbed.agents.types import Outcome
+from ragbed.experiments.question import Attack, Gold, Question, World
+from ragbed.experiments.record import Grade, Result, StoredPassage, StoredStep, Support, Verdict
+from ragbed.strategies.choice import Options, is_only_choice
+from ragbed.strategies.reading import outside_answer, read_answer
+from ragbed.strategies.types import Rules
 
 Scoring = Literal["corrected", "as-published"]
 Scores = dict[str, float | None]

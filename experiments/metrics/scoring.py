@@ -7,21 +7,30 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from documents.errors import SettingsError
-from experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT, WORLD_GROUP
-from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
-from experiments.metrics.metric import Metric, MetricGroup, SetFigure, Sizes, cut_of, family_of, joint, pooled_mean
-from experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
-from experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
-from experiments.metrics.sentences import NUGGETS, SENTENCES
-from experiments.metrics.weight import WEIGHT, weight_of
-from experiments.question import ANSWERS as ANSWERS_SCHEME
-from experiments.question import Question, Scheme
-from experiments.record import Result
-from strategies.types import Rules
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT, WORLD_GROUP
+from ragbed.experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
+from ragbed.experiments.metrics.metric import (
+    Metric,
+    MetricGroup,
+    SetFigure,
+    Sizes,
+    cut_of,
+    family_of,
+    joint,
+    pooled_mean,
+)
+from ragbed.experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
+from ragbed.experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
+from ragbed.experiments.metrics.sentences import NUGGETS, SENTENCES
+from ragbed.experiments.metrics.weight import WEIGHT, weight_of
+from ragbed.experiments.question import ANSWERS as ANSWERS_SCHEME
+from ragbed.experiments.question import Question, Scheme
+from ragbed.experiments.record import Result
+from ragbed.strategies.types import Rules
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 GROUPS: MappingProxyType[str, MetricGroup] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from experiments.metrics.metric import ANSWERABLE, Metric, MetricGroup
-from experiments.metrics.scored import Scored, Scores, Scoring
-from experiments.record import SupportLabel
+from ragbed.experiments.metrics.metric import ANSWERABLE, Metric, MetricGroup
+from ragbed.experiments.metrics.scored import Scored, Scores, Scoring
+from ragbed.experiments.record import SupportLabel
 
 _WEIGHTS = {"full": 1.0, "partial": 0.5}
 _LEVELS = ("full", "partial", "none")

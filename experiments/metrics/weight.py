@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from experiments.metrics.matching import same_answer
-from experiments.metrics.metric import Metric, MetricGroup
-from experiments.metrics.scored import Fate, Scored, Scores, Scoring, Weight
-from experiments.record import Result, StoredProbe
+from ragbed.experiments.metrics.matching import same_answer
+from ragbed.experiments.metrics.metric import Metric, MetricGroup
+from ragbed.experiments.metrics.scored import Fate, Scored, Scores, Scoring, Weight
+from ragbed.experiments.record import Result, StoredProbe
 
 _CITING, _PROBED = "probed answers that cite", "probed answers"
 

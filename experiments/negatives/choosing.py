@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from documents.types import Chunk
-from experiments.judges.relevance import HELPS
-from experiments.negatives.guard import Guard, Rarity, Reason, Rejected
-from experiments.negatives.types import Chosen, MiningSettings, Wanted
-from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
-from experiments.running.gold import Places, ShownTexts, SourceOf, by_source, match
-from retrieval.hits import DECIMALS
-from retrieval.mining import Miner, MiningQuery
-from retrieval.rerankers import JudgeReranker
-from retrieval.types import Hit, Progress, Scorer
-from strategies.types import Passage
+from ragbed.documents.types import Chunk
+from ragbed.experiments.judges.relevance import HELPS
+from ragbed.experiments.negatives.guard import Guard, Rarity, Reason, Rejected
+from ragbed.experiments.negatives.types import Chosen, MiningSettings, Wanted
+from ragbed.experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
+from ragbed.experiments.running.gold import Places, ShownTexts, SourceOf, by_source, match
+from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.mining import Miner, MiningQuery
+from ragbed.retrieval.rerankers import JudgeReranker
+from ragbed.retrieval.types import Hit, Progress, Scorer
+from ragbed.strategies.types import Passage
 
 _THIRDS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 

@@ -13,13 +13,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.numbers import values
-from documents.types import Chunk, Format, normalize
-from experiments.metrics import holds
-from experiments.question import FoundBy, Question
-from experiments.running.gold import telling
-from retrieval.mining.same_name import numbers_of
-from strategies.normalising import normalize_answer, with_values
+from ragbed.documents.numbers import values
+from ragbed.documents.types import Chunk, Format, normalize
+from ragbed.experiments.metrics import holds
+from ragbed.experiments.question import FoundBy, Question
+from ragbed.experiments.running.gold import telling
+from ragbed.retrieval.mining.same_name import numbers_of
+from ragbed.strategies.normalising import normalize_answer, with_values
 
 
 class Thresholds(BaseModel):

@@ -14,27 +14,27 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agents.models import open_aids
-from agents.relevance import on_judges
-from agents.settings import ModelSettings
-from documents.errors import BenchmarkError, SettingsError
-from documents.types import Chunk, Document
-from experiments.benchmarks import Selection
-from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines
-from experiments.negatives.choosing import Candidates, hardness_of, in_rounds, mined, wanted_of
-from experiments.negatives.guard import REASONS, Rarity
-from experiments.negatives.types import Chosen, MiningSettings, Wanted, best_rank, with_negatives
-from experiments.question import Benchmark, Bucket, Mined
-from retrieval.embedders.opening import open_embedder
-from retrieval.hits import DECIMALS
-from retrieval.index import Index
-from retrieval.mining import Nearness, Rows, check_miners, open_miner
-from retrieval.pool import Pool
-from retrieval.rerankers.reranker import Aids, judges_of
-from retrieval.storage.cache import CachedEmbedder
-from retrieval.storage.folder import alone, replaced
-from retrieval.storage.manifest import write_manifest
-from retrieval.types import Collection, Progress
+from ragbed.agents.models import open_aids
+from ragbed.agents.relevance import on_judges
+from ragbed.agents.settings import ModelSettings
+from ragbed.documents.errors import BenchmarkError, SettingsError
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.benchmarks import Selection
+from ragbed.experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines
+from ragbed.experiments.negatives.choosing import Candidates, hardness_of, in_rounds, mined, wanted_of
+from ragbed.experiments.negatives.guard import REASONS, Rarity
+from ragbed.experiments.negatives.types import Chosen, MiningSettings, Wanted, best_rank, with_negatives
+from ragbed.experiments.question import Benchmark, Bucket, Mined
+from ragbed.retrieval.embedders.opening import open_embedder
+from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.index import Index
+from ragbed.retrieval.mining import Nearness, Rows, check_miners, open_miner
+from ragbed.retrieval.pool import Pool
+from ragbed.retrieval.rerankers.reranker import Aids, judges_of
+from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.retrieval.storage.folder import alone, replaced
+from ragbed.retrieval.storage.manifest import write_manifest
+from ragbed.retrieval.types import Collection, Progress
 
 _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),

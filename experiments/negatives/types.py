@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.types import Chunk
-from experiments.negatives.guard import Rejected, Thresholds
-from experiments.question import FoundBy, Mined, Question
-from retrieval.mining import DRAWN, MiningQuery
-from retrieval.models.finding import MINILM
-from retrieval.rerankers import RerankerSettings
+from ragbed.documents.types import Chunk
+from ragbed.experiments.negatives.guard import Rejected, Thresholds
+from ragbed.experiments.question import FoundBy, Mined, Question
+from ragbed.retrieval.mining import DRAWN, MiningQuery
+from ragbed.retrieval.models.finding import MINILM
+from ragbed.retrieval.rerankers import RerankerSettings
 
 
 class MiningSettings(BaseModel):

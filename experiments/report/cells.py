@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from agents.types import OUTCOMES
-from experiments.analysis.crossed import crossed_factors
-from experiments.cells import FACTORS, labels, short_name, shortened, telling
-from experiments.metrics import METRICS, family_of, shown_name
-from experiments.words import metric_words, visible
+from ragbed.agents.types import OUTCOMES
+from ragbed.experiments.analysis.crossed import crossed_factors
+from ragbed.experiments.cells import FACTORS, labels, short_name, shortened, telling
+from ragbed.experiments.metrics import METRICS, family_of, shown_name
+from ragbed.experiments.words import metric_words, visible
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
 _PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not worth a word

@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from experiments.analysis.view import Chart, Point
-from experiments.report.axes import Axis, cost_axis, percent_axis, quality_axis, word_axis
-from experiments.report.cells import ReportCell, Table, crossed, level_of
-from experiments.report.text import to_questions
-from experiments.words import cut, money, part, visible
+from ragbed.experiments.analysis.view import Chart, Point
+from ragbed.experiments.report.axes import Axis, cost_axis, percent_axis, quality_axis, word_axis
+from ragbed.experiments.report.cells import ReportCell, Table, crossed, level_of
+from ragbed.experiments.report.text import to_questions
+from ragbed.experiments.words import cut, money, part, visible
 
 COLOURS, SHAPES = 6, 5
 HEIGHT = 7.0  # of a point, in percent of the chart's

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.analysis.view import Chart, Mark, Point
-from experiments.report.cells import Figure, ReportCell, Table
-from experiments.report.entrants import contenders
-from experiments.statistics import Comparison
-from experiments.words import column_words, cut, interval, is_alone, metric_words, money, plural, probability
+from ragbed.experiments.analysis.view import Chart, Mark, Point
+from ragbed.experiments.report.cells import Figure, ReportCell, Table
+from ragbed.experiments.report.entrants import contenders
+from ragbed.experiments.statistics import Comparison
+from ragbed.experiments.words import column_words, cut, interval, is_alone, metric_words, money, plural, probability
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from experiments.cells import REPLICATED, called
-from experiments.report.cells import Figure, ReportCell, Table, column
-from experiments.words import plural
-from strategies.reasoning.pipeline import OWN
+from ragbed.experiments.cells import REPLICATED, called
+from ragbed.experiments.report.cells import Figure, ReportCell, Table, column
+from ragbed.experiments.words import plural
+from ragbed.strategies.reasoning.pipeline import OWN
 
 # The gold alone is at no user's hand: it is the ceiling; closed-book is the floor.
 _TIERS = (("retrieved",), ("given", "full"), ("gold",), ("closed-book",))

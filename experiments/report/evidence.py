@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from agents.types import called as in_words
-from experiments.question import Question
-from experiments.record import Result, StoredPassage, StoredStep, Verdict
-from experiments.report.packing import Packed, packed_within
-from experiments.report.text import bounded, shown
-from experiments.words import visible
-from strategies.reading import strip_citations
+from ragbed.agents.types import called as in_words
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result, StoredPassage, StoredStep, Verdict
+from ragbed.experiments.report.packing import Packed, packed_within
+from ragbed.experiments.report.text import bounded, shown
+from ragbed.experiments.words import visible
+from ragbed.strategies.reading import strip_citations
 
 LONGEST = 300_000  # characters of one text that the page holds
 _LEAST = 80  # characters from which a passage in a prompt is worth a reference

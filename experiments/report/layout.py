@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from experiments.analysis.view import Value, View, text_of
-from experiments.cells import short_name
-from experiments.metrics import METRICS, family_of
-from experiments.report.cells import Table
-from experiments.report.charts import Drawing, drawn
-from experiments.report.text import to_questions
-from experiments.statistics import ALPHA
-from experiments.words import figure, metric_words, visible
+from ragbed.experiments.analysis.view import Value, View, text_of
+from ragbed.experiments.cells import short_name
+from ragbed.experiments.metrics import METRICS, family_of
+from ragbed.experiments.report.cells import Table
+from ragbed.experiments.report.charts import Drawing, drawn
+from ragbed.experiments.report.text import to_questions
+from ragbed.experiments.statistics import ALPHA
+from ragbed.experiments.words import figure, metric_words, visible
 
 _SHADES = 10
 _ALL = "all"  # what stands first

@@ -12,20 +12,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agents.models import NO_MODEL
-from documents.errors import RunError
-from experiments.analysis.cases import causes_of
-from experiments.analysis.view import View
-from experiments.record import Result
-from experiments.report.cells import Table, table
-from experiments.report.charts import drawn
-from experiments.report.competition import CellPairs, cost_of, front, plot
-from experiments.report.entrants import contenders, entrants
-from experiments.report.layout import sections
-from experiments.report.packing import BUDGET, as_json
-from experiments.report.questions import browse
-from experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
-from experiments.report.sentences_more import (
+from ragbed.agents.models import NO_MODEL
+from ragbed.documents.errors import RunError
+from ragbed.experiments.analysis.cases import causes_of
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.record import Result
+from ragbed.experiments.report.cells import Table, table
+from ragbed.experiments.report.charts import drawn
+from ragbed.experiments.report.competition import CellPairs, cost_of, front, plot
+from ragbed.experiments.report.entrants import contenders, entrants
+from ragbed.experiments.report.layout import sections
+from ragbed.experiments.report.packing import BUDGET, as_json
+from ragbed.experiments.report.questions import browse
+from ragbed.experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
+from ragbed.experiments.report.sentences_more import (
     failure_kinds,
     on_causes,
     on_cost,
@@ -34,10 +34,10 @@ from experiments.report.sentences_more import (
     on_refusals,
     without_reply,
 )
-from experiments.report.text import ReportInput, pieces
-from experiments.runs.finished import Finished, no_collections
-from experiments.words import column_words, metric_words, two, visible
-from retrieval.storage.files import in_place_of, why_unwritten, write_atomically
+from ragbed.experiments.report.text import ReportInput, pieces
+from ragbed.experiments.runs.finished import Finished, no_collections
+from ragbed.experiments.words import column_words, metric_words, two, visible
+from ragbed.retrieval.storage.files import in_place_of, why_unwritten, write_atomically
 
 LARGEST = 100_000  # answers that the questions of a page have; of a run with more it shows a sample of the questions
 
@@ -97,7 +97,7 @@ def render(view: ReportInput, budget: int = BUDGET) -> str:
     texts, is left out, and said to be: prompts first, then traces, then passages."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(loader=PackageLoader("experiments.report", "assets"), autoescape=True,
+    environment = Environment(loader=PackageLoader("ragbed.experiments.report", "assets"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["pieces"] = pieces
     environment.filters["two"] = two
@@ -147,7 +147,7 @@ def headlines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _context(view: ReportInput, budget: int) -> dict[str, Any]:
-    folder = files("experiments.report").joinpath("assets")
+    folder = files("ragbed.experiments.report").joinpath("assets")
     script, style = ("\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
                      for names in (SCRIPTS, STYLES))
     summary = view.summary

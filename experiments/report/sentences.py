@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.report.cells import Figure, ReportCell, Table, crossed, level_of
-from experiments.report.competition import (
+from ragbed.experiments.report.cells import Figure, ReportCell, Table, crossed, level_of
+from ragbed.experiments.report.competition import (
     CellCosts,
     CellPair,
     CellPairs,
@@ -15,9 +15,9 @@ from experiments.report.competition import (
     leaders,
     standing,
 )
-from experiments.report.entrants import in_words, rank, setting_of
-from experiments.statistics import ALPHA, POWER
-from experiments.words import UNKNOWN, column_words, difference, interval, listed, metric_words, plural, portion
+from ragbed.experiments.report.entrants import in_words, rank, setting_of
+from ragbed.experiments.statistics import ALPHA, POWER
+from ragbed.experiments.words import UNKNOWN, column_words, difference, interval, listed, metric_words, plural, portion
 
 _MOST = 6  # sentences
 

@@ -6,12 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.analysis.causes import CAUSES
-from experiments.cells import short_names
-from experiments.report.cells import Figure, ReportCell, Table
-from experiments.report.competition import CellCosts, CellPairs, cheapest, front, leaders, standing
-from experiments.statistics import ALPHA
-from experiments.words import interval, listed, metric_words, part, percent, plural, portion, probability, visible
+from ragbed.experiments.analysis.causes import CAUSES
+from ragbed.experiments.cells import short_names
+from ragbed.experiments.report.cells import Figure, ReportCell, Table
+from ragbed.experiments.report.competition import CellCosts, CellPairs, cheapest, front, leaders, standing
+from ragbed.experiments.statistics import ALPHA
+from ragbed.experiments.words import (
+    interval,
+    listed,
+    metric_words,
+    part,
+    percent,
+    plural,
+    portion,
+    probability,
+    visible,
+)
 
 _FAILED = ("too_long", "budget", "timeout", "error")
 _MANY = 0.1

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agents.replies import Pricer
-from agents.scripted import answering, calling, drive, instance, never_content, questions
-from agents.settings import Context
-from agents.types import Answer
-from documents.errors import CallTooLong
-from documents.types import Chunk
-from experiments.question import Question
-from experiments.running.budget import prompt_tokens
-from experiments.running.plan import Tasks
-from experiments.running.probe import BESIDES
-from strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
+from ragbed.agents.replies import Pricer
+from ragbed.agents.scripted import answering, calling, drive, instance, never_content, questions
+from ragbed.agents.settings import Context
+from ragbed.agents.types import Answer
+from ragbed.documents.errors import CallTooLong
+from ragbed.documents.types import Chunk
+from ragbed.experiments.question import Question
+from ragbed.experiments.running.budget import prompt_tokens
+from ragbed.experiments.running.plan import Tasks
+from ragbed.experiments.running.probe import BESIDES
+from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,21 +12,21 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from uuid import uuid4
 
-from agents.client import ModelClient
-from agents.database import Database
-from agents.journal import Mode
-from agents.models import without_opening
-from agents.replies import Tell
-from agents.settings import Limits
-from documents.errors import BudgetSpent, CallError, SettingsError
-from experiments.record import UNITS, Record, used
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from experiments.settings.spending import Budget, CellLimits, shown
-from strategies.types import Generate, Usage
+from ragbed.agents.client import ModelClient
+from ragbed.agents.database import Database
+from ragbed.agents.journal import Mode
+from ragbed.agents.models import without_opening
+from ragbed.agents.replies import Tell
+from ragbed.agents.settings import Limits
+from ragbed.documents.errors import BudgetSpent, CallError, SettingsError
+from ragbed.experiments.record import UNITS, Record, used
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.spending import Budget, CellLimits, shown
+from ragbed.strategies.types import Generate, Usage
 
 if TYPE_CHECKING:
-    from experiments.running.plan import Plan
+    from ragbed.experiments.running.plan import Plan
 
 Item = TypeVar("Item")
 _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")

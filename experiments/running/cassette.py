@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agents.cassette import ENDING, CallLine, Cassette, is_cassette, write_cassette
-from documents.errors import BenchmarkError, RunError, SettingsError
-from experiments.running.crossing import finders_of, strategies_of
-from experiments.running.identity import difference
-from experiments.running.recording import pin
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from experiments.settings.file import check_settings
-from experiments.settings.matrix import retrievers_of
-from experiments.settings.targets import Part, narrowed, option, put
-from strategies.types import Usage
+from ragbed.agents.cassette import ENDING, CallLine, Cassette, is_cassette, write_cassette
+from ragbed.documents.errors import BenchmarkError, RunError, SettingsError
+from ragbed.experiments.running.crossing import finders_of, strategies_of
+from ragbed.experiments.running.identity import difference
+from ragbed.experiments.running.recording import pin
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.file import check_settings
+from ragbed.experiments.settings.matrix import retrievers_of
+from ragbed.experiments.settings.targets import Part, narrowed, option, put
+from ragbed.strategies.types import Usage
 
 if TYPE_CHECKING:
-    from experiments.running.plan import Plan
-    from experiments.runs.finished import Finished
+    from ragbed.experiments.running.plan import Plan
+    from ragbed.experiments.runs.finished import Finished
 
 LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded
 FORMATS = ("html", "plain")

@@ -6,21 +6,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agents.settings import Context, least_tokens
-from documents.errors import BenchmarkError, SettingsError
-from documents.types import Chunk
-from experiments.benchmarks.fields import with_references
-from experiments.cells import Cell
-from experiments.metrics import may_refuse
-from experiments.question import Benchmark
-from experiments.running.gold import missing_documents
-from experiments.settings import RunSettings
-from strategies.reading import fold
-from strategies.types import Exemplar
+from ragbed.agents.settings import Context, least_tokens
+from ragbed.documents.errors import BenchmarkError, SettingsError
+from ragbed.documents.types import Chunk
+from ragbed.experiments.benchmarks.fields import with_references
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import may_refuse
+from ragbed.experiments.question import Benchmark
+from ragbed.experiments.running.gold import missing_documents
+from ragbed.experiments.settings import RunSettings
+from ragbed.strategies.reading import fold
+from ragbed.strategies.types import Exemplar
 
 if TYPE_CHECKING:
-    from experiments.running.plan import Plan
-    from experiments.running.resources import Resources
+    from ragbed.experiments.running.plan import Plan
+    from ragbed.experiments.running.resources import Resources
 
 _INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
 

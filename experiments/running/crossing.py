@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from experiments.cells import Cell, Show, finder_name
-from experiments.query_variations import QueryVariation
-from experiments.question import Benchmark
-from experiments.settings.retrievers import Finder, RetrieverFactor, label
-from retrieval.conditions import Condition, Perturbation
-from strategies.catalogue import CRESTS, SEARCH_ONLY
-from strategies.reasoning.pipeline import OWN, PIPELINE
-from strategies.settings.choosing import Strategy
-from strategies.settings.plugins import FAMILIES, Family
+from ragbed.experiments.cells import Cell, Show, finder_name
+from ragbed.experiments.query_variations import QueryVariation
+from ragbed.experiments.question import Benchmark
+from ragbed.experiments.settings.retrievers import Finder, RetrieverFactor, label
+from ragbed.retrieval.conditions import Condition, Perturbation
+from ragbed.strategies.catalogue import CRESTS, SEARCH_ONLY
+from ragbed.strategies.reasoning.pipeline import OWN, PIPELINE
+from ragbed.strategies.settings.choosing import Strategy
+from ragbed.strategies.settings.plugins import FAMILIES, Family
 
 if TYPE_CHECKING:
-    from experiments.settings import RunSettings
-    from experiments.settings.matrix import Combination
+    from ragbed.experiments.settings import RunSettings
+    from ragbed.experiments.settings.matrix import Combination
 
 Strategies = Mapping[Family, Mapping[str, Strategy]]  # by what tables call them
 

@@ -6,28 +6,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agents.models import without_opening
-from agents.settings import Context
-from documents.errors import SettingsError
-from experiments.analysis.notes import on_skipped
-from experiments.analysis.pairs import planned_pairs
-from experiments.cells import Cell, labels
-from experiments.judges import ModelJudge, ModelSupport
-from experiments.query_variations import QueryVariation
-from experiments.question import Question
-from experiments.running.bounds import Bounds, Use, bounds_of
-from experiments.running.budget import check_prices
-from experiments.running.foreseen import Foreseen, detectable, judged, precision
-from experiments.running.identity import identities, what_differs
-from experiments.running.jobs import SAMPLE, on_prefixes, spread
-from experiments.running.plan import Plan
-from experiments.running.probe import BESIDES
-from experiments.running.resources import Resources
-from experiments.runs.manifest import config_of
-from experiments.settings import RunSettings
-from experiments.settings.spending import shown
-from experiments.statistics import clusters
-from strategies.reasoning.pipeline import PIPELINE
+from ragbed.agents.models import without_opening
+from ragbed.agents.settings import Context
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.analysis.notes import on_skipped
+from ragbed.experiments.analysis.pairs import planned_pairs
+from ragbed.experiments.cells import Cell, labels
+from ragbed.experiments.judges import ModelJudge, ModelSupport
+from ragbed.experiments.query_variations import QueryVariation
+from ragbed.experiments.question import Question
+from ragbed.experiments.running.bounds import Bounds, Use, bounds_of
+from ragbed.experiments.running.budget import check_prices
+from ragbed.experiments.running.foreseen import Foreseen, detectable, judged, precision
+from ragbed.experiments.running.identity import identities, what_differs
+from ragbed.experiments.running.jobs import SAMPLE, on_prefixes, spread
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.probe import BESIDES
+from ragbed.experiments.running.resources import Resources
+from ragbed.experiments.runs.manifest import config_of
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.spending import shown
+from ragbed.experiments.statistics import clusters
+from ragbed.strategies.reasoning.pipeline import PIPELINE
 
 _SEEDS = 4  # seeds that stand for all, in turn
 

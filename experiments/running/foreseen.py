@@ -11,28 +11,28 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agents.scripted import questions
-from documents.chunkers import CrestSizes, Sections
-from documents.errors import RunError
-from documents.types import Chunk, Format
-from experiments.cells import Cell
-from experiments.judges import Graded
-from experiments.metrics import Scored, score
-from experiments.question import Benchmark, Question, Rubric, distinct
-from experiments.running.bounds import Use
-from experiments.running.budget import prompt_tokens
-from experiments.running.crossing import has_index
-from experiments.running.open_resources import index_folder
-from experiments.running.plan import Plan
-from experiments.running.resources import Resources
-from experiments.runs.finished import open_finished
-from experiments.settings import RunSettings
-from experiments.settings.retrievers import RetrieverFactor
-from experiments.statistics import Clusters, assumed, planned
-from experiments.statistics.components import ASSUMED, PLANNED, half_width, questions_for
-from experiments.statistics.testing import worth_planned
-from strategies.prompting import WORDINGS
-from strategies.types import Reply
+from ragbed.agents.scripted import questions
+from ragbed.documents.chunkers import CrestSizes, Sections
+from ragbed.documents.errors import RunError
+from ragbed.documents.types import Chunk, Format
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.judges import Graded
+from ragbed.experiments.metrics import Scored, score
+from ragbed.experiments.question import Benchmark, Question, Rubric, distinct
+from ragbed.experiments.running.bounds import Use
+from ragbed.experiments.running.budget import prompt_tokens
+from ragbed.experiments.running.crossing import has_index
+from ragbed.experiments.running.open_resources import index_folder
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.resources import Resources
+from ragbed.experiments.runs.finished import open_finished
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.retrievers import RetrieverFactor
+from ragbed.experiments.statistics import Clusters, assumed, planned
+from ragbed.experiments.statistics.components import ASSUMED, PLANNED, half_width, questions_for
+from ragbed.experiments.statistics.testing import worth_planned
+from ragbed.strategies.prompting import WORDINGS
+from ragbed.strategies.types import Reply
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
 _OF_INDEX = 200  # chunks of an index that stand for all

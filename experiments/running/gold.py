@@ -10,12 +10,12 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Literal
 
-from documents.types import Chunk, Document
-from experiments.metrics import holds
-from experiments.question import Benchmark, Gold, Question, distinct
-from retrieval.conditions import Perturbation, arranged, drawn
-from strategies.normalising import normalize_answer
-from strategies.types import Passage
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.metrics import holds
+from ragbed.experiments.question import Benchmark, Gold, Question, distinct
+from ragbed.retrieval.conditions import Perturbation, arranged, drawn
+from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.types import Passage
 
 SourceOf = Callable[[str], str]
 Level = Literal["chunk", "span", "page", "document", "words"]

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from agents.models import resolve
-from agents.pipelines.base import PipelineSettings
-from documents.errors import SettingsError
-from documents.types import digest
-from experiments.judges.base import prompts_hash as judge_prompts_hash
-from experiments.runs.manifest import Made, manifest_of
-from experiments.runs.store import question_json
-from strategies.prompting import prompts_hash
-from strategies.settings.exemplars import exemplars_hash
+from ragbed.agents.models import resolve
+from ragbed.agents.pipelines.base import PipelineSettings
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import digest
+from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
+from ragbed.experiments.runs.manifest import Made, manifest_of
+from ragbed.experiments.runs.store import question_json
+from ragbed.strategies.prompting import prompts_hash
+from ragbed.strategies.settings.exemplars import exemplars_hash
 
 if TYPE_CHECKING:
-    from experiments.running.plan import Plan
+    from ragbed.experiments.running.plan import Plan
 
 _PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
              "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")

@@ -8,15 +8,15 @@ from itertools import chain, count, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from experiments.analysis.variants import Answers
-from experiments.cells import Cell
-from experiments.question import Question
-from experiments.running.budget import about_tokens
-from experiments.running.plan import Plan
-from experiments.running.resources import Resources
-from strategies.prompting import show_documents
-from strategies.reasoning.pipeline import PIPELINE
-from strategies.types import Layout, Passage
+from ragbed.experiments.analysis.variants import Answers
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.question import Question
+from ragbed.experiments.running.budget import about_tokens
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.resources import Resources
+from ragbed.strategies.prompting import show_documents
+from ragbed.strategies.reasoning.pipeline import PIPELINE
+from ragbed.strategies.types import Layout, Passage
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _TOGETHER = 16  # questions whose jobs may change places: progress stays by question

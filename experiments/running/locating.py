@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from documents.types import Chunk, Document
-from experiments.question import Question
-from experiments.running.gold import Level
-from strategies.normalising import normalize_answer
-from strategies.types import Evidence, Passage
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.question import Question
+from ragbed.experiments.running.gold import Level
+from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.types import Evidence, Passage
 
 _SHARED = 0.8  # of the words of the shorter one, that two texts share which are one passage
 _FEWEST = 8  # words of a text that itself alone may place

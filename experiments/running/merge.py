@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from documents.errors import RunError
-from documents.shards import lacking
-from experiments.cells import Cell
-from experiments.running.identity import what_changed
-from experiments.running.plan import Plan
-from experiments.running.prepare import OWN_FILES, continues
-from experiments.running.summary import summarise
-from experiments.runs.manifest import Made, config_of, manifest_of
-from experiments.runs.store import RunFolder, content_of, hold, remove
+from ragbed.documents.errors import RunError
+from ragbed.documents.shards import lacking
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.running.identity import what_changed
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.prepare import OWN_FILES, continues
+from ragbed.experiments.running.summary import summarise
+from ragbed.experiments.runs.manifest import Made, config_of, manifest_of
+from ragbed.experiments.runs.store import RunFolder, content_of, hold, remove
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,32 +7,32 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.models import open_model
-from agents.pipelines.client import open_pipeline
-from agents.search import Searcher
-from documents.errors import IndexFolderError, SettingsError
-from documents.types import Chunk, Format, digest
-from experiments.judges import ModelJudge, ModelSupport
-from experiments.running.recording import pin
-from experiments.running.resources import Among, Pooled, Resources, scope_of
-from retrieval.build import build_index
-from retrieval.embedders.opening import open_embedder
-from retrieval.index import Index, content_of_index
-from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within, content_of
-from retrieval.rerankers.reranker import judges_of
-from retrieval.storage.cache import CachedEmbedder
-from retrieval.storage.folder import settled
-from retrieval.storage.manifest import read_manifest
+from ragbed.agents.models import open_model
+from ragbed.agents.pipelines.client import open_pipeline
+from ragbed.agents.search import Searcher
+from ragbed.documents.errors import IndexFolderError, SettingsError
+from ragbed.documents.types import Chunk, Format, digest
+from ragbed.experiments.judges import ModelJudge, ModelSupport
+from ragbed.experiments.running.recording import pin
+from ragbed.experiments.running.resources import Among, Pooled, Resources, scope_of
+from ragbed.retrieval.build import build_index
+from ragbed.retrieval.embedders.opening import open_embedder
+from ragbed.retrieval.index import Index, content_of_index
+from ragbed.retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within, content_of
+from ragbed.retrieval.rerankers.reranker import judges_of
+from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.retrieval.storage.folder import settled
+from ragbed.retrieval.storage.manifest import read_manifest
 
 if TYPE_CHECKING:
-    from agents.journal import Mode
-    from experiments.question import Benchmark
-    from experiments.running.plan import Plan
-    from experiments.running.prepare import Session
-    from experiments.settings import RunSettings
-    from experiments.settings.retrievers import Finder, RetrieverFactor
-    from retrieval.settings import IndexSettings
-    from retrieval.types import Progress
+    from ragbed.agents.journal import Mode
+    from ragbed.experiments.question import Benchmark
+    from ragbed.experiments.running.plan import Plan
+    from ragbed.experiments.running.prepare import Session
+    from ragbed.experiments.settings import RunSettings
+    from ragbed.experiments.settings.retrievers import Finder, RetrieverFactor
+    from ragbed.retrieval.settings import IndexSettings
+    from ragbed.retrieval.types import Progress
 
 
 def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:

@@ -9,31 +9,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agents.pipelines.base import PipelineSettings
-from agents.settings import ModelSettings
-from documents.shards import Shard
-from documents.types import digest
-from experiments.analysis.notes import on_skipped
-from experiments.analysis.raced import RunRace
-from experiments.cells import Cell
-from experiments.question import Benchmark, Question, Scheme
-from experiments.running.checks import check_conditions, check_exemplars, check_ids
-from experiments.running.crossing import Crossing, Strategies, finders_of, on_cells, strategies_of
-from experiments.runs.finished import Finished
-from experiments.runs.manifest import questions_hash
-from experiments.settings import RunSettings, SubAnswers
-from experiments.settings.file import read_settings
-from experiments.settings.matrix import combinations_of, retrievers_of
-from experiments.settings.retrievers import Finder
-from experiments.statistics import clusters
-from strategies.catalogue import RETRIEVAL
-from strategies.history import in_conversation
-from strategies.reasoning.pipeline import OWN, PIPELINE, pipeline
-from strategies.settings.choosing import Strategy, known
-from strategies.settings.exemplars import read_exemplars
-from strategies.settings.parameters import default_of, hints_of
-from strategies.settings.plugins import FAMILIES, Family
-from strategies.types import Evidence, Exemplar, Reasoning, Retrieval, Task
+from ragbed.agents.pipelines.base import PipelineSettings
+from ragbed.agents.settings import ModelSettings
+from ragbed.documents.shards import Shard
+from ragbed.documents.types import digest
+from ragbed.experiments.analysis.notes import on_skipped
+from ragbed.experiments.analysis.raced import RunRace
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.question import Benchmark, Question, Scheme
+from ragbed.experiments.running.checks import check_conditions, check_exemplars, check_ids
+from ragbed.experiments.running.crossing import Crossing, Strategies, finders_of, on_cells, strategies_of
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.runs.manifest import questions_hash
+from ragbed.experiments.settings import RunSettings, SubAnswers
+from ragbed.experiments.settings.file import read_settings
+from ragbed.experiments.settings.matrix import combinations_of, retrievers_of
+from ragbed.experiments.settings.retrievers import Finder
+from ragbed.experiments.statistics import clusters
+from ragbed.strategies.catalogue import RETRIEVAL
+from ragbed.strategies.history import in_conversation
+from ragbed.strategies.reasoning.pipeline import OWN, PIPELINE, pipeline
+from ragbed.strategies.settings.choosing import Strategy, known
+from ragbed.strategies.settings.exemplars import read_exemplars
+from ragbed.strategies.settings.parameters import default_of, hints_of
+from ragbed.strategies.settings.plugins import FAMILIES, Family
+from ragbed.strategies.types import Evidence, Exemplar, Reasoning, Retrieval, Task
 
 _THRESHOLD = "threshold"
 

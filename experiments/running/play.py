@@ -15,31 +15,31 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from agents.graph import Graph, State, build_graph, play_through, recursion_limit
-from agents.playback import Playback, Runtime
-from agents.search import SearchFunction, instant
-from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
-from documents.errors import RunError
-from experiments.benchmarks.fields import with_references
-from experiments.metrics.matching import refused_as_published
-from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
-from strategies.answering import read_sub_answers
-from strategies.prompting import fill
-from strategies.reading import is_refusal, strip_citations
-from strategies.types import Usage
+from ragbed.agents.graph import Graph, State, build_graph, play_through, recursion_limit
+from ragbed.agents.playback import Playback, Runtime
+from ragbed.agents.search import SearchFunction, instant
+from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
+from ragbed.documents.errors import RunError
+from ragbed.experiments.benchmarks.fields import with_references
+from ragbed.experiments.metrics.matching import refused_as_published
+from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
+from ragbed.strategies.answering import read_sub_answers
+from ragbed.strategies.prompting import fill
+from ragbed.strategies.reading import is_refusal, strip_citations
+from ragbed.strategies.types import Usage
 
 if TYPE_CHECKING:
-    from agents.database import Database
-    from agents.journal import Model
-    from agents.settings import Limits
-    from documents.types import Chunk
-    from experiments.cells import Cell
-    from experiments.question import Question
-    from experiments.running.gold import GoldView
-    from experiments.running.plan import Tasks
-    from experiments.running.resources import ShownSearch
-    from experiments.settings import SubAnswers
-    from strategies.types import Evidence, Message, Passage, Search, Task
+    from ragbed.agents.database import Database
+    from ragbed.agents.journal import Model
+    from ragbed.agents.settings import Limits
+    from ragbed.documents.types import Chunk
+    from ragbed.experiments.cells import Cell
+    from ragbed.experiments.question import Question
+    from ragbed.experiments.running.gold import GoldView
+    from ragbed.experiments.running.plan import Tasks
+    from ragbed.experiments.running.resources import ShownSearch
+    from ragbed.experiments.settings import SubAnswers
+    from ragbed.strategies.types import Evidence, Message, Passage, Search, Task
 
 
 class CellPlayer:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from documents.errors import RunError, UserError
-from documents.shards import Shard
-from experiments.running.budget import check_prices
-from experiments.running.checks import check_divisible
-from experiments.running.identity import identities, manifest_for, what_changed
-from experiments.running.plan import Plan
-from experiments.runs.manifest import config_of, known_models
-from experiments.runs.store import TRAFFIC, RunFolder, hold, remove
-from retrieval.index import Index
+from ragbed.documents.errors import RunError, UserError
+from ragbed.documents.shards import Shard
+from ragbed.experiments.running.budget import check_prices
+from ragbed.experiments.running.checks import check_divisible
+from ragbed.experiments.running.identity import identities, manifest_for, what_changed
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.runs.manifest import config_of, known_models
+from ragbed.experiments.runs.store import TRAFFIC, RunFolder, hold, remove
+from ragbed.retrieval.index import Index
 
 if TYPE_CHECKING:
-    from experiments.running.cassette import Replay
-    from experiments.settings import RunSettings
+    from ragbed.experiments.running.cassette import Replay
+    from ragbed.experiments.settings import RunSettings
 
 # In the order of their removal: a kill in between leaves settings without records, never records without settings.
 OWN_FILES = ("summary.json", "report.html", "times.jsonl", "records.sqlite-wal", "records.sqlite-shm",

@@ -10,16 +10,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agents.types import Cost
-from experiments.metrics.weight import changes, probed_result, uncited
-from experiments.record import Record, Result, StoredProbe
+from ragbed.agents.types import Cost
+from ragbed.experiments.metrics.weight import changes, probed_result, uncited
+from ragbed.experiments.record import Record, Result, StoredProbe
 
 if TYPE_CHECKING:
-    from experiments.judges.base import Judged
-    from experiments.question import Question
-    from experiments.running.plan import Plan
-    from experiments.running.play import CellPlayer
-    from experiments.runs.store import RunFolder
+    from ragbed.experiments.judges.base import Judged
+    from ragbed.experiments.question import Question
+    from ragbed.experiments.running.plan import Plan
+    from ragbed.experiments.running.play import CellPlayer
+    from ragbed.experiments.runs.store import RunFolder
 
 BESIDES = 3  # probes of an answer besides those without one passage
 

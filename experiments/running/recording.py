@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from agents.search import FoundHits, KeptSearches, Request, Searches
-from experiments.question import Gold
-from retrieval.index import Index, content_of_index
-from retrieval.pool import Within
+from ragbed.agents.search import FoundHits, KeptSearches, Request, Searches
+from ragbed.experiments.question import Gold
+from ragbed.retrieval.index import Index, content_of_index
+from ragbed.retrieval.pool import Within
 
 IndexKey = tuple[str | None, str | None]
 

@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import TypeVar
 from unicodedata import normalize
 
-from agents.journal import Journal, Model, Talked
-from agents.limits import in_window
-from agents.models import open_model, resolve
-from agents.types import Cost
-from documents.errors import RunError, SettingsError
-from documents.rows import Row, read_rows, read_text
-from documents.types import digest
-from experiments.analysis.agreement import JudgedAnswer, Rater
-from experiments.judges import (
+from ragbed.agents.journal import Journal, Model, Talked
+from ragbed.agents.limits import in_window
+from ragbed.agents.models import open_model, resolve
+from ragbed.agents.types import Cost
+from ragbed.documents.errors import RunError, SettingsError
+from ragbed.documents.rows import Row, read_rows, read_text
+from ragbed.documents.types import digest
+from ragbed.experiments.analysis.agreement import JudgedAnswer, Rater
+from ragbed.experiments.judges import (
     Graded,
     Lexical,
     ModelJudge,
@@ -40,15 +40,15 @@ from experiments.judges import (
     ask_support,
     graded_of,
 )
-from experiments.judges.model import numbered, read_grade, read_points, read_steps
-from experiments.judges.sentence_support import Claims
-from experiments.question import Rubric
-from experiments.record import Support, Verdict
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from retrieval.storage.files import write_atomically
-from retrieval.types import Progress
-from strategies.reading import strip_citations
+from ragbed.experiments.judges.model import numbered, read_grade, read_points, read_steps
+from ragbed.experiments.judges.sentence_support import Claims
+from ragbed.experiments.question import Rubric
+from ragbed.experiments.record import Support, Verdict
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.settings import RunSettings
+from ragbed.retrieval.storage.files import write_atomically
+from ragbed.retrieval.types import Progress
+from ragbed.strategies.reading import strip_citations
 
 Due = TypeVar("Due")
 End = TypeVar("End")

@@ -10,33 +10,33 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from agents.database import text_hash
-from agents.replies import parse_object
-from agents.scripted import drive
-from agents.types import Answer, CallOutcome
-from documents.errors import RecipeMismatch, SettingsError, UserError
-from documents.types import Chunk
-from experiments.analysis.agreement import JudgedAnswer
-from experiments.analysis.notes import on_support
-from experiments.cells import Cell
-from experiments.judges import Graded, Lexical, ModelSupport, SupportCheck, claims_of, graded_of
-from experiments.metrics import GROUPS, Scoring, metric_named, scored_result
-from experiments.metrics.matching import refused_as_published
-from experiments.query_variations import NOT_PARAPHRASED
-from experiments.question import Question, Scheme
-from experiments.record import Result, StoredStep, Verdict
-from experiments.running.gold import PLACING
-from experiments.running.plan import Plan
-from experiments.running.rejudge import Material, check_support, judges_named, rejudge
-from experiments.runs.finished import Finished
-from experiments.runs.manifest import manifest_of
-from experiments.runs.store import RunFolder, hold
-from experiments.settings import RunSettings
-from retrieval.types import Progress
-from strategies.settings.choosing import Strategy
-from strategies.settings.plugins import FAMILIES, file_of
-from strategies.settings.source import hash_of
-from strategies.types import Failure, Generate, Reply, Search
+from ragbed.agents.database import text_hash
+from ragbed.agents.replies import parse_object
+from ragbed.agents.scripted import drive
+from ragbed.agents.types import Answer, CallOutcome
+from ragbed.documents.errors import RecipeMismatch, SettingsError, UserError
+from ragbed.documents.types import Chunk
+from ragbed.experiments.analysis.agreement import JudgedAnswer
+from ragbed.experiments.analysis.notes import on_support
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.judges import Graded, Lexical, ModelSupport, SupportCheck, claims_of, graded_of
+from ragbed.experiments.metrics import GROUPS, Scoring, metric_named, scored_result
+from ragbed.experiments.metrics.matching import refused_as_published
+from ragbed.experiments.query_variations import NOT_PARAPHRASED
+from ragbed.experiments.question import Question, Scheme
+from ragbed.experiments.record import Result, StoredStep, Verdict
+from ragbed.experiments.running.gold import PLACING
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.rejudge import Material, check_support, judges_named, rejudge
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.runs.manifest import manifest_of
+from ragbed.experiments.runs.store import RunFolder, hold
+from ragbed.experiments.settings import RunSettings
+from ragbed.retrieval.types import Progress
+from ragbed.strategies.settings.choosing import Strategy
+from ragbed.strategies.settings.plugins import FAMILIES, file_of
+from ragbed.strategies.settings.source import hash_of
+from ragbed.strategies.types import Failure, Generate, Reply, Search
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:

@@ -8,25 +8,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from agents.search import FoundHits, Searcher, SearchFunction, instant
-from documents.errors import ReplayMiss
-from documents.types import Chunk, Document, Format, digest
-from experiments.running.gold import Changed, Level, Perturber, Places, by_source
-from experiments.running.locating import Locator
-from experiments.running.recording import IndexKey, Recording, as_json, pin
-from retrieval.conditions import Perturbation
-from retrieval.index import Index
-from retrieval.rerankers.reranker import Aids
-from strategies.reasoning.pipeline import PIPELINE
+from ragbed.agents.search import FoundHits, Searcher, SearchFunction, instant
+from ragbed.documents.errors import ReplayMiss
+from ragbed.documents.types import Chunk, Document, Format, digest
+from ragbed.experiments.running.gold import Changed, Level, Perturber, Places, by_source
+from ragbed.experiments.running.locating import Locator
+from ragbed.experiments.running.recording import IndexKey, Recording, as_json, pin
+from ragbed.retrieval.conditions import Perturbation
+from ragbed.retrieval.index import Index
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.strategies.reasoning.pipeline import PIPELINE
 
 if TYPE_CHECKING:
-    from agents.client import ModelClient
-    from agents.types import Answer
-    from experiments.cells import Cell
-    from experiments.question import Gold, Question
-    from experiments.running.plan import Plan
-    from retrieval.pool import Pool, Within
-    from strategies.types import Search
+    from ragbed.agents.client import ModelClient
+    from ragbed.agents.types import Answer
+    from ragbed.experiments.cells import Cell
+    from ragbed.experiments.question import Gold, Question
+    from ragbed.experiments.running.plan import Plan
+    from ragbed.retrieval.pool import Pool, Within
+    from ragbed.strategies.types import Search
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,39 +8,39 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agents.client import ModelClient
-from agents.journal import Journal, Mode, Model, Talked
-from agents.limits import in_window
-from agents.relevance import RelevanceJudges, on_judges
-from agents.types import Answer, unasked
-from agents.watchdog import watchdog
-from documents.shards import Shard
-from experiments.analysis.raced import answers_of
-from experiments.cells import Cell
-from experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
-from experiments.judges.relevance import with_grades
-from experiments.metrics import ScoredRow, scored_result
-from experiments.query_variations import QueryVariation, asked_in
-from experiments.question import Question
-from experiments.record import Record, Result, Support, Verdict
-from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
-from experiments.running.cassette import Replay
-from experiments.running.checks import check_divisible, preflight
-from experiments.running.gold import Places, match
-from experiments.running.jobs import Job, jobs_left, on_prefixes, prefix_of, side_by_side, turns_of
-from experiments.running.open_resources import open_resources
-from experiments.running.plan import Plan
-from experiments.running.play import CellPlayer, make_record, make_result, subs_of
-from experiments.running.prepare import prepare_run
-from experiments.running.probe import is_due, probed, probes_of, unprobed
-from experiments.running.resources import Resources
-from experiments.running.summary import summarise
-from experiments.runs.finished import start_up_kept
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from retrieval.rerankers.reranker import Aids
-from retrieval.types import Progress
-from strategies.types import Failure
+from ragbed.agents.client import ModelClient
+from ragbed.agents.journal import Journal, Mode, Model, Talked
+from ragbed.agents.limits import in_window
+from ragbed.agents.relevance import RelevanceJudges, on_judges
+from ragbed.agents.types import Answer, unasked
+from ragbed.agents.watchdog import watchdog
+from ragbed.documents.shards import Shard
+from ragbed.experiments.analysis.raced import answers_of
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
+from ragbed.experiments.judges.relevance import with_grades
+from ragbed.experiments.metrics import ScoredRow, scored_result
+from ragbed.experiments.query_variations import QueryVariation, asked_in
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Record, Result, Support, Verdict
+from ragbed.experiments.running.budget import CellBudgets, Metered, Spending, check_prices
+from ragbed.experiments.running.cassette import Replay
+from ragbed.experiments.running.checks import check_divisible, preflight
+from ragbed.experiments.running.gold import Places, match
+from ragbed.experiments.running.jobs import Job, jobs_left, on_prefixes, prefix_of, side_by_side, turns_of
+from ragbed.experiments.running.open_resources import open_resources
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.play import CellPlayer, make_record, make_result, subs_of
+from ragbed.experiments.running.prepare import prepare_run
+from ragbed.experiments.running.probe import is_due, probed, probes_of, unprobed
+from ragbed.experiments.running.resources import Resources
+from ragbed.experiments.running.summary import summarise
+from ragbed.experiments.runs.finished import start_up_kept
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.settings import RunSettings
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.types import Progress
+from ragbed.strategies.types import Failure
 
 _REPLAYED_AT_ONCE = 32  # no server is asked; so many share a commit
 

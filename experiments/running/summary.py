@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from experiments.analysis import notes
-from experiments.analysis.catalogue import views_of
-from experiments.analysis.dose import dose_of, reached_of
-from experiments.analysis.effects import effects
-from experiments.analysis.error_analysis import figures_of
-from experiments.analysis.inputs import AnalysisInput
-from experiments.analysis.pairs import comparisons
-from experiments.analysis.variants import repeated
-from experiments.analysis.wordings import on_wordings, wording_effects
-from experiments.cells import Cell
-from experiments.metrics import aggregate, may_refuse, outcomes
-from experiments.question import Question
-from experiments.record import Result
-from experiments.running.plan import Plan
-from experiments.runs.manifest import known_models
-from experiments.runs.store import FORMAT, RunFolder
-from experiments.settings import RunSettings
-from experiments.statistics import Clusters, clusters
-from strategies.types import Usage
+from ragbed.experiments.analysis import notes
+from ragbed.experiments.analysis.catalogue import views_of
+from ragbed.experiments.analysis.dose import dose_of, reached_of
+from ragbed.experiments.analysis.effects import effects
+from ragbed.experiments.analysis.error_analysis import figures_of
+from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.analysis.pairs import comparisons
+from ragbed.experiments.analysis.variants import repeated
+from ragbed.experiments.analysis.wordings import on_wordings, wording_effects
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import aggregate, may_refuse, outcomes
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.runs.manifest import known_models
+from ragbed.experiments.runs.store import FORMAT, RunFolder
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.statistics import Clusters, clusters
+from ragbed.strategies.types import Usage
 
 
 def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.database import seal
-from documents.errors import RunError, UserError
-from documents.types import digest
-from experiments.analysis.raced import answers_of
-from experiments.judges.base import prompts_hash as judge_prompts_hash
-from experiments.running.plan import Plan
-from experiments.running.rescore import rescore
-from experiments.running.summary import summarise
-from experiments.runs.finished import Finished
-from experiments.runs.manifest import config_of, questions_hash
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from strategies.prompting import prompts_hash
-from strategies.settings.exemplars import exemplars_hash, read_exemplars
+from ragbed.agents.database import seal
+from ragbed.documents.errors import RunError, UserError
+from ragbed.documents.types import digest
+from ragbed.experiments.analysis.raced import answers_of
+from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.rescore import rescore
+from ragbed.experiments.running.summary import summarise
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.runs.manifest import config_of, questions_hash
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.settings import RunSettings
+from ragbed.strategies.prompting import prompts_hash
+from ragbed.strategies.settings.exemplars import exemplars_hash, read_exemplars
 
 _SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and which published ones beside them
 

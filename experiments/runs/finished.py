@@ -15,13 +15,13 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 
-from documents.errors import RunError
-from experiments.cells import FACTORS, PART, Cell, called, labels
-from experiments.metrics import Scoring
-from experiments.question import Question, Scheme
-from experiments.runs.manifest import Made, config_of, manifest_of
-from experiments.runs.store import RunFolder
-from experiments.statistics import Clusters, clusters
+from ragbed.documents.errors import RunError
+from ragbed.experiments.cells import FACTORS, PART, Cell, called, labels
+from ragbed.experiments.metrics import Scoring
+from ragbed.experiments.question import Question, Scheme
+from ragbed.experiments.runs.manifest import Made, config_of, manifest_of
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.statistics import Clusters, clusters
 
 _NEAREST = 3
 _AGAIN = "give the same `ragbed run` command to write it again"

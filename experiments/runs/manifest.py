@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from documents.errors import RunError
-from documents.types import digest
-from experiments.metrics import Scoring
-from experiments.question import Benchmark, Scheme
-from experiments.runs.store import content_of, question_json
+from ragbed.documents.errors import RunError
+from ragbed.documents.types import digest
+from ragbed.experiments.metrics import Scoring
+from ragbed.experiments.question import Benchmark, Scheme
+from ragbed.experiments.runs.store import content_of, question_json
 
 
 def config_of(run: Path) -> str | None:

@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from agents.database import Database
-from agents.journal import SCHEMA as JOURNAL_SCHEMA
-from agents.search import SCHEMA as SEARCHES_SCHEMA
-from documents.errors import RunError
-from documents.types import digest
-from experiments.question import Question
-from experiments.record import Record, Result, Timing
-from retrieval.storage.files import hold as hold_file
-from retrieval.storage.files import why_unwritten, write_atomically
+from ragbed.agents.database import Database
+from ragbed.agents.journal import SCHEMA as JOURNAL_SCHEMA
+from ragbed.agents.search import SCHEMA as SEARCHES_SCHEMA
+from ragbed.documents.errors import RunError
+from ragbed.documents.types import digest
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Record, Result, Timing
+from ragbed.retrieval.storage.files import hold as hold_file
+from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 
 Model = TypeVar("Model", bound=BaseModel)
 VERSION = 3  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read

@@ -14,22 +14,22 @@ from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from agents.checkpoint import open_checkpointer
-from documents.errors import SettingsError
-from experiments.serving.chat import chat_routes
-from experiments.serving.configurations import Described, open_configurations, renew
-from experiments.serving.documents import document_routes
-from experiments.serving.embeddings import embedding_routes
-from experiments.serving.gate import GateSettings, Queue, RequestGate
-from experiments.serving.keys import session_routes
-from experiments.serving.metrics import Counted, Metrics, metrics_routes
-from experiments.serving.page import ASSETS, page_routes
-from experiments.serving.responses import response_routes
-from experiments.serving.state import Citations, Serving, error_json
-from experiments.serving.telemetry import open_telemetry
-from experiments.serving.traffic import Traffic
-from experiments.serving.turns import Turns
-from experiments.serving.uploads import upload_routes
+from ragbed.agents.checkpoint import open_checkpointer
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.serving.chat import chat_routes
+from ragbed.experiments.serving.configurations import Described, open_configurations, renew
+from ragbed.experiments.serving.documents import document_routes
+from ragbed.experiments.serving.embeddings import embedding_routes
+from ragbed.experiments.serving.gate import GateSettings, Queue, RequestGate
+from ragbed.experiments.serving.keys import session_routes
+from ragbed.experiments.serving.metrics import Counted, Metrics, metrics_routes
+from ragbed.experiments.serving.page import ASSETS, page_routes
+from ragbed.experiments.serving.responses import response_routes
+from ragbed.experiments.serving.state import Citations, Serving, error_json
+from ragbed.experiments.serving.telemetry import open_telemetry
+from ragbed.experiments.serving.traffic import Traffic
+from ragbed.experiments.serving.turns import Turns
+from ragbed.experiments.serving.uploads import upload_routes
 
 
 @contextlib.asynccontextmanager
@@ -73,7 +73,7 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
     app.include_router(page_routes(serving))
     app.include_router(document_routes(serving))
     if find_spec("mcp") is not None:
-        from experiments.serving.mcp_server import add_mcp
+        from ragbed.experiments.serving.mcp_server import add_mcp
 
         add_mcp(app, serving)
     app.mount("/assets", StaticFiles(directory=ASSETS))

@@ -8,10 +8,10 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.errors import SettingsError
-from documents.types import digest
-from experiments.serving.served import Served, cited_sources, markdown_sources, url_citations, without_sources
-from experiments.serving.state import (
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import digest
+from ragbed.experiments.serving.served import Served, cited_sources, markdown_sources, url_citations, without_sources
+from ragbed.experiments.serving.state import (
     LIVE,
     Citations,
     Serving,
@@ -22,8 +22,8 @@ from experiments.serving.state import (
     refused,
     unless_gone,
 )
-from experiments.serving.turns import Asked, Event
-from strategies.types import Failure, Turn
+from ragbed.experiments.serving.turns import Asked, Event
+from ragbed.strategies.types import Failure, Turn
 
 _TASK = "### Task:"  # how Open WebUI begins what it asks for itself: titles, tags, follow-up questions
 

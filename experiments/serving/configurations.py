@@ -11,23 +11,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agents.assistant import Assistant, AssistantSettings
-from agents.client import ModelClient
-from agents.models import open_aids, open_model
-from documents.errors import SettingsError, UserError
-from experiments.cells import PART, Cell, labels, short_name
-from experiments.running.open_resources import index_folder
-from experiments.running.plan import Plan
-from experiments.runs.finished import Finished, open_finished
-from experiments.settings.file import content_of, runs_of
-from experiments.words import figure
-from retrieval.index import Index
-from retrieval.retrievers import KINDS
-from retrieval.storage.manifest import MANIFEST
-from strategies.catalogue import SEARCH_ONLY
-from strategies.prompting import prompts_hash
-from strategies.reasoning.pipeline import PIPELINE
-from strategies.settings.choosing import chosen
+from ragbed.agents.assistant import Assistant, AssistantSettings
+from ragbed.agents.client import ModelClient
+from ragbed.agents.models import open_aids, open_model
+from ragbed.documents.errors import SettingsError, UserError
+from ragbed.experiments.cells import PART, Cell, labels, short_name
+from ragbed.experiments.running.open_resources import index_folder
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.runs.finished import Finished, open_finished
+from ragbed.experiments.settings.file import content_of, runs_of
+from ragbed.experiments.words import figure
+from ragbed.retrieval.index import Index
+from ragbed.retrieval.retrievers import KINDS
+from ragbed.retrieval.storage.manifest import MANIFEST
+from ragbed.strategies.catalogue import SEARCH_ONLY
+from ragbed.strategies.prompting import prompts_hash
+from ragbed.strategies.reasoning.pipeline import PIPELINE
+from ragbed.strategies.settings.choosing import chosen
 
 RENEWAL_SECONDS = 3.0  # after which a server looks whether an index was replaced
 

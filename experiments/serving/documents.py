@@ -10,11 +10,11 @@ from urllib.parse import quote, unquote, urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse, Response
 
-from documents.types import Chunk, Document
-from experiments.serving.pictures import Marked, Pictures
-from experiments.serving.state import Serving
-from experiments.words import visible
-from retrieval.index import Index
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.serving.pictures import Marked, Pictures
+from ragbed.experiments.serving.state import Serving
+from ragbed.experiments.words import visible
+from ragbed.retrieval.index import Index
 
 # A sandbox without scripts; its own origin lets it load its pictures where the server wants a cookie. Browsers open no
 # sandbox in a tab that shares its group of tabs with nobody, which is what the other pages ask for.

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, BeforeValidator, Field
 
-from documents.errors import CallError, UserError
-from experiments.serving.state import Serving, refused
-from retrieval.types import Embedder, Matrix
+from ragbed.documents.errors import CallError, UserError
+from ragbed.experiments.serving.state import Serving, refused
+from ragbed.retrieval.types import Embedder, Matrix
 
 Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=512),

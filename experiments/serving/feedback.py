@@ -10,12 +10,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Literal
 
-from documents.errors import SettingsError
-from experiments.record import Result
-from experiments.runs.store import RunFolder
-from experiments.serving.traffic import open_kept, question_of
-from experiments.serving.traffic_runs import question_line
-from strategies.reading import strip_citations
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.record import Result
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.serving.traffic import open_kept, question_of
+from ragbed.experiments.serving.traffic_runs import question_line
+from ragbed.strategies.reading import strip_citations
 
 Wanted = Literal["up", "down", "any"]
 _SAID = ("SELECT f.record, t.run, t.configuration, f.thumb, f.comment, t.standalone FROM feedback f JOIN turns t ON"

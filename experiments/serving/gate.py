@@ -18,9 +18,9 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from documents.errors import SettingsError
-from experiments.serving.keys import COOKIE, Keys
-from experiments.serving.state import refused
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.serving.keys import COOKIE, Keys
+from ragbed.experiments.serving.state import refused
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

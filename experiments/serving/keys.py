@@ -14,8 +14,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.errors import SettingsError
-from experiments.serving.state import refused
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.serving.state import refused
 
 COOKIE = "ragbed_session"
 _SESSION = 12 * 3600  # seconds that a cookie is good for

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from documents.errors import RunError
-from experiments.analysis.view import View, figure_value
-from experiments.serving.traffic import open_kept
-from experiments.statistics import holm
-from experiments.statistics.anytime import anytime_test
-from experiments.words import plural
+from ragbed.documents.errors import RunError
+from ragbed.experiments.analysis.view import View, figure_value
+from ragbed.experiments.serving.traffic import open_kept
+from ragbed.experiments.statistics import holm
+from ragbed.experiments.statistics.anytime import anytime_test
+from ragbed.experiments.words import plural
 
 # Of several rows of a thread SQLite takes the columns from the one with the minimum.
 _RATED = ("SELECT t.run, t.probability, f.first = 'up', min(f.rated) FROM feedback f JOIN turns t ON"

@@ -12,10 +12,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
-from documents.errors import CallError, SettingsError, UserError
-from experiments.serving.served import Served, passage_json
-from experiments.serving.state import Serving, failed, owner_of
-from experiments.words import visible
+from ragbed.documents.errors import CallError, SettingsError, UserError
+from ragbed.experiments.serving.served import Served, passage_json
+from ragbed.experiments.serving.state import Serving, failed, owner_of
+from ragbed.experiments.words import visible
 
 _AROUND = 4_000  # characters before and after a passage that is opened
 _MOST = 50  # passages of a search

@@ -9,11 +9,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agents.types import Answer, GenerateStep, SearchStep
+from ragbed.agents.types import Answer, GenerateStep, SearchStep
 
 if TYPE_CHECKING:
-    from experiments.serving.gate import Queue
-    from experiments.serving.turns import Asked, Times
+    from ragbed.experiments.serving.gate import Queue
+    from ragbed.experiments.serving.turns import Asked, Times
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import FileResponse, StreamingResponse
 
-from documents.errors import SettingsError
-from experiments.serving.state import Serving, event_stream, frame, owner_of, refused
-from experiments.words import column_words
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.serving.state import Serving, event_stream, frame, owner_of, refused
+from ragbed.experiments.words import column_words
 
 ASSETS = Path(__file__).parent / "assets"
 

@@ -12,10 +12,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from documents.parsers.clean_html import normalised
-from documents.types import Chunk, Document
-from retrieval.index import Index
-from retrieval.origins import file_of
+from ragbed.documents.parsers.clean_html import normalised
+from ragbed.documents.types import Chunk, Document
+from ragbed.retrieval.index import Index
+from ragbed.retrieval.origins import file_of
 
 Rect = tuple[float, float, float, float]  # x0, y0, x1, y1 in points, from the top left corner
 

@@ -9,11 +9,20 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.serving.chat import Content, begin, ragbed_json, text_of
-from experiments.serving.served import Served, markdown_sources, url_citations
-from experiments.serving.state import Citations, Serving, event_stream, failed, frame, owner_of, refused, unless_gone
-from experiments.serving.turns import Asked, Event
-from strategies.types import Turn
+from ragbed.experiments.serving.chat import Content, begin, ragbed_json, text_of
+from ragbed.experiments.serving.served import Served, markdown_sources, url_citations
+from ragbed.experiments.serving.state import (
+    Citations,
+    Serving,
+    event_stream,
+    failed,
+    frame,
+    owner_of,
+    refused,
+    unless_gone,
+)
+from ragbed.experiments.serving.turns import Asked, Event
+from ragbed.strategies.types import Turn
 
 
 class ResponseItem(BaseModel):

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from agents.types import Answer, DecisionStep, GenerateStep, SearchStep, Step
-from documents.types import Chunk, encodable
-from experiments.words import visible
-from retrieval.index import Index
-from strategies.history import ASKS
-from strategies.reading import citation_marks, outside_answer
+from ragbed.agents.types import Answer, DecisionStep, GenerateStep, SearchStep, Step
+from ragbed.documents.types import Chunk, encodable
+from ragbed.experiments.words import visible
+from ragbed.retrieval.index import Index
+from ragbed.strategies.history import ASKS
+from ragbed.strategies.reading import citation_marks, outside_answer
 
 _LONGEST_QUOTE = 2_000  # characters of a passage beside an answer; its document has it whole
 _LONGEST_REPLY = 8_000  # characters of a call's reply; its record has it whole

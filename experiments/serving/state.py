@@ -12,11 +12,11 @@ from fastapi import HTTPException, Request
 from starlette.responses import StreamingResponse
 
 if TYPE_CHECKING:
-    from documents.types import Chunk, Document
-    from experiments.serving.configurations import Configuration
-    from experiments.serving.metrics import Metrics
-    from experiments.serving.turns import Turns
-    from retrieval.index import Index
+    from ragbed.documents.types import Chunk, Document
+    from ragbed.experiments.serving.configurations import Configuration
+    from ragbed.experiments.serving.metrics import Metrics
+    from ragbed.experiments.serving.turns import Turns
+    from ragbed.retrieval.index import Index
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")

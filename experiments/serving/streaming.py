@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from strategies.reading import outside_think
-from strategies.types import Form
+from ragbed.strategies.reading import outside_think
+from ragbed.strategies.types import Form
 
 _ANSWER = re.compile(r"<answer>", re.IGNORECASE)
 _ANSWER_END = re.compile(r"</answer>", re.IGNORECASE)

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from agents.types import Answer, GenerateStep, SearchStep
-from documents.errors import MissingExtra
+from ragbed.agents.types import Answer, GenerateStep, SearchStep
+from ragbed.documents.errors import MissingExtra
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
-    from experiments.serving.turns import Asked, Times
+    from ragbed.experiments.serving.turns import Asked, Times
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"

@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from filelock import FileLock
 
-from agents.database import Database, storable
-from agents.types import Answer, unasked
-from documents.errors import RunError, SettingsError
-from documents.types import digest
-from experiments.question import Question
-from experiments.runs.store import TRAFFIC, hold
-from experiments.serving.traffic_runs import TrafficRun, folder_name
-from strategies.types import Failure, Turn
+from ragbed.agents.database import Database, storable
+from ragbed.agents.types import Answer, unasked
+from ragbed.documents.errors import RunError, SettingsError
+from ragbed.documents.types import digest
+from ragbed.experiments.question import Question
+from ragbed.experiments.runs.store import TRAFFIC, hold
+from ragbed.experiments.serving.traffic_runs import TrafficRun, folder_name
+from ragbed.strategies.types import Failure, Turn
 
 if TYPE_CHECKING:
-    from agents.assistant import Assistant
-    from experiments.serving.turns import Asked
+    from ragbed.agents.assistant import Assistant
+    from ragbed.experiments.serving.turns import Asked
 
 T = TypeVar("T")
 Thumb = Literal["up", "down"]

@@ -13,25 +13,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.types import Answer
-from documents.errors import RunError
-from documents.types import digest
-from experiments.cells import Cell
-from experiments.metrics import scored_result
-from experiments.question import Benchmark, Question, Scheme
-from experiments.running.gold import match
-from experiments.running.identity import manifest_for
-from experiments.running.plan import Plan
-from experiments.running.summary import summarise
-from experiments.runs.finished import Finished
-from experiments.runs.manifest import manifest_of, questions_hash
-from experiments.runs.store import TRAFFIC, RunFolder, hold, write_lines, write_text
-from experiments.settings import RunSettings
-from strategies.prompting import prompts_hash
-from strategies.types import Turn
+from ragbed.agents.types import Answer
+from ragbed.documents.errors import RunError
+from ragbed.documents.types import digest
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import scored_result
+from ragbed.experiments.question import Benchmark, Question, Scheme
+from ragbed.experiments.running.gold import match
+from ragbed.experiments.running.identity import manifest_for
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.summary import summarise
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.runs.manifest import manifest_of, questions_hash
+from ragbed.experiments.runs.store import TRAFFIC, RunFolder, hold, write_lines, write_text
+from ragbed.experiments.settings import RunSettings
+from ragbed.strategies.prompting import prompts_hash
+from ragbed.strategies.types import Turn
 
 if TYPE_CHECKING:
-    from agents.assistant import Assistant, AssistantSettings
+    from ragbed.agents.assistant import Assistant, AssistantSettings
 
 QUESTIONS = "questions.jsonl"  # in each run: what was asked, which `ragbed run` can ask again
 EXEMPLARS = "exemplars.jsonl"  # in each run whose prompts show any
@@ -79,7 +79,7 @@ class TrafficRun:
 
     def add(self, question: Question, answer: Answer, source_of: Callable[[str], str]) -> None:
         """Keep a question and the answer to it, durably: both or neither. One that is there already stays once."""
-        from experiments.running.play import make_record, make_result
+        from ragbed.experiments.running.play import make_record, make_result
 
         database, cell = self.folder.database, self.cell
         with database.at_once():

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from agents.types import Answer, unasked
-from documents.errors import CallError, SettingsError, UserError
-from documents.types import encodable
-from experiments.serving.served import answer_json, display_text, passage_json
-from experiments.serving.streaming import AnswerText
-from retrieval.servers import hide_keys
-from strategies.types import Failure, Generate, Message, Reply, Turn
+from ragbed.agents.types import Answer, unasked
+from ragbed.documents.errors import CallError, SettingsError, UserError
+from ragbed.documents.types import encodable
+from ragbed.experiments.serving.served import answer_json, display_text, passage_json
+from ragbed.experiments.serving.streaming import AnswerText
+from ragbed.retrieval.servers import hide_keys
+from ragbed.strategies.types import Failure, Generate, Message, Reply, Turn
 
 if TYPE_CHECKING:
-    from agents.assistant import Assistant
-    from agents.playback import Playback
-    from experiments.serving.configurations import Configuration
-    from experiments.serving.traffic import Traffic
+    from ragbed.agents.assistant import Assistant
+    from ragbed.agents.playback import Playback
+    from ragbed.experiments.serving.configurations import Configuration
+    from ragbed.experiments.serving.traffic import Traffic
 
 Event = dict[str, Any]
 _ASIDE = 256  # tokens of a title

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
-from documents.errors import UserError
-from documents.sources import unknown_type
-from experiments.serving.gate import UPLOADS
-from experiments.serving.state import Serving, refused
-from retrieval.build import add_to_index
+from ragbed.documents.errors import UserError
+from ragbed.documents.sources import unknown_type
+from ragbed.experiments.serving.gate import UPLOADS
+from ragbed.experiments.serving.state import Serving, refused
+from ragbed.retrieval.build import add_to_index
 
 _LONGEST = 200  # bytes of a name: file systems take 255
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from documents.errors import SettingsError
-from documents.places import open_file
-from retrieval.filters.terms import Where
-from retrieval.retrievers import RetrieverKind, RetrieverSettings
-from strategies.settings.choosing import Said
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.places import open_file
+from ragbed.retrieval.filters.terms import Where
+from ragbed.retrieval.retrievers import RetrieverKind, RetrieverSettings
+from ragbed.strategies.settings.choosing import Said
 
 if TYPE_CHECKING:
-    from experiments.settings.run import RunSettings
+    from ragbed.experiments.settings.run import RunSettings
 
 _MOST = 2**63 - 1
 _NO_MAPPING = ("model_type", "model_attributes_type", "dict_type")
@@ -100,8 +100,8 @@ def check_settings(content: dict[str, Any], where: str, checked: bool = False) -
     """Type plain settings; SettingsError names the first thing that does not fit. Resolved ones of a run were
     `checked`: strategies that are none of ragbed's are then taken as they are named; else they are loaded, and so
     executed."""
-    from experiments.settings.matrix import combinations_of
-    from experiments.settings.run import RunSettings
+    from ragbed.experiments.settings.matrix import combinations_of
+    from ragbed.experiments.settings.run import RunSettings
 
     try:
         settings = RunSettings.model_validate(content, context={"checked": checked})

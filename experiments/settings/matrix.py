@@ -25,22 +25,22 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from documents.chunkers import ChunkerSettings
-from documents.errors import SettingsError
-from documents.types import Format
-from experiments.cells import Show
-from experiments.query_variations import QueryVariation
-from experiments.settings.pipelines import lists_of
-from experiments.settings.retrievers import RetrieverFactor, Searched, label
-from retrieval.conditions import Condition, Perturbation
-from retrieval.embedders import EmbedderSettings
-from strategies.prompting import WORDINGS
-from strategies.settings.choosing import Family, Strategy, chosen, sweep
-from strategies.settings.plugins import FAMILIES
-from strategies.types import AnswerFormat, Framing, Rules
+from ragbed.documents.chunkers import ChunkerSettings
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import Format
+from ragbed.experiments.cells import Show
+from ragbed.experiments.query_variations import QueryVariation
+from ragbed.experiments.settings.pipelines import lists_of
+from ragbed.experiments.settings.retrievers import RetrieverFactor, Searched, label
+from ragbed.retrieval.conditions import Condition, Perturbation
+from ragbed.retrieval.embedders import EmbedderSettings
+from ragbed.strategies.prompting import WORDINGS
+from ragbed.strategies.settings.choosing import Family, Strategy, chosen, sweep
+from ragbed.strategies.settings.plugins import FAMILIES
+from ragbed.strategies.types import AnswerFormat, Framing, Rules
 
 if TYPE_CHECKING:
-    from experiments.settings.run import Excluded, Included, RunSettings
+    from ragbed.experiments.settings.run import Excluded, Included, RunSettings
 
 _SHOWN = 80  # characters of an entry
 _MOST = 100_000  # combinations of a matrix: more are no experiment, and would fill the memory before they are refused

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agents.pipelines.annotated import ChatCompletions
-from agents.pipelines.base import PipelineSettings
-from agents.pipelines.code import Python
-from agents.pipelines.command import CommandPipeline
-from agents.pipelines.frameworks import Haystack, LangChain, LlamaIndex
-from agents.pipelines.http import Http
-from agents.pipelines.predictions import Predictions
-from strategies.reasoning.pipeline import OWN, PIPELINE
+from ragbed.agents.pipelines.annotated import ChatCompletions
+from ragbed.agents.pipelines.base import PipelineSettings
+from ragbed.agents.pipelines.code import Python
+from ragbed.agents.pipelines.command import CommandPipeline
+from ragbed.agents.pipelines.frameworks import Haystack, LangChain, LlamaIndex
+from ragbed.agents.pipelines.http import Http
+from ragbed.agents.pipelines.predictions import Predictions
+from ragbed.strategies.reasoning.pipeline import OWN, PIPELINE
 
 Pipeline = Annotated[
     Http | ChatCompletions | LangChain | Haystack | LlamaIndex | Python | CommandPipeline | Predictions,

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
-from agents.models import NO_MODEL
-from experiments.question import RANKED, SPANS, Question, Scheme
-from retrieval.filters.terms import Where
-from retrieval.kinds import discriminated
-from retrieval.retrievers import KINDS, RetrieverKind
-from retrieval.settings import IndexSettings
-from strategies.catalogue import HISTORY, RETRIEVAL, SEARCH_ONLY, UNAIDED
+from ragbed.agents.models import NO_MODEL
+from ragbed.experiments.question import RANKED, SPANS, Question, Scheme
+from ragbed.retrieval.filters.terms import Where
+from ragbed.retrieval.kinds import discriminated
+from ragbed.retrieval.retrievers import KINDS, RetrieverKind
+from ragbed.retrieval.settings import IndexSettings
+from ragbed.strategies.catalogue import HISTORY, RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
 def label(settings: BaseModel | str) -> str:

@@ -11,17 +11,17 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
-from agents.catalogue import DEFAULT
-from agents.settings import Limits, ModelSettings
-from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
-from experiments.judges import JudgeSettings, Lexical, ModelJudge, ModelSupport, SupportSettings
-from experiments.judges.relevance import Grader
-from experiments.metrics import Scoring
-from experiments.question import Question, Scheme
-from experiments.settings import matrix
-from experiments.settings.matrix import Many, Matrix
-from experiments.settings.pipelines import Pipeline, check_pipelines
-from experiments.settings.retrievers import (
+from ragbed.agents.catalogue import DEFAULT
+from ragbed.agents.settings import Limits, ModelSettings
+from ragbed.experiments.benchmarks import BENCHMARKS, BenchmarkSettings
+from ragbed.experiments.judges import JudgeSettings, Lexical, ModelJudge, ModelSupport, SupportSettings
+from ragbed.experiments.judges.relevance import Grader
+from ragbed.experiments.metrics import Scoring
+from ragbed.experiments.question import Question, Scheme
+from ragbed.experiments.settings import matrix
+from ragbed.experiments.settings.matrix import Many, Matrix
+from ragbed.experiments.settings.pipelines import Pipeline, check_pipelines
+from ragbed.experiments.settings.retrievers import (
     AnyRetriever,
     Place,
     check_searching,
@@ -29,11 +29,11 @@ from experiments.settings.retrievers import (
     told_apart,
     with_defaults,
 )
-from experiments.settings.spending import Budget, CellLimits
-from retrieval.rerankers.reranker import judges_of
-from strategies.catalogue import SEARCH_ONLY
-from strategies.settings.choosing import Strategy
-from strategies.types import Layout
+from ragbed.experiments.settings.spending import Budget, CellLimits
+from ragbed.retrieval.rerankers.reranker import judges_of
+from ragbed.strategies.catalogue import SEARCH_ONLY
+from ragbed.strategies.settings.choosing import Strategy
+from ragbed.strategies.types import Layout
 
 
 def _folder_name(name: str) -> str:

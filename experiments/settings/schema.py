@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.settings.run import RunSettings
-from strategies.settings.choosing import Family, known
-from strategies.settings.parameters import fields_schema, takes_several
-from strategies.settings.plugins import FAMILIES
+from ragbed.experiments.settings.run import RunSettings
+from ragbed.strategies.settings.choosing import Family, known
+from ragbed.strategies.settings.parameters import fields_schema, takes_several
+from ragbed.strategies.settings.plugins import FAMILIES
 
 _FILE = r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _NAMED = {"anyOf": [{"type": "string"}, {"additionalProperties": True, "type": "object"}]}

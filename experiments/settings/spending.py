@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from documents.errors import SettingsError
+from ragbed.documents.errors import SettingsError
 
 
 class CellLimits(BaseModel):

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from documents.errors import SettingsError
-from documents.places import local
-from documents.types import digest
-from experiments.benchmarks import BENCHMARKS
-from experiments.settings.file import check_settings, read_runs, read_value, said
-from experiments.settings.matrix import COLUMNS
-from experiments.settings.run import RunSettings
-from strategies.catalogue import CRESTS
-from strategies.settings.plugins import FAMILIES
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.places import local
+from ragbed.documents.types import digest
+from ragbed.experiments.benchmarks import BENCHMARKS
+from ragbed.experiments.settings.file import check_settings, read_runs, read_value, said
+from ragbed.experiments.settings.matrix import COLUMNS
+from ragbed.experiments.settings.run import RunSettings
+from ragbed.strategies.catalogue import CRESTS
+from ragbed.strategies.settings.plugins import FAMILIES
 
 _COLUMNS = {key: column for column, key in COLUMNS.items()}
 _LONGEST = 80  # characters of a run's name

@@ -1,8 +1,8 @@
 """Statistics of two cells over the same questions, from stored scores alone."""
-from experiments.metrics.intervals import ALPHA
-from experiments.statistics.comparison import Comparison, bootstrap, compare, interval_of, of_shares
-from experiments.statistics.paired import Clusters, Pairs, clusters, pairs_of
-from experiments.statistics.testing import (
+from ragbed.experiments.metrics.intervals import ALPHA
+from ragbed.experiments.statistics.comparison import Comparison, bootstrap, compare, interval_of, of_shares
+from ragbed.experiments.statistics.paired import Clusters, Pairs, clusters, pairs_of
+from ragbed.experiments.statistics.testing import (
     POWER,
     assumed,
     holm,

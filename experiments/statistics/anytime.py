@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from experiments.metrics.intervals import ALPHA
+from ragbed.experiments.metrics.intervals import ALPHA
 
 if TYPE_CHECKING:
     import numpy as np

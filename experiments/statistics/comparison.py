@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from experiments.metrics.intervals import (
+from ragbed.experiments.metrics.intervals import (
     ALPHA,
     LEVEL,
     NO_INTERVAL,
@@ -20,14 +20,14 @@ from experiments.metrics.intervals import (
     wilson,
     worth,
 )
-from experiments.metrics.metric import BY_SPLIT
-from experiments.metrics.sample import RESAMPLES, Totals, resampled, together
-from experiments.metrics.scoring import ranges_of
-from experiments.statistics.paired import Pairs
-from experiments.statistics.testing import holm, mcnemar, permutations, smallest_by_error, smallest_share
+from ragbed.experiments.metrics.metric import BY_SPLIT
+from ragbed.experiments.metrics.sample import RESAMPLES, Totals, resampled, together
+from ragbed.experiments.metrics.scoring import ranges_of
+from ragbed.experiments.statistics.paired import Pairs
+from ragbed.experiments.statistics.testing import holm, mcnemar, permutations, smallest_by_error, smallest_share
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 Test = Literal["McNemar", "permutation", "race"]
 _DIGITS = 10

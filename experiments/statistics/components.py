@@ -14,11 +14,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.intervals import TAIL, freedom_of, student
-from experiments.statistics.testing import DEVIATION, POWER
+from ragbed.experiments.metrics.intervals import TAIL, freedom_of, student
+from ragbed.experiments.statistics.testing import DEVIATION, POWER
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 PLANNED = ("wording", "strategy x question", "rest")  # the components that a difference of strategies has
 # Their variances before anything is measured: the last two make `DEVIATION` of two cells in one wording each.

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.intervals import NO_INTERVAL, Interval, freedom_of, student, unseen, weight, within
-from experiments.metrics.sample import together
-from experiments.metrics.scoring import range_of
+from ragbed.experiments.metrics.intervals import NO_INTERVAL, Interval, freedom_of, student, unseen, weight, within
+from ragbed.experiments.metrics.sample import together
+from ragbed.experiments.metrics.scoring import range_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 Levels = Mapping[str, str | None]
 Term = tuple[str, ...]  # a factor, or two that interact

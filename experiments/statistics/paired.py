@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from experiments.metrics.metric import BY_SPLIT, SetFigure, pooled_mean
-from experiments.metrics.sample import Sample, Totals, totals_of
-from experiments.metrics.scored import ScoredRow, Scoring
-from experiments.metrics.scoring import figures_of, is_share, ranges_of, score_of, sizes_of
-from experiments.question import Question
+from ragbed.experiments.metrics.metric import BY_SPLIT, SetFigure, pooled_mean
+from ragbed.experiments.metrics.sample import Sample, Totals, totals_of
+from ragbed.experiments.metrics.scored import ScoredRow, Scoring
+from ragbed.experiments.metrics.scoring import figures_of, is_share, ranges_of, score_of, sizes_of
+from ragbed.experiments.question import Question
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 FEWEST = 6  # clusters below which no test finds anything: of five, no way to swap them has a p below 0.06
 

@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from experiments.metrics.intervals import ALPHA, NO_INTERVAL, Interval
-from experiments.statistics.testing import holm
+from ragbed.experiments.metrics.intervals import ALPHA, NO_INTERVAL, Interval
+from ragbed.experiments.statistics.testing import holm
 
 if TYPE_CHECKING:
-    from experiments.metrics.metric import Floats
+    from ragbed.experiments.metrics.metric import Floats
 
 EARLY = 0.03  # of ALPHA
 DOUBT = 1 / 3  # of the units that are left: the chance below which no difference is expected

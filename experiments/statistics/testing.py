@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from experiments.metrics.intervals import ALPHA
-from experiments.metrics.sample import Totals, mixed
-from experiments.metrics.scoring import is_share
+from ragbed.experiments.metrics.intervals import ALPHA
+from ragbed.experiments.metrics.sample import Totals, mixed
+from ragbed.experiments.metrics.scoring import is_share
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.metric import Floats
-    from experiments.statistics.paired import Pairs
+    from ragbed.experiments.metrics.metric import Floats
+    from ragbed.experiments.statistics.paired import Pairs
 
 POWER = 0.8
 # What a plan assumes before anything is measured: the share of questions whose outcome differs between two cells, and

@@ -10,28 +10,28 @@ from typing import Any
 
 import typer
 
-from documents.errors import RunError, SettingsError
-from experiments.analysis.budgets import budget_views, budgets_of_run
-from experiments.analysis.cases import case_view, cases_of
-from experiments.analysis.catalogue import labels_of_variants
-from experiments.analysis.causes import BY_NAME, CAUSES, Cause, cause_of
-from experiments.analysis.compare import RunComparison, compare_views, find
-from experiments.analysis.compared_run import read_compared
-from experiments.analysis.dose import dose_of_run
-from experiments.analysis.dose_views import dose_views
-from experiments.analysis.effects import effect_views, effects
-from experiments.analysis.error_analysis import cause_views, error_analysis_of
-from experiments.analysis.gates import Gate, Passed
-from experiments.analysis.notes import ON_MINERS
-from experiments.analysis.steps import findings_json, flip_view, parting_views, partings_json, partings_of
-from experiments.analysis.tradeoff import refusal_views, tradeoff_of
-from experiments.analysis.view import View
-from experiments.metrics import metric_named
-from experiments.record import UNITS
-from experiments.runs.finished import Finished, cells_named, no_collections, open_finished
-from experiments.statistics import clusters
-from experiments.terminal.display import note, print_json, say
-from experiments.terminal.tables import print_views
+from ragbed.documents.errors import RunError, SettingsError
+from ragbed.experiments.analysis.budgets import budget_views, budgets_of_run
+from ragbed.experiments.analysis.cases import case_view, cases_of
+from ragbed.experiments.analysis.catalogue import labels_of_variants
+from ragbed.experiments.analysis.causes import BY_NAME, CAUSES, Cause, cause_of
+from ragbed.experiments.analysis.compare import RunComparison, compare_views, find
+from ragbed.experiments.analysis.compared_run import read_compared
+from ragbed.experiments.analysis.dose import dose_of_run
+from ragbed.experiments.analysis.dose_views import dose_views
+from ragbed.experiments.analysis.effects import effect_views, effects
+from ragbed.experiments.analysis.error_analysis import cause_views, error_analysis_of
+from ragbed.experiments.analysis.gates import Gate, Passed
+from ragbed.experiments.analysis.notes import ON_MINERS
+from ragbed.experiments.analysis.steps import findings_json, flip_view, parting_views, partings_json, partings_of
+from ragbed.experiments.analysis.tradeoff import refusal_views, tradeoff_of
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.metrics import metric_named
+from ragbed.experiments.record import UNITS
+from ragbed.experiments.runs.finished import Finished, cells_named, no_collections, open_finished
+from ragbed.experiments.statistics import clusters
+from ragbed.experiments.terminal.display import note, print_json, say
+from ragbed.experiments.terminal.tables import print_views
 
 _CHECKED = {"questions": "--shared checks the questions that both have",  # how a gate is of what both runs have
             "cells": "name those to check with --cell"}
@@ -168,7 +168,7 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
     UserError for what the user can mend."""
     gates = [Gate.parse(text) for text in fail_if]
     if junit:
-        from experiments.export.destinations import check_replaceable
+        from ragbed.experiments.export.destinations import check_replaceable
 
         if not gates:
             raise SettingsError("--junit writes the conditions of --fail-if, and none is given; give one")
@@ -181,7 +181,7 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
     left_out = {what: said for what, said in findings.left_out.items()
                 if gates and not (what == "questions" and shared)}
     if junit:
-        from experiments.export.junit import write_gates  # brings all exports with it
+        from ragbed.experiments.export.junit import write_gates  # brings all exports with it
 
         write_gates(passed, left_out, junit)
     if left_out:
@@ -203,7 +203,7 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
 
 def show_live(traffic: Path, baseline: str | None, json: bool) -> None:
     """Show what became of threads that were given their configuration at random; raises as `live_rows`."""
-    from experiments.serving.live import live_rows, live_view  # brings what serves with it
+    from ragbed.experiments.serving.live import live_rows, live_view  # brings what serves with it
 
     rows, notes = live_rows(traffic, baseline)
     if json:

@@ -9,19 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.checkpoint import write_state
-from agents.types import Answer, DecisionStep
-from agents.watchdog import watchdog
-from experiments.analysis.notes import on_models
-from experiments.terminal.display import note, print_json, say, stoppable, write
-from experiments.terminal.show import PassagePlaces, chunk_row, place, show_steps, step_row
-from retrieval.index import Index
-from strategies.history import ASKS
+from ragbed.agents.checkpoint import write_state
+from ragbed.agents.types import Answer, DecisionStep
+from ragbed.agents.watchdog import watchdog
+from ragbed.experiments.analysis.notes import on_models
+from ragbed.experiments.terminal.display import note, print_json, say, stoppable, write
+from ragbed.experiments.terminal.show import PassagePlaces, chunk_row, place, show_steps, step_row
+from ragbed.retrieval.index import Index
+from ragbed.strategies.history import ASKS
 
 if TYPE_CHECKING:
-    from agents.assistant import AssistantSettings
-    from agents.graph import State
-    from strategies.types import Turn
+    from ragbed.agents.assistant import AssistantSettings
+    from ragbed.agents.graph import State
+    from ragbed.strategies.types import Turn
 
 
 class Watched:
@@ -149,7 +149,7 @@ def _asked(answer: Answer) -> str:
 
 async def _played(settings: AssistantSettings, question: str | State, turns: Sequence[Turn],
                   watch: Callable[[dict[str, Any]], None] | None, save: Path | None, stop_after: int | None) -> _Ended:
-    from agents.assistant import Assistant
+    from ragbed.agents.assistant import Assistant
 
     async with Assistant.open(settings) as assistant:
         state = assistant.begin(question, turns=turns) if isinstance(question, str) else question

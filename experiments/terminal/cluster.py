@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.settings import LocalSettings
-from documents.errors import MissingExtra, RunError, SettingsError, UserError
-from documents.shards import Shard, divisions
-from experiments.running.prepare import OWN_FILES
-from experiments.runs.store import hold, remove
-from experiments.terminal.display import Bars, note
-from experiments.terminal.launcher import MOST, Servers, Together, carried_out, served
-from retrieval.storage.folder import alone
+from ragbed.agents.settings import LocalSettings
+from ragbed.documents.errors import MissingExtra, RunError, SettingsError, UserError
+from ragbed.documents.shards import Shard, divisions
+from ragbed.experiments.running.prepare import OWN_FILES
+from ragbed.experiments.runs.store import hold, remove
+from ragbed.experiments.terminal.display import Bars, note
+from ragbed.experiments.terminal.launcher import MOST, Servers, Together, carried_out, served
+from ragbed.retrieval.storage.folder import alone
 
 _RETRIES = 3  # of a shard whose node or process was lost
 _CONNECTING = 5  # seconds

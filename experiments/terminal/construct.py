@@ -7,16 +7,16 @@ from pathlib import Path
 
 import typer
 
-from documents.shards import Shard
-from experiments.construct.build import construct, library_of
-from experiments.construct.card import yield_view
-from experiments.construct.foresee import foreseen
-from experiments.construct.play import FAILED, Played
-from experiments.construct.settings import ConstructSettings
-from experiments.construct.writing import REPORT, write_set
-from experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
-from experiments.terminal.tables import print_views
-from experiments.words import listed, plural, price
+from ragbed.documents.shards import Shard
+from ragbed.experiments.construct.build import construct, library_of
+from ragbed.experiments.construct.card import yield_view
+from ragbed.experiments.construct.foresee import foreseen
+from ragbed.experiments.construct.play import FAILED, Played
+from ragbed.experiments.construct.settings import ConstructSettings
+from ragbed.experiments.construct.writing import REPORT, write_set
+from ragbed.experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
+from ragbed.experiments.terminal.tables import print_views
+from ragbed.experiments.words import listed, plural, price
 
 _NAMED = 6  # sources without an item that the terminal names; the card has all
 

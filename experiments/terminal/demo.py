@@ -9,16 +9,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agents.recorded import recording_of
-from experiments.record import Record
-from experiments.running.runner import RunWatch, run
-from experiments.runs.manifest import manifest_of
-from experiments.settings import RunSettings
-from experiments.settings.file import check_settings
-from experiments.terminal.display import note, stoppable
-from experiments.terminal.live import RunView
-from experiments.terminal.run import Put, carry_out, in_turn
-from strategies.catalogue import CRESTS
+from ragbed.agents.recorded import recording_of
+from ragbed.experiments.record import Record
+from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.runs.manifest import manifest_of
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.file import check_settings
+from ragbed.experiments.terminal.display import note, stoppable
+from ragbed.experiments.terminal.live import RunView
+from ragbed.experiments.terminal.run import Put, carry_out, in_turn
+from ragbed.strategies.catalogue import CRESTS
 
 RECORDED = "recorded:qwen2.5-coder-1.5b-instruct"
 QUESTIONS: dict[str, Any] = {

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.terminal.display import note, print_table, say
-from experiments.words import plural, price
+from ragbed.experiments.terminal.display import note, print_table, say
+from ragbed.experiments.words import plural, price
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:

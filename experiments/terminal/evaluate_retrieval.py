@@ -13,31 +13,31 @@ from typing import Any
 
 import typer
 
-from agents.search import Searcher
-from documents.errors import SettingsError
-from documents.shards import Shard
-from documents.types import Chunk
-from experiments.analysis import trec
-from experiments.analysis.pairs import difference_view
-from experiments.benchmarks.qrels import judged_questions, read_qrels
-from experiments.cells import Cell
-from experiments.metrics import Extent, precision_omega
-from experiments.question import RANKED, Question
-from experiments.record import Result
-from experiments.report.page import report_run
-from experiments.running.recording import IndexKey
-from experiments.running.resources import Resources
-from experiments.running.runner import RunWatch, run
-from experiments.runs.finished import Finished
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from experiments.settings.retrievers import searching_scheme
-from experiments.terminal.display import note, print_json, print_table, say, stoppable
-from experiments.terminal.live import RunView
-from experiments.terminal.run import show_shard
-from experiments.terminal.tables import all_failed, on_failures, print_views
-from experiments.words import figure
-from retrieval.types import Progress
+from ragbed.agents.search import Searcher
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.shards import Shard
+from ragbed.documents.types import Chunk
+from ragbed.experiments.analysis import trec
+from ragbed.experiments.analysis.pairs import difference_view
+from ragbed.experiments.benchmarks.qrels import judged_questions, read_qrels
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import Extent, precision_omega
+from ragbed.experiments.question import RANKED, Question
+from ragbed.experiments.record import Result
+from ragbed.experiments.report.page import report_run
+from ragbed.experiments.running.recording import IndexKey
+from ragbed.experiments.running.resources import Resources
+from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.retrievers import searching_scheme
+from ragbed.experiments.terminal.display import note, print_json, print_table, say, stoppable
+from ragbed.experiments.terminal.live import RunView
+from ragbed.experiments.terminal.run import show_shard
+from ragbed.experiments.terminal.tables import all_failed, on_failures, print_views
+from ragbed.experiments.words import figure
+from ragbed.retrieval.types import Progress
 
 _LONGEST = 80  # characters of a file's name: in UTF-8 some have three bytes, and 255 bytes are the most
 

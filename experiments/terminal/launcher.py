@@ -11,24 +11,24 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from agents.local_server import LocalServer
-from agents.models import SHARED, resolve
-from agents.settings import LocalSettings
-from documents.errors import RunError, SettingsError
-from documents.places import child_environment
-from documents.shards import Shard
-from experiments.construct.settings import ConstructSettings
-from experiments.settings import RunSettings
-from experiments.terminal.display import Bars, note, stoppable
-from retrieval.servers import SERVED
+from ragbed.agents.local_server import LocalServer
+from ragbed.agents.models import SHARED, resolve
+from ragbed.agents.settings import LocalSettings
+from ragbed.documents.errors import RunError, SettingsError
+from ragbed.documents.places import child_environment
+from ragbed.documents.shards import Shard
+from ragbed.experiments.construct.settings import ConstructSettings
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.terminal.display import Bars, note, stoppable
+from ragbed.retrieval.servers import SERVED
 
 _ALONE = ("--json", "--launcher")  # options of the whole
 MOST = 256  # processes
 Servers = dict[str, tuple[str, str]]  # address and key of a local model's server, by the model's identity
 _CHILD = """import runpy, signal, sys
-from agents.local_child import die_with
+from ragbed.agents.local_child import die_with
 die_with(int(sys.argv.pop(1)), signal.SIGTERM)
-runpy.run_module("experiments.cli", run_name="__main__")"""  # the command `ragbed`, ended with us, however we end
+runpy.run_module("ragbed.experiments.cli", run_name="__main__")"""  # `ragbed`, which ends when we end
 
 
 def launch(words: Sequence[str], launcher: str, wholes: Sequence[Path],
@@ -44,7 +44,7 @@ def launch(words: Sequence[str], launcher: str, wholes: Sequence[Path],
               if name.partition(":")[0] not in SERVED}
     with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
         if kind == "ray":
-            from experiments.terminal.cluster import on_cluster
+            from ragbed.experiments.terminal.cluster import on_cluster
 
             ends = on_cluster(kept, where, wholes, models, bars)
         elif kind == "local" and where.isdecimal() and 2 <= int(where) <= MOST:

@@ -9,14 +9,14 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from documents.errors import SettingsError
-from strategies.catalogue import HISTORY, REASONING, RETRIEVAL
-from strategies.settings.choosing import known
-from strategies.settings.parameters import fields_schema
-from strategies.settings.plugins import FAMILIES, Family, installed
+from ragbed.documents.errors import SettingsError
+from ragbed.strategies.catalogue import HISTORY, REASONING, RETRIEVAL
+from ragbed.strategies.settings.choosing import known
+from ragbed.strategies.settings.parameters import fields_schema
+from ragbed.strategies.settings.plugins import FAMILIES, Family, installed
 
 if TYPE_CHECKING:
-    from experiments.benchmarks import Selection
+    from ragbed.experiments.benchmarks import Selection
 
 Row = dict[str, Any]
 _LEAST = (("minimum", "at least"), ("exclusiveMinimum", "above"))
@@ -62,8 +62,8 @@ def _bounds(schema: dict[str, Any]) -> str:
 
 def retrievers() -> list[Row]:
     """List the kinds of retriever and their settings."""
-    from experiments.settings.retrievers import Searched
-    from retrieval.retrievers import KINDS
+    from ragbed.experiments.settings.retrievers import Searched
+    from ragbed.retrieval.retrievers import KINDS
     return [{"name": kind.model_fields["kind"].default, "does": (kind.__doc__ or "").strip().splitlines()[0],
              "settings": ", ".join([*(name for name in kind.model_fields if name != "kind"), *Searched.model_fields])}
             for kind in KINDS]
@@ -71,8 +71,8 @@ def retrievers() -> list[Row]:
 
 def benchmarks() -> list[Row]:
     """List the kinds of benchmark: what each is, what it measures, and whether its files are here."""
-    from experiments.benchmarks import BENCHMARKS
-    from experiments.metrics import GROUPS
+    from ragbed.experiments.benchmarks import BENCHMARKS
+    from ragbed.experiments.metrics import GROUPS
     rows: list[Row] = []
     for kind, settings in BENCHMARKS.items():
         about, scheme = settings.about, settings.scheme
@@ -87,7 +87,7 @@ def benchmarks() -> list[Row]:
 
 
 def _here(settings: type[Selection]) -> str:
-    from experiments.benchmarks.hub import is_cached
+    from ragbed.experiments.benchmarks.hub import is_cached
     path = settings.model_fields.get("path")
     if path is None:
         return "bundled"
@@ -99,13 +99,13 @@ def _here(settings: type[Selection]) -> str:
 
 def metrics() -> list[Row]:
     """List the metrics by the name that settings, records and tables use."""
-    from experiments.metrics import METRICS
+    from ragbed.experiments.metrics import METRICS
     return [{"name": metric.shape, "over": metric.over, "is": metric.description} for metric in METRICS.values()]
 
 
 def models() -> list[Row]:
     """List the local models of the catalogue and well-known ones of the hub, the smallest first, and what is here."""
-    from agents import catalogue
+    from ragbed.agents import catalogue
     bundled = [(entry.name, entry.kind, entry.size, entry.licence, catalogue.find(entry) is not None, entry.note,
                 entry.weights.sha256) for entry in catalogue.ENTRIES]
     of_hub = [(one.name, "chat", one.size, one.licence, catalogue.hub_place(one.name, absent=True).is_file(), "",
@@ -160,7 +160,7 @@ def write_strategy(name: str, family: str) -> None:
         raise SettingsError(f"{name} is a strategy of ragbed's own; give another name")
     if name in sys.stdlib_module_names:
         raise SettingsError(f"{name} is a module of Python's own; give another name")
-    templates = resources.files("experiments").joinpath("data", "templates")
+    templates = resources.files("ragbed.experiments").joinpath("data", "templates")
     texts = {Path(file): templates.joinpath(f"{template}.py.txt").read_text(encoding="utf-8")
              for file, template in ((f"{name}.py", family), (f"test_{name}.py", f"{family}_test"))}
     there = next((path for path in texts if path.exists()), None)

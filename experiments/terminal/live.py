@@ -13,15 +13,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from agents.types import Cost
-from experiments.cells import FACTORS, called, labels, shortened, varying
-from experiments.record import Record
-from experiments.settings.spending import shown
-from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
-from experiments.words import plural, price
+from ragbed.agents.types import Cost
+from ragbed.experiments.cells import FACTORS, called, labels, shortened, varying
+from ragbed.experiments.record import Record
+from ragbed.experiments.settings.spending import shown
+from ragbed.experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
+from ragbed.experiments.words import plural, price
 
 if TYPE_CHECKING:
-    from experiments.running.runner import Begun
+    from ragbed.experiments.running.runner import Begun
 
 _DRAWN_EVERY = 0.5  # seconds, while records are made; a drawing takes 3 ms
 _IDLE = 1.0  # seconds between two drawings where nothing was made

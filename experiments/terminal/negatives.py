@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.benchmarks.mined import DECISIONS, MinedManifest
-from experiments.negatives.guard import REASONS
-from experiments.terminal.display import print_table, say
-from experiments.words import plural
+from ragbed.experiments.benchmarks.mined import DECISIONS, MinedManifest
+from ragbed.experiments.negatives.guard import REASONS
+from ragbed.experiments.terminal.display import print_table, say
+from ragbed.experiments.words import plural
 
 _SHOWN = 5  # questions that got fewer, named one by one
 

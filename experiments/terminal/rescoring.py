@@ -11,23 +11,23 @@ from typing import Any
 
 import typer
 
-from agents.types import Cost
-from experiments.analysis.agreement import Rater, agreement_view, agreements
-from experiments.analysis.corrected import corrected_views
-from experiments.analysis.notes import LEXICAL, unjudged
-from experiments.analysis.view import View
-from experiments.judges.sentence_support import check_named
-from experiments.metrics import Scoring, aggregate, may_refuse
-from experiments.record import Result
-from experiments.running.rejudge import Material, judges_named, material_of, raters_of, rejudge, write_sheet
-from experiments.running.rescore import Again, score_anew
-from experiments.runs.finished import Finished, open_finished
-from experiments.runs.store import RunFolder, hold
-from experiments.settings import RunSettings
-from experiments.settings.file import read_settings
-from experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
-from experiments.terminal.tables import print_views, run_table
-from experiments.words import figure, price
+from ragbed.agents.types import Cost
+from ragbed.experiments.analysis.agreement import Rater, agreement_view, agreements
+from ragbed.experiments.analysis.corrected import corrected_views
+from ragbed.experiments.analysis.notes import LEXICAL, unjudged
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.judges.sentence_support import check_named
+from ragbed.experiments.metrics import Scoring, aggregate, may_refuse
+from ragbed.experiments.record import Result
+from ragbed.experiments.running.rejudge import Material, judges_named, material_of, raters_of, rejudge, write_sheet
+from ragbed.experiments.running.rescore import Again, score_anew
+from ragbed.experiments.runs.finished import Finished, open_finished
+from ragbed.experiments.runs.store import RunFolder, hold
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.file import read_settings
+from ragbed.experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
+from ragbed.experiments.terminal.tables import print_views, run_table
+from ragbed.experiments.words import figure, price
 
 
 def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from documents.errors import MissingExtra, RunError
-from documents.json import loads
-from experiments.benchmarks.hub import CARD
-from experiments.construct.card import write_card
-from experiments.construct.review.figures import accepted_lines, read_figures, review_lines
-from experiments.construct.review.items import open_set
-from experiments.runs.store import write_text
-from experiments.terminal.display import note, print_json, say, stoppable
+from ragbed.documents.errors import MissingExtra, RunError
+from ragbed.documents.json import loads
+from ragbed.experiments.benchmarks.hub import CARD
+from ragbed.experiments.construct.card import write_card
+from ragbed.experiments.construct.review.figures import accepted_lines, read_figures, review_lines
+from ragbed.experiments.construct.review.items import open_set
+from ragbed.experiments.runs.store import write_text
+from ragbed.experiments.terminal.display import note, print_json, say, stoppable
 
 
 def review_page(target: str, reviewer: str | None, sample: int | None, seed: int, index: Path | None,
                 port: int) -> None:
     """Serve the page until Ctrl-C. Raises UserError where the items cannot be read, or the port is taken."""
     MissingExtra.check("serve", "starlette", "uvicorn")
-    from experiments.construct.review.review_server import serve
+    from ragbed.experiments.construct.review.review_server import serve
 
     reviewed = open_set(target, seed, index)
     query = f"?reviewer={quote(reviewer)}" if reviewer is not None else ""

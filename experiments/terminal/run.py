@@ -8,20 +8,20 @@ from typing import Any
 
 import typer
 
-from agents.journal import Mode
-from documents.errors import UserError
-from documents.shards import Shard
-from experiments.analysis.view import View
-from experiments.report.page import headlines, report_run
-from experiments.running.cassette import Replay, misses
-from experiments.running.prepare import check_all
-from experiments.running.runner import RunWatch, run
-from experiments.runs.finished import Finished
-from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from experiments.terminal.display import note, print_json, print_table, say, stoppable
-from experiments.terminal.live import NOTHING, RunView
-from experiments.terminal.tables import all_failed, on_failures, on_published, print_views, run_table
+from ragbed.agents.journal import Mode
+from ragbed.documents.errors import UserError
+from ragbed.documents.shards import Shard
+from ragbed.experiments.analysis.view import View
+from ragbed.experiments.report.page import headlines, report_run
+from ragbed.experiments.running.cassette import Replay, misses
+from ragbed.experiments.running.prepare import check_all
+from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.terminal.display import note, print_json, print_table, say, stoppable
+from ragbed.experiments.terminal.live import NOTHING, RunView
+from ragbed.experiments.terminal.tables import all_failed, on_failures, on_published, print_views, run_table
 
 
 def on_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlsplit
 
-from documents.errors import MissingExtra, SettingsError
-from experiments.analysis.notes import on_models
-from experiments.terminal.display import note, say
+from ragbed.documents.errors import MissingExtra, SettingsError
+from ragbed.experiments.analysis.notes import on_models
+from ragbed.experiments.terminal.display import note, say
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from experiments.serving.gate import GateSettings
+    from ragbed.experiments.serving.gate import GateSettings
 
 _GRACE = 30  # seconds that answers under way have to end
 
@@ -36,9 +36,9 @@ def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: 
         MissingExtra.check("mcp", "mcp")
         asyncio.run(_serve_tools(target, given, traffic, url=url, **opened))
         return
-    from experiments.serving.gate import GateSettings, Rate
-    from experiments.serving.keys import Keys
-    from experiments.serving.state import Citations
+    from ragbed.experiments.serving.gate import GateSettings, Rate
+    from ragbed.experiments.serving.keys import Keys
+    from ragbed.experiments.serving.state import Citations
 
     if citations not in get_args(Citations):
         raise SettingsError(f"--citations {citations!r:.40}: expected {', '.join(get_args(Citations))}")
@@ -61,8 +61,8 @@ async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any
                  **opened: Any) -> None:
     import uvicorn
 
-    from experiments.serving.app import open_serving, serving_app
-    from experiments.serving.configurations import describe
+    from ragbed.experiments.serving.app import open_serving, serving_app
+    from ragbed.experiments.serving.configurations import describe
 
     described = await asyncio.to_thread(describe, target, given)
     async with open_serving(described, folder, **opened) as serving:
@@ -95,9 +95,9 @@ def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
 
 async def _serve_tools(target: Path, given: Mapping[str, Any], folder: Path, **opened: Any) -> None:
     """Serve the tools over stdin and stdout, until stdin ends."""
-    from experiments.serving.app import open_serving
-    from experiments.serving.configurations import describe
-    from experiments.serving.mcp_server import mcp_server
+    from ragbed.experiments.serving.app import open_serving
+    from ragbed.experiments.serving.configurations import describe
+    from ragbed.experiments.serving.mcp_server import mcp_server
 
     described = await asyncio.to_thread(describe, target, given)
     async with open_serving(described, folder, **opened) as serving:

@@ -12,21 +12,21 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from agents.types import DecisionStep, GenerateStep, SearchStep, Step, called, wire_message
-from documents.types import Chunk
-from experiments.analysis.cases import causes_of
-from experiments.analysis.causes import BY_NAME
-from experiments.cells import Cell
-from experiments.question import Question
-from experiments.record import Record, StoredPassage, StoredStep, StoredSub, SupportLabel, Verdict
-from experiments.runs.finished import cells_in, cells_named, question_named
-from experiments.runs.manifest import manifest_of
-from experiments.runs.store import RunFolder
-from experiments.terminal.display import console, print_json, print_records, print_table, say
-from experiments.words import plural, price
-from retrieval.index import Index
-from retrieval.types import Hit
-from strategies.types import Message, Role
+from ragbed.agents.types import DecisionStep, GenerateStep, SearchStep, Step, called, wire_message
+from ragbed.documents.types import Chunk
+from ragbed.experiments.analysis.cases import causes_of
+from ragbed.experiments.analysis.causes import BY_NAME
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Record, StoredPassage, StoredStep, StoredSub, SupportLabel, Verdict
+from ragbed.experiments.runs.finished import cells_in, cells_named, question_named
+from ragbed.experiments.runs.manifest import manifest_of
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.terminal.display import console, print_json, print_records, print_table, say
+from ragbed.experiments.words import plural, price
+from ragbed.retrieval.index import Index
+from ragbed.retrieval.types import Hit
+from ragbed.strategies.types import Message, Role
 
 _ROLES: TypeAdapter[Role] = TypeAdapter(Role)
 LONGEST = 20_000  # characters of a reply that a terminal shows; --json has all

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.analysis.published import published
-from experiments.analysis.view import View, text_of
-from experiments.cells import PART, shortened, telling
-from experiments.metrics import METRICS, family_of, measured_in, shown_name
-from experiments.runs.store import RunFolder
-from experiments.statistics import ALPHA
-from experiments.terminal.display import console, print_table, say
-from experiments.words import figure, price
+from ragbed.experiments.analysis.published import published
+from ragbed.experiments.analysis.view import View, text_of
+from ragbed.experiments.cells import PART, shortened, telling
+from ragbed.experiments.metrics import METRICS, family_of, measured_in, shown_name
+from ragbed.experiments.runs.store import RunFolder
+from ragbed.experiments.statistics import ALPHA
+from ragbed.experiments.terminal.display import console, print_table, say
+from ragbed.experiments.words import figure, price
 
 _MESSAGE = 300  # characters of one
 _NO_REPLY = ("error", "timeout", "budget", "too_long")

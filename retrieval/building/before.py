@@ -17,15 +17,15 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from documents.errors import DocumentError, IndexFolderError, SettingsError
-from documents.places import cache_dir
-from documents.types import Chunk, Document, Page, digest
-from retrieval.milvus import MilvusVectors
-from retrieval.settings import IndexSettings
-from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, check_files, read_manifest
-from retrieval.storage.parquet import ChunkTable, DocumentTable
-from retrieval.types import Matrix
-from retrieval.vectors import VectorIndex, open_vectors
+from ragbed.documents.errors import DocumentError, IndexFolderError, SettingsError
+from ragbed.documents.places import cache_dir
+from ragbed.documents.types import Chunk, Document, Page, digest
+from ragbed.retrieval.milvus import MilvusVectors
+from ragbed.retrieval.settings import IndexSettings
+from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, check_files, read_manifest
+from ragbed.retrieval.storage.parquet import ChunkTable, DocumentTable
+from ragbed.retrieval.types import Matrix
+from ragbed.retrieval.vectors import VectorIndex, open_vectors
 
 ABANDONED = 7 * 24 * 3_600  # seconds after which what a killed build has parsed is thrown away: nobody continues it
 

@@ -8,17 +8,17 @@ from time import perf_counter
 
 from pydantic import ByteSize
 
-from documents.errors import DocumentError
-from documents.places import processors
-from documents.workers import read_documents
-from retrieval.building.before import Staging
-from retrieval.building.job import BLOCK, stays
-from retrieval.building.pieces import BuildJob, cut
-from retrieval.building.plan import Work, arrived, kind_of
-from retrieval.memory import peak_memory
-from retrieval.storage.cache import kept_bytes
-from retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq
-from retrieval.vectors import LEAST, ROUNDS, SAMPLE
+from ragbed.documents.errors import DocumentError
+from ragbed.documents.places import processors
+from ragbed.documents.workers import read_documents
+from ragbed.retrieval.building.before import Staging
+from ragbed.retrieval.building.job import BLOCK, stays
+from ragbed.retrieval.building.pieces import BuildJob, cut
+from ragbed.retrieval.building.plan import Work, arrived, kind_of
+from ragbed.retrieval.memory import peak_memory
+from ragbed.retrieval.storage.cache import kept_bytes
+from ragbed.retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq
+from ragbed.retrieval.vectors import LEAST, ROUNDS, SAMPLE
 
 FILES = 4  # files of each type that are measured, spread over their sizes
 LARGE = 4_000_000  # bytes of a file that is not taken for the sample where there are smaller ones

@@ -13,14 +13,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.errors import DocumentError, IndexFolderError
-from retrieval.building.pieces import BuildJob, LazyEmbedder, Piece, cut
-from retrieval.building.plan import Arriving, Work, parser_version
-from retrieval.filters.metadata import types_of
-from retrieval.milvus import MilvusVectors
-from retrieval.storage.cache import check_fit
-from retrieval.storage.folder import replaced, writing
-from retrieval.storage.manifest import (
+from ragbed.documents.errors import DocumentError, IndexFolderError
+from ragbed.retrieval.building.pieces import BuildJob, LazyEmbedder, Piece, cut
+from ragbed.retrieval.building.plan import Arriving, Work, parser_version
+from ragbed.retrieval.filters.metadata import types_of
+from ragbed.retrieval.milvus import MilvusVectors
+from ragbed.retrieval.storage.cache import check_fit
+from ragbed.retrieval.storage.folder import replaced, writing
+from ragbed.retrieval.storage.manifest import (
     CHUNKS,
     DOCUMENTS,
     KEYS,
@@ -31,9 +31,9 @@ from retrieval.storage.manifest import (
     SourceEntry,
     write_manifest,
 )
-from retrieval.storage.parquet import ChunkWriter, DocumentWriter, canonical
-from retrieval.types import FieldValue, Matrix, Progress
-from retrieval.vectors import VectorIndex
+from ragbed.retrieval.storage.parquet import ChunkWriter, DocumentWriter, canonical
+from ragbed.retrieval.types import FieldValue, Matrix, Progress
+from ragbed.retrieval.vectors import VectorIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from documents.errors import DocumentError, IndexFolderError
-from documents.shards import lacking
-from retrieval.building.before import Arrival, Before
-from retrieval.building.job import BuildReport, run
-from retrieval.building.pieces import BuildJob, LazyEmbedder, Piece
-from retrieval.building.plan import Arriving, check_place
-from retrieval.embedders.opening import open_embedder
-from retrieval.storage.folder import alone, settled
-from retrieval.storage.manifest import SourceEntry
-from retrieval.types import Progress, silent
+from ragbed.documents.errors import DocumentError, IndexFolderError
+from ragbed.documents.shards import lacking
+from ragbed.retrieval.building.before import Arrival, Before
+from ragbed.retrieval.building.job import BuildReport, run
+from ragbed.retrieval.building.pieces import BuildJob, LazyEmbedder, Piece
+from ragbed.retrieval.building.plan import Arriving, check_place
+from ragbed.retrieval.embedders.opening import open_embedder
+from ragbed.retrieval.storage.folder import alone, settled
+from ragbed.retrieval.storage.manifest import SourceEntry
+from ragbed.retrieval.types import Progress, silent
 
 
 def merge_indexes(folders: Sequence[Path], out: Path, progress: Progress = silent) -> BuildReport:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from documents.types import Chunk, Document
-from retrieval.building.before import Arrival, Before
-from retrieval.embedders.prefixes import choice_of
-from retrieval.filters.metadata import Metadata
-from retrieval.settings import IndexSettings
-from retrieval.storage.cache import CachedEmbedder
-from retrieval.storage.manifest import EmbedderEntry, Manifest, ShardEntry, check_embedder
-from retrieval.types import Embedder, FieldValue, Matrix
-from retrieval.vector_settings import ChosenVectors, Flat, VectorSettings, choose, choose_stored
+from ragbed.documents.types import Chunk, Document
+from ragbed.retrieval.building.before import Arrival, Before
+from ragbed.retrieval.embedders.prefixes import choice_of
+from ragbed.retrieval.filters.metadata import Metadata
+from ragbed.retrieval.settings import IndexSettings
+from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.retrieval.storage.manifest import EmbedderEntry, Manifest, ShardEntry, check_embedder
+from ragbed.retrieval.types import Embedder, FieldValue, Matrix
+from ragbed.retrieval.vector_settings import ChosenVectors, Flat, VectorSettings, choose, choose_stored
 
 
 class LazyEmbedder:

@@ -9,18 +9,18 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-import documents
-from documents.errors import DocumentError, IndexFolderError
-from documents.places import keeps_hidden
-from documents.sources import SUFFIXES, Source
-from documents.types import Document, digest
-from documents.workers import read_documents
-from retrieval.building.before import Arrival, Before, Staging
-from retrieval.building.pieces import Piece
-from retrieval.filters.metadata import Metadata, check_sources
-from retrieval.storage.files import sha256_of
-from retrieval.storage.folder import set_aside
-from retrieval.storage.manifest import CHUNKS, DOCUMENTS, KEYS, MANIFEST, VECTORS, is_manifest
+import ragbed.documents
+from ragbed.documents.errors import DocumentError, IndexFolderError
+from ragbed.documents.places import keeps_hidden
+from ragbed.documents.sources import SUFFIXES, Source
+from ragbed.documents.types import Document, digest
+from ragbed.documents.workers import read_documents
+from ragbed.retrieval.building.before import Arrival, Before, Staging
+from ragbed.retrieval.building.pieces import Piece
+from ragbed.retrieval.filters.metadata import Metadata, check_sources
+from ragbed.retrieval.storage.files import sha256_of
+from ragbed.retrieval.storage.folder import set_aside
+from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, KEYS, MANIFEST, VECTORS, is_manifest
 
 OWN_FILES = {MANIFEST, VECTORS, KEYS, CHUNKS, DOCUMENTS}
 
@@ -109,7 +109,7 @@ def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
 
 def parsing_code() -> list[Path]:
     """Return the files that decide what a document becomes, not those that find, fetch or cut, or start processes."""
-    (folder,) = map(Path, documents.__path__)
+    (folder,) = map(Path, ragbed.documents.__path__)
     return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
 
 

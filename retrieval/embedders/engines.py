@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.models.finding import ModelFolder
-from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
-from retrieval.types import Matrix
+from ragbed.retrieval.models.finding import ModelFolder
+from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
+from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

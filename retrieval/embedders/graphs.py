@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.errors import MissingExtra, ModelError
-from documents.places import cache_dir, processors
-from documents.types import digest
-from retrieval.embedders.engines import STEP, Facts, PyTorch, batches, padded
-from retrieval.models.finding import ModelFolder, plain_tokenizer
-from retrieval.storage.folder import alone, is_whole, keep
-from retrieval.types import Matrix
+from ragbed.documents.errors import MissingExtra, ModelError
+from ragbed.documents.places import cache_dir, processors
+from ragbed.documents.types import digest
+from ragbed.retrieval.embedders.engines import STEP, Facts, PyTorch, batches, padded
+from ragbed.retrieval.models.finding import ModelFolder, plain_tokenizer
+from ragbed.retrieval.storage.folder import alone, is_whole, keep
+from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     import torch

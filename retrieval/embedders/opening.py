@@ -7,17 +7,17 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from documents.chunkers.spans import Span
-from documents.errors import SettingsError
-from documents.places import cache_dir
-from documents.types import digest
-from retrieval.embedders.sentence import SentenceEmbedder
-from retrieval.embedders.server import ServerEmbedder
-from retrieval.embedders.settings import EmbedderKind, Nothing, Sentence, Server, Static, embedder_settings
-from retrieval.embedders.static import StaticEmbedder
-from retrieval.servers import is_loopback
-from retrieval.storage.files import unwritable, write_atomically
-from retrieval.types import Embedder, Matrix
+from ragbed.documents.chunkers.spans import Span
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.places import cache_dir
+from ragbed.documents.types import digest
+from ragbed.retrieval.embedders.sentence import SentenceEmbedder
+from ragbed.retrieval.embedders.server import ServerEmbedder
+from ragbed.retrieval.embedders.settings import EmbedderKind, Nothing, Sentence, Server, Static, embedder_settings
+from ragbed.retrieval.embedders.static import StaticEmbedder
+from ragbed.retrieval.servers import is_loopback
+from ragbed.retrieval.storage.files import unwritable, write_atomically
+from ragbed.retrieval.types import Embedder, Matrix
 
 
 class NoEmbedder:

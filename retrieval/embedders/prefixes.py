@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from documents.chunkers.spans import Span
-from retrieval.embedders.settings import EmbedderKind
-from retrieval.embedders.windows import Reader
-from retrieval.types import Embedder, Matrix
+from ragbed.documents.chunkers.spans import Span
+from ragbed.retrieval.embedders.settings import EmbedderKind
+from ragbed.retrieval.embedders.windows import Reader
+from ragbed.retrieval.types import Embedder, Matrix
 
 _BGE = "Represent this sentence for searching relevant passages: "
 _E5_TASK = "Given a web search query, retrieve relevant passages that answer the query"

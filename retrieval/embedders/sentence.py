@@ -5,13 +5,13 @@ import threading
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
-from documents.types import digest
-from retrieval.embedders.engines import Engine, PyTorch
-from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
-from retrieval.embedders.settings import Backend, Sentence
-from retrieval.embedders.windows import Reader
-from retrieval.models.finding import ModelFolder, find_model, model_settings, plain_tokenizer, prompts_of
-from retrieval.types import Matrix
+from ragbed.documents.types import digest
+from ragbed.retrieval.embedders.engines import Engine, PyTorch
+from ragbed.retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
+from ragbed.retrieval.embedders.settings import Backend, Sentence
+from ragbed.retrieval.embedders.windows import Reader
+from ragbed.retrieval.models.finding import ModelFolder, find_model, model_settings, plain_tokenizer, prompts_of
+from ragbed.retrieval.types import Matrix
 
 _LOADING = threading.Lock()
 
@@ -67,6 +67,6 @@ def engine_of(folder: ModelFolder, backend: Backend) -> Engine:
     installed, and ModelError where the model cannot be loaded or the backend does not give PyTorch's vectors."""
     if backend == "float32" or backend == "bfloat16":
         return PyTorch(folder, backend)
-    from retrieval.embedders.graphs import Graph
+    from ragbed.retrieval.embedders.graphs import Graph
 
     return Graph.open(folder, backend)

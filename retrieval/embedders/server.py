@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import numpy as np
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, ValidationError
 
-from documents.chunkers.spans import Span
-from documents.errors import CallError, ModelError, RagbedError
-from documents.types import digest
-from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
-from retrieval.embedders.settings import Server
-from retrieval.embedders.windows import cut_by_estimate, pooled, shortened, unit
-from retrieval.servers import (
+from ragbed.documents.chunkers.spans import Span
+from ragbed.documents.errors import CallError, ModelError, RagbedError
+from ragbed.documents.types import digest
+from ragbed.retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
+from ragbed.retrieval.embedders.settings import Server
+from ragbed.retrieval.embedders.windows import cut_by_estimate, pooled, shortened, unit
+from ragbed.retrieval.servers import (
     back_off,
     clean,
     error_of,
@@ -30,7 +30,7 @@ from retrieval.servers import (
     server_message,
     unusable_environment,
 )
-from retrieval.types import Matrix
+from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     import httpx2

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, get_args
 import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from documents.errors import SettingsError
-from retrieval.models.finding import MINILM
-from retrieval.servers import SERVED
+from ragbed.documents.errors import SettingsError
+from ragbed.retrieval.models.finding import MINILM
+from ragbed.retrieval.servers import SERVED
 
 Backend = Literal["onnx", "float32", "bfloat16", "openvino", "openvino_bfloat16"]
 

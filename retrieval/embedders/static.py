@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from documents.errors import ModelError
-from documents.types import digest
-from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
-from retrieval.embedders.settings import Static
-from retrieval.embedders.windows import Reader
-from retrieval.models.finding import WEIGHTS, ModelFolder, find_static, plain_tokenizer, read_json
-from retrieval.types import Matrix
+from ragbed.documents.errors import ModelError
+from ragbed.documents.types import digest
+from ragbed.retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
+from ragbed.retrieval.embedders.settings import Static
+from ragbed.retrieval.embedders.windows import Reader
+from ragbed.retrieval.models.finding import WEIGHTS, ModelFolder, find_static, plain_tokenizer, read_json
+from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

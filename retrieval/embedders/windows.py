@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from documents.chunkers.spans import Span
-from documents.errors import ModelError
-from retrieval.models.loading import cut
-from retrieval.types import Matrix
+from ragbed.documents.chunkers.spans import Span
+from ragbed.documents.errors import ModelError
+from ragbed.retrieval.models.loading import cut
+from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from documents.errors import DocumentError
-from documents.rows import Row, read_csv, read_rows
-from retrieval.types import FieldValue
+from ragbed.documents.errors import DocumentError
+from ragbed.documents.rows import Row, read_csv, read_rows
+from ragbed.retrieval.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
 

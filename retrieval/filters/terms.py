@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from documents.errors import SettingsError
-from documents.types import digest, normalize
-from retrieval.types import Collection, FieldValue, Matrix
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import digest, normalize
+from ragbed.retrieval.types import Collection, FieldValue, Matrix
 
 LONGEST = 2_000  # characters of a filter: what is longer is a mistake
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}

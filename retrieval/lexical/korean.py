@@ -9,9 +9,9 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from documents.errors import MissingExtra
-from documents.types import digest
-from retrieval.lexical.tokens import HANGUL, RULES, WordTokenizer, normal, version_of
+from ragbed.documents.errors import MissingExtra
+from ragbed.documents.types import digest
+from ragbed.retrieval.lexical.tokens import HANGUL, RULES, WordTokenizer, normal, version_of
 
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")
 _HANGUL = re.compile(f"[{HANGUL}]")

@@ -15,9 +15,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.places import cache_dir
-from retrieval.lexical.tokens import Tokenizer
-from retrieval.storage.folder import alone, is_whole, keep
+from ragbed.documents.places import cache_dir
+from ragbed.retrieval.lexical.tokens import Tokenizer
+from ragbed.retrieval.storage.folder import alone, is_whole, keep
 
 Numbers = NDArray[np.int32]
 Scores = NDArray[np.float32]

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from documents.types import digest, normalize
+from ragbed.documents.types import digest, normalize
 
 
 class Tokenizer(Protocol):

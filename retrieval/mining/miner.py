@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from documents.types import Chunk
-from retrieval.types import Collection, Hit
+from ragbed.documents.types import Chunk
+from ragbed.retrieval.types import Collection, Hit
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from itertools import islice
 import numpy as np
 from pydantic import TypeAdapter
 
-from documents.errors import SettingsError
-from retrieval.conditions import drawn
-from retrieval.hits import DECIMALS
-from retrieval.mining.miner import Miner, MiningQuery, Rows
-from retrieval.mining.same_name import SameName
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers import KINDS, RetrieverKind, RetrieverSettings
-from retrieval.types import Collection, Hit, Matrix, Retriever
+from ragbed.documents.errors import SettingsError
+from ragbed.retrieval.conditions import drawn
+from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.mining.miner import Miner, MiningQuery, Rows
+from ragbed.retrieval.mining.same_name import SameName
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers import KINDS, RetrieverKind, RetrieverSettings
+from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever
 
 
 class Nearness:

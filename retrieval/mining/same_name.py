@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from math import log
 
-from documents.types import normalize
-from retrieval.hits import DECIMALS
-from retrieval.mining.miner import MiningQuery, Rows
-from retrieval.types import Hit
+from ragbed.documents.types import normalize
+from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.mining.miner import MiningQuery, Rows
+from ragbed.retrieval.types import Hit
 
 _WORD = r"[A-ZÀ-ÖØ-Þ][\w’'&.-]*\w|[A-Z]"
 _LINKS = r"of|the|and|for|de|del|la|du|van|von|der|&"

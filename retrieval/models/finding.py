@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from documents.errors import ModelError
-from documents.json import loads
-from documents.places import cache_dir
-from documents.types import digest
-from retrieval.storage.files import unchanged_sha256
+from ragbed.documents.errors import ModelError
+from ragbed.documents.json import loads
+from ragbed.documents.places import cache_dir
+from ragbed.documents.types import digest
+from ragbed.retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

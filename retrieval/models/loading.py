@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from documents.chunkers.spans import Span
-from documents.errors import ModelError
-from retrieval.models.finding import ModelFolder, uncut
+from ragbed.documents.chunkers.spans import Span
+from ragbed.documents.errors import ModelError
+from ragbed.retrieval.models.finding import ModelFolder, uncut
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer

@@ -1,13 +1,18 @@
 """Rerankers: one file a kind. `RERANKERS` is the registry."""
 from __future__ import annotations
 
-from retrieval.kinds import discriminated
-from retrieval.rerankers.cross_encoder import CrossEncoding
-from retrieval.rerankers.late_interaction import LateInteraction
-from retrieval.rerankers.reranker import JudgeReranker, Reranker
+from typing import TYPE_CHECKING, TypeAlias
+
+from ragbed.retrieval.kinds import discriminated
+from ragbed.retrieval.rerankers.cross_encoder import CrossEncoding
+from ragbed.retrieval.rerankers.late_interaction import LateInteraction
+from ragbed.retrieval.rerankers.reranker import JudgeReranker, Reranker
 
 RERANKERS: tuple[type[Reranker], ...] = (LateInteraction, CrossEncoding, JudgeReranker)
 
-RerankerSettings = discriminated(RERANKERS)
+if TYPE_CHECKING:
+    RerankerSettings: TypeAlias = Reranker
+else:
+    RerankerSettings = discriminated(RERANKERS)
 
 __all__ = ["RERANKERS", "CrossEncoding", "JudgeReranker", "LateInteraction", "Reranker", "RerankerSettings"]

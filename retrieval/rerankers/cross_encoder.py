@@ -7,13 +7,13 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from documents.errors import ModelError
-from documents.types import digest
-from retrieval.models.finding import ModelFolder, find_model
-from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from retrieval.rerankers.reranker import Aids, Reranker
-from retrieval.storage.files import unchanged_sha256
-from retrieval.types import Matrix
+from ragbed.documents.errors import ModelError
+from ragbed.documents.types import digest
+from ragbed.retrieval.models.finding import ModelFolder, find_model
+from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
+from ragbed.retrieval.rerankers.reranker import Aids, Reranker
+from ragbed.retrieval.storage.files import unchanged_sha256
+from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from documents.places import cache_dir
-from documents.types import digest
-from retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
-from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from retrieval.rerankers.reranker import Aids, Reranker
-from retrieval.storage.cache import VectorStore
-from retrieval.storage.files import made
-from retrieval.types import Matrix
+from ragbed.documents.places import cache_dir
+from ragbed.documents.types import digest
+from ragbed.retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
+from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
+from ragbed.retrieval.rerankers.reranker import Aids, Reranker
+from ragbed.retrieval.storage.cache import VectorStore
+from ragbed.retrieval.storage.files import made
+from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from documents.errors import SettingsError
-from documents.types import digest
-from retrieval.kinds import Named
-from retrieval.types import Scorer
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import digest
+from ragbed.retrieval.kinds import Named
+from ragbed.retrieval.types import Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +81,5 @@ def judges_of(settings: Any) -> list[JudgeReranker]:
 @cache
 def template(name: str) -> str:
     """Read the text of `prompts/<name>.md`."""
-    return resources.files("retrieval.rerankers").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+    file = resources.files("ragbed.retrieval.rerankers").joinpath("prompts", f"{name}.md")
+    return file.read_text(encoding="utf-8").strip()

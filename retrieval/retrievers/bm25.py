@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from documents.types import digest
-from retrieval.lexical.korean import KoreanTokenizer
-from retrieval.lexical.postings import Bm25Method, Postings, kept
-from retrieval.lexical.tokens import (
+from ragbed.documents.types import digest
+from ragbed.retrieval.lexical.korean import KoreanTokenizer
+from ragbed.retrieval.lexical.postings import Bm25Method, Postings, kept
+from ragbed.retrieval.lexical.tokens import (
     HANGUL,
     KOREAN,
     RULES,
@@ -24,9 +24,9 @@ from retrieval.lexical.tokens import (
     stopwords_of,
     version_of,
 )
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Hit
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers.kind import RetrieverKind
+from ragbed.retrieval.types import Collection, Hit
 
 Stemmed = Literal[
     "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english", "esperanto",

@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.types import Chunk
-from retrieval.hits import DECIMALS
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Embedder, Hit, Matrix, Vectors
+from ragbed.documents.types import Chunk
+from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers.kind import RetrieverKind
+from ragbed.retrieval.types import Collection, Embedder, Hit, Matrix, Vectors
 
 
 def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from documents.types import digest
-from retrieval.hits import DECIMALS, continued, distinct, scaled
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Hit, Matrix, Retriever
+from ragbed.documents.types import digest
+from ragbed.retrieval.hits import DECIMALS, continued, distinct, scaled
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers.kind import RetrieverKind
+from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever
 
 if TYPE_CHECKING:
-    from retrieval.retrievers.kind import RetrieverSettings
+    from ragbed.retrieval.retrievers.kind import RetrieverSettings
 
     Numbers = NDArray[np.float64]
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from documents.chunkers.sections import BREAKS, last_break, outline
-from documents.chunkers.spans import Span, after, whole
-from documents.types import Chunk, Document, Format, digest
-from retrieval.hits import distinct
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Hit, Retriever
+from ragbed.documents.chunkers.sections import BREAKS, last_break, outline
+from ragbed.documents.chunkers.spans import Span, after, whole
+from ragbed.documents.types import Chunk, Document, Format, digest
+from ragbed.retrieval.hits import distinct
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers.kind import RetrieverKind
+from ragbed.retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
-    from retrieval.retrievers.kind import RetrieverSettings
+    from ragbed.retrieval.retrievers.kind import RetrieverSettings
 
 _LEVEL = re.compile(r"(?:<h([1-6])\b)|(#{1,6}) ")
 

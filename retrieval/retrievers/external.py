@@ -15,16 +15,16 @@ from typing import Any, Literal, cast
 
 from pydantic import Field, JsonValue, field_validator
 
-from documents.errors import CallError, RagbedError, SettingsError
-from documents.types import Chunk, digest
-from retrieval.conditions import Placed
-from retrieval.foreign import Foreign
-from retrieval.hits import distinct, number
-from retrieval.langchain import FromLangChain
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers.kind import RetrieverKind
-from retrieval.storage.files import sha256_of
-from retrieval.types import Collection, Hit, Retriever
+from ragbed.documents.errors import CallError, RagbedError, SettingsError
+from ragbed.documents.types import Chunk, digest
+from ragbed.retrieval.conditions import Placed
+from ragbed.retrieval.foreign import Foreign
+from ragbed.retrieval.hits import distinct, number
+from ragbed.retrieval.langchain import FromLangChain
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers.kind import RetrieverKind
+from ragbed.retrieval.storage.files import sha256_of
+from ragbed.retrieval.types import Collection, Hit, Retriever
 
 
 def _running(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> Foreign:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from documents.types import digest
-from retrieval.hits import DECIMALS, continued, distinct, in_turn, reciprocal_ranks, scaled
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Hit, Retriever
+from ragbed.documents.types import digest
+from ragbed.retrieval.hits import DECIMALS, continued, distinct, in_turn, reciprocal_ranks, scaled
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers.kind import RetrieverKind
+from ragbed.retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
-    from retrieval.retrievers.kind import RetrieverSettings
+    from ragbed.retrieval.retrievers.kind import RetrieverSettings
 
 Fusion = Literal["reciprocal_rank", "weighted"]
 

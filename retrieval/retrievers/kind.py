@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import model_validator
 
-from retrieval.kinds import Named
-from retrieval.rerankers.reranker import Aids
-from retrieval.types import Collection, Retriever
+from ragbed.retrieval.kinds import Named
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.types import Collection, Retriever
 
 MOST = 32  # retrievers that one may be made of, whatever their order: each level may double them
 

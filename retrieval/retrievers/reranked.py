@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from documents.errors import ModelError
-from documents.types import digest
-from retrieval.hits import DECIMALS, continued, scaled
-from retrieval.rerankers import Reranker, RerankerSettings
-from retrieval.rerankers.reranker import Aids
-from retrieval.retrievers.kind import RetrieverKind
-from retrieval.types import Collection, Hit, Retriever, Scorer
+from ragbed.documents.errors import ModelError
+from ragbed.documents.types import digest
+from ragbed.retrieval.hits import DECIMALS, continued, scaled
+from ragbed.retrieval.rerankers import Reranker, RerankerSettings
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers.kind import RetrieverKind
+from ragbed.retrieval.types import Collection, Hit, Retriever, Scorer
 
 if TYPE_CHECKING:
-    from retrieval.retrievers.kind import RetrieverSettings
+    from ragbed.retrieval.retrievers.kind import RetrieverSettings
 
 
 class Reranked(RetrieverKind):

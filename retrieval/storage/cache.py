@@ -13,13 +13,13 @@ from typing import Literal
 
 import numpy as np
 
-from documents.chunkers.spans import Span
-from documents.errors import ModelError, SettingsError
-from documents.places import cache_dir, processors
-from documents.types import digest
-from retrieval.storage.files import unwritable
-from retrieval.storage.folder import alone
-from retrieval.types import Embedder, Matrix
+from ragbed.documents.chunkers.spans import Span
+from ragbed.documents.errors import ModelError, SettingsError
+from ragbed.documents.places import cache_dir, processors
+from ragbed.documents.types import digest
+from ragbed.retrieval.storage.files import unwritable
+from ragbed.retrieval.storage.folder import alone
+from ragbed.retrieval.types import Embedder, Matrix
 
 
 def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:

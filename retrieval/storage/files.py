@@ -17,10 +17,10 @@ from uuid import uuid4
 
 from filelock import FileLock
 
-from documents.errors import SettingsError
-from documents.json import loads
-from documents.places import cache_dir
-from documents.types import digest
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.json import loads
+from ragbed.documents.places import cache_dir
+from ragbed.documents.types import digest
 
 
 def hold(file: Path, wait: bool = False) -> FileLock:

@@ -15,10 +15,10 @@ from uuid import uuid4
 
 from filelock import Timeout
 
-from documents.errors import IndexFolderError, SettingsError
-from documents.places import cache_dir
-from documents.types import digest
-from retrieval.storage.files import body_of, changed, hashes_of, hold, made, opened, unwritable
+from ragbed.documents.errors import IndexFolderError, SettingsError
+from ragbed.documents.places import cache_dir
+from ragbed.documents.types import digest
+from ragbed.retrieval.storage.files import body_of, changed, hashes_of, hold, made, opened, unwritable
 
 
 def settled(folder: Path) -> Path:

@@ -6,13 +6,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from documents.errors import IndexFolderError
-from retrieval.embedders import EmbedderSettings
-from retrieval.filters.metadata import FieldType
-from retrieval.settings import IndexSettings
-from retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
-from retrieval.types import Embedder
-from retrieval.vector_settings import Decided
+from ragbed.documents.errors import IndexFolderError
+from ragbed.retrieval.embedders import EmbedderSettings
+from ragbed.retrieval.filters.metadata import FieldType
+from ragbed.retrieval.settings import IndexSettings
+from ragbed.retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
+from ragbed.retrieval.types import Embedder
+from ragbed.retrieval.vector_settings import Decided
 
 MANIFEST = "manifest.json"
 VECTORS = "vectors.faiss"

@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.errors import IndexFolderError
-from documents.json import loads
-from documents.types import Chunk, Document, Page
-from retrieval.types import FieldValue
+from ragbed.documents.errors import IndexFolderError
+from ragbed.documents.json import loads
+from ragbed.documents.types import Chunk, Document, Page
+from ragbed.retrieval.types import FieldValue
 
 T = TypeVar("T")
 

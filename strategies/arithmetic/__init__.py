@@ -1,6 +1,6 @@
 """Arithmetic that a model wrote, worked out exactly and within bounds: nothing of it is ever run as code."""
 
-from strategies.arithmetic.expressions import ProgramLine, evaluate, run
-from strategies.arithmetic.functions import FUNCTIONS, Unworkable, Value, shown_value
+from ragbed.strategies.arithmetic.expressions import ProgramLine, evaluate, run
+from ragbed.strategies.arithmetic.functions import FUNCTIONS, Unworkable, Value, shown_value
 
 __all__ = ["FUNCTIONS", "ProgramLine", "Unworkable", "Value", "evaluate", "run", "shown_value"]

@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from fractions import Fraction
 from typing import Literal, TypeVar
 
-from strategies.arithmetic.functions import (
+from ragbed.strategies.arithmetic.functions import (
     Unworkable,
     Value,
     bounded,

@@ -10,12 +10,20 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from strategies.answering import answer, asking, draft, form_of, inquiry
-from strategies.parts.lockstep import Lockstep
-from strategies.parts.merging import beyond, in_order
-from strategies.prompting import fill, fill_quoting, numbers, show_documents, system_message, template, without_turns
-from strategies.reading import fold, read_answer
-from strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
+from ragbed.strategies.answering import answer, asking, draft, form_of, inquiry
+from ragbed.strategies.parts.lockstep import Lockstep
+from ragbed.strategies.parts.merging import beyond, in_order
+from ragbed.strategies.prompting import (
+    fill,
+    fill_quoting,
+    numbers,
+    show_documents,
+    system_message,
+    template,
+    without_turns,
+)
+from ragbed.strategies.reading import fold, read_answer
+from ragbed.strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
 
 _LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedders read less
 

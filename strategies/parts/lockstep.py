@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from strategies.types import Action, Asked, Contexts, Decision, End, Failure, Generate, Reply, Search
+from ragbed.strategies.types import Action, Asked, Contexts, Decision, End, Failure, Generate, Reply, Search
 
 Rewrite = Callable[[int, Generate], Generate]
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from retrieval.hits import in_turn as alternating
-from retrieval.hits import reciprocal_ranks
-from strategies.types import Evidence, Passage
+from ragbed.retrieval.hits import in_turn as alternating
+from ragbed.retrieval.hits import reciprocal_ranks
+from ragbed.strategies.types import Evidence, Passage
 
 Keep = Annotated[int | None, Field(ge=1)]
 """How many passages are kept of several searches at most; None means as many as the longest of them found."""

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, dropwhile
 
-from documents.types import normalize
-from strategies.parts.reading import begins_with_nothing
-from strategies.reading import fold, is_only_citations, read_answer, read_citations
-from strategies.types import Evidence, Passage
+from ragbed.documents.types import normalize
+from ragbed.strategies.parts.reading import begins_with_nothing
+from ragbed.strategies.reading import fold, is_only_citations, read_answer, read_citations
+from ragbed.strategies.types import Evidence, Passage
 
 _LONGEST_REPLY, _LONGEST_QUOTE, _MOST_LINES = 50_000, 2_000, 100  # characters; lines
 SHORTEST = 2  # letters or digits: one alone stands in every text

@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from strategies.prompting import without_turns
-from strategies.reading import fold, read_answer, strip_citations
-from strategies.types import Draft
+from ragbed.strategies.prompting import without_turns
+from ragbed.strategies.reading import fold, read_answer, strip_citations
+from ragbed.strategies.types import Draft
 
 LONGEST_QUERY = 400
 _LONGEST = 200  # characters that are looked at

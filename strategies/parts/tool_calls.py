@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from strategies.parts.conversation import Found, concluded, opened, said, searched, went_on
-from strategies.parts.reading import as_query
-from strategies.prompting import fill, numbers, template, without_turns
-from strategies.reading import outside_think
-from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
+from ragbed.strategies.parts.conversation import Found, concluded, opened, said, searched, went_on
+from ragbed.strategies.parts.reading import as_query
+from ragbed.strategies.prompting import fill, numbers, template, without_turns
+from ragbed.strategies.reading import outside_think
+from ragbed.strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
 
 MOST_CALLS = 4  # calls of one reply that are carried out
 _LONGEST, _LONGEST_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read

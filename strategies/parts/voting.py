@@ -5,11 +5,11 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from strategies.answering import without_sub_answers
-from strategies.choice import read_choice
-from strategies.normalising import with_values
-from strategies.reading import is_only_citations, read_citations, strip_citations
-from strategies.types import Draft, Task
+from ragbed.strategies.answering import without_sub_answers
+from ragbed.strategies.choice import read_choice
+from ragbed.strategies.normalising import with_values
+from ragbed.strategies.reading import is_only_citations, read_citations, strip_citations
+from ragbed.strategies.types import Draft, Task
 
 _REFUSED = ("refused", "")
 _POLAR = re.compile(r"(?:(yes|예|네)|(no|아니요|아니오))(?=\s*(?:[.,;:!–—]|\Z))", re.IGNORECASE)

@@ -5,8 +5,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from strategies.reading import fold
-from strategies.types import Asked, Evidence, Gathering, Generate, Passage, Reasoning, Recipe, Search, Task, driven
+from ragbed.strategies.reading import fold
+from ragbed.strategies.types import (
+    Asked,
+    Evidence,
+    Gathering,
+    Generate,
+    Passage,
+    Reasoning,
+    Recipe,
+    Search,
+    Task,
+    driven,
+)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Chain of draft: reasoning steps of five words at most (Xu et al. 2025; CReSt, Figure 6)."""
 from __future__ import annotations
 
-from strategies.answering import answer
-from strategies.types import Recipe, Task
+from ragbed.strategies.answering import answer
+from ragbed.strategies.types import Recipe, Task
 
 
 def chain_of_draft(task: Task) -> Recipe:

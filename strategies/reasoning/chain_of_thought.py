@@ -1,8 +1,8 @@
 """Chain of thought: free reasoning, then the answer (Wei et al. 2022; CReSt, Figure 5)."""
 from __future__ import annotations
 
-from strategies.answering import answer
-from strategies.types import Recipe, Task
+from ragbed.strategies.answering import answer
+from ragbed.strategies.types import Recipe, Task
 
 
 def chain_of_thought(task: Task) -> Recipe:

@@ -7,15 +7,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import draft, inquiry, opening
-from strategies.parts.conversation import gather_each
-from strategies.parts.merging import in_order
-from strategies.parts.reading import NO_ANSWER, listed, revised
-from strategies.parts.wrapping import Seen, watched
-from strategies.prompting import fill_quoting, template
-from strategies.reading import read_answer
-from strategies.reasoning.direct import direct
-from strategies.types import Decision, Evidence, Generate, Reasoning, Recipe, Reply, Task
+from ragbed.strategies.answering import draft, inquiry, opening
+from ragbed.strategies.parts.conversation import gather_each
+from ragbed.strategies.parts.merging import in_order
+from ragbed.strategies.parts.reading import NO_ANSWER, listed, revised
+from ragbed.strategies.parts.wrapping import Seen, watched
+from ragbed.strategies.prompting import fill_quoting, template
+from ragbed.strategies.reading import read_answer
+from ragbed.strategies.reasoning.direct import direct
+from ragbed.strategies.types import Decision, Evidence, Generate, Reasoning, Recipe, Reply, Task
 
 _LONGEST = 1_000  # characters of an answer to a check
 

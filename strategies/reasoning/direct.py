@@ -1,8 +1,8 @@
 """Direct answering: the answer at once (CReSt, Figure 4)."""
 from __future__ import annotations
 
-from strategies.answering import answer
-from strategies.types import Recipe, Task
+from ragbed.strategies.answering import answer
+from ragbed.strategies.types import Recipe, Task
 
 
 def direct(task: Task) -> Recipe:

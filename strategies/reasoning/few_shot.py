@@ -11,9 +11,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.reasoning.chain_of_thought import chain_of_thought
-from strategies.settings.exemplars import Exemplars
-from strategies.types import Reasoning, Recipe, Task
+from ragbed.strategies.reasoning.chain_of_thought import chain_of_thought
+from ragbed.strategies.settings.exemplars import Exemplars
+from ragbed.strategies.types import Reasoning, Recipe, Task
 
 
 def few_shot(task: Task, *, exemplars: Exemplars, of: Reasoning = chain_of_thought,

@@ -11,10 +11,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import ReadTurn, converse
-from strategies.parts.reading import as_query
-from strategies.reading import outside_think
-from strategies.types import Recipe, Task
+from ragbed.strategies.parts.conversation import ReadTurn, converse
+from ragbed.strategies.parts.reading import as_query
+from ragbed.strategies.reading import outside_think
+from ragbed.strategies.types import Recipe, Task
 
 _LONGEST_THOUGHT = 600  # characters
 _OPENS = r"(?:^|[,;:.]|\b(?:so|thus|therefore|hence|that))[, ]{0,3}"

@@ -1,12 +1,12 @@
 """Least-to-most: split the question, solve the parts in turn, then the whole (Zhou et al. 2023; CReSt, Figure 8)."""
 from __future__ import annotations
 
-from strategies.answering import answer, asking, draft, form_named, form_of, inquiry
-from strategies.parts.conversation import said
-from strategies.parts.reading import listed
-from strategies.prompting import first_message, instruction, numbers, system_message
-from strategies.reading import read_answer
-from strategies.types import Generate, Message, Recipe, Reply, Task
+from ragbed.strategies.answering import answer, asking, draft, form_named, form_of, inquiry
+from ragbed.strategies.parts.conversation import said
+from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.prompting import first_message, instruction, numbers, system_message
+from ragbed.strategies.reading import read_answer
+from ragbed.strategies.types import Generate, Message, Recipe, Reply, Task
 
 _LONGEST = 50_000  # characters of an answer to a part that stay in the conversation
 

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from strategies.answering import draft, opening
-from strategies.prompting import template
-from strategies.types import Recipe, Task
+from ragbed.strategies.answering import draft, opening
+from ragbed.strategies.prompting import template
+from ragbed.strategies.types import Recipe, Task
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 

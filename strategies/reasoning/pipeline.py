@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.types import Chunk, chunk_id, digest
-from strategies.reading import citation_marks
-from strategies.types import Contexts, Draft, Evidence, Generate, Message, Recipe, Task
+from ragbed.documents.types import Chunk, chunk_id, digest
+from ragbed.strategies.reading import citation_marks
+from ragbed.strategies.types import Contexts, Draft, Evidence, Generate, Message, Recipe, Task
 
 PIPELINE, OWN = "pipeline", "own"  # as tables call it, and its own search
 MOST_CONTEXTS = 1_000

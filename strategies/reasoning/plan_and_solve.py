@@ -1,8 +1,8 @@
 """Plan-and-solve: a plan, its execution, then the answer (Wang et al. 2023; CReSt, Figure 7)."""
 from __future__ import annotations
 
-from strategies.answering import answer
-from strategies.types import Recipe, Task
+from ragbed.strategies.answering import answer
+from ragbed.strategies.types import Recipe, Task
 
 
 def plan_and_solve(task: Task) -> Recipe:

@@ -10,13 +10,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import answer, draft, inquiry, opening
-from strategies.arithmetic import FUNCTIONS, ProgramLine, run
-from strategies.parts.conversation import said
-from strategies.parts.reading import begins_with_nothing
-from strategies.prompting import fill, fill_quoting
-from strategies.reading import read_answer
-from strategies.types import Decision, Draft, Message, Recipe, Reply, Task
+from ragbed.strategies.answering import answer, draft, inquiry, opening
+from ragbed.strategies.arithmetic import FUNCTIONS, ProgramLine, run
+from ragbed.strategies.parts.conversation import said
+from ragbed.strategies.parts.reading import begins_with_nothing
+from ragbed.strategies.prompting import fill, fill_quoting
+from ragbed.strategies.reading import read_answer
+from ragbed.strategies.types import Decision, Draft, Message, Recipe, Reply, Task
 
 _LONGEST = 20_000  # characters of a calculation that stay in the conversation
 

@@ -10,11 +10,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import answer, inquiry
-from strategies.parts.quotes import found_quotes, quoted, read_quotes
-from strategies.prompting import fill, numbers
-from strategies.reading import REFUSAL
-from strategies.types import Decision, Draft, Recipe, Reply, Task
+from ragbed.strategies.answering import answer, inquiry
+from ragbed.strategies.parts.quotes import found_quotes, quoted, read_quotes
+from ragbed.strategies.prompting import fill, numbers
+from ragbed.strategies.reading import REFUSAL
+from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 
 
 def quote_first(task: Task, *, quotes: Annotated[int, Field(ge=1, le=30)] = 8) -> Recipe:

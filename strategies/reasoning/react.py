@@ -14,11 +14,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from strategies.parts.conversation import ReadTurn, converse
-from strategies.parts.reading import as_query
-from strategies.parts.tool_calls import calling
-from strategies.reading import outside_think
-from strategies.types import Recipe, Task
+from ragbed.strategies.parts.conversation import ReadTurn, converse
+from ragbed.strategies.parts.reading import as_query
+from ragbed.strategies.parts.tool_calls import calling
+from ragbed.strategies.reading import outside_think
+from ragbed.strategies.types import Recipe, Task
 
 Tools = Literal["auto", "native", "text"]
 

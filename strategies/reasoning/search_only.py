@@ -1,7 +1,7 @@
 """Search only: evidence is gathered and no model is asked, for the evaluation of retrieval alone."""
 from __future__ import annotations
 
-from strategies.types import Draft, Recipe, Task
+from ragbed.strategies.types import Draft, Recipe, Task
 
 
 def search_only(task: Task) -> Recipe:

@@ -11,10 +11,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import ReadTurn, converse
-from strategies.parts.reading import as_query, says_nothing
-from strategies.reading import fold, outside_think
-from strategies.types import Recipe, Task
+from ragbed.strategies.parts.conversation import ReadTurn, converse
+from ragbed.strategies.parts.reading import as_query, says_nothing
+from ragbed.strategies.reading import fold, outside_think
+from ragbed.strategies.types import Recipe, Task
 
 _LONGEST = 20_000  # characters of a reply that are read
 _ASKS = re.compile(r"^[ \t>*#_`-]{0,8}follow[ -]?up(?: question)?(?: ?\d{1,2})?[*_`]{0,3} ?[:：]([^\n]*)\n?",

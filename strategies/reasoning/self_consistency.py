@@ -15,11 +15,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.lockstep import Lockstep
-from strategies.parts.voting import tally
-from strategies.reading import REFUSAL
-from strategies.reasoning.chain_of_thought import chain_of_thought
-from strategies.types import Decision, Draft, Generate, Reasoning, Recipe, Task
+from ragbed.strategies.parts.lockstep import Lockstep
+from ragbed.strategies.parts.voting import tally
+from ragbed.strategies.reading import REFUSAL
+from ragbed.strategies.reasoning.chain_of_thought import chain_of_thought
+from ragbed.strategies.types import Decision, Draft, Generate, Reasoning, Recipe, Task
 
 
 def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from strategies.answering import form_named, opening
-from strategies.prompting import fill, template
-from strategies.types import Draft, Recipe, Reply, Task
+from ragbed.strategies.answering import form_named, opening
+from ragbed.strategies.prompting import fill, template
+from ragbed.strategies.types import Draft, Recipe, Reply, Task
 
 # A label in any emphasis, at the beginning of a line or of a field, whose line ends may be escaped.
 _LABEL = re.compile(r"(?:^|\n|\\n|[\"'>])[ \t]{0,8}(?:[-*•#>]{1,6}[ \t])?[*_]{0,3}(found|known|step)\b"

@@ -11,12 +11,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.merging import in_order
-from strategies.parts.wrapping import with_gathered
-from strategies.reading import REFUSAL, strip_citations
-from strategies.reasoning.chain_of_thought import chain_of_thought
-from strategies.support.check import judged
-from strategies.types import Decision, Draft, Reasoning, Recipe, Task
+from ragbed.strategies.parts.merging import in_order
+from ragbed.strategies.parts.wrapping import with_gathered
+from ragbed.strategies.reading import REFUSAL, strip_citations
+from ragbed.strategies.reasoning.chain_of_thought import chain_of_thought
+from ragbed.strategies.support.check import judged
+from ragbed.strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 
 def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annotated[float, Field(ge=0, le=1)] = 0.8,

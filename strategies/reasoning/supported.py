@@ -12,12 +12,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from strategies.answering import without_sub_answers
-from strategies.parts.wrapping import Seen, watched
-from strategies.reading import REFUSAL
-from strategies.reasoning.direct import direct
-from strategies.support.check import By, checked, repaired
-from strategies.types import Decision, Draft, Reasoning, Recipe, Task
+from ragbed.strategies.answering import without_sub_answers
+from ragbed.strategies.parts.wrapping import Seen, watched
+from ragbed.strategies.reading import REFUSAL
+from ragbed.strategies.reasoning.direct import direct
+from ragbed.strategies.support.check import By, checked, repaired
+from ragbed.strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

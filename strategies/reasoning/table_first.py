@@ -10,10 +10,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import answer, draft, inquiry, opening
-from strategies.parts.quotes import checked_rows, read_rows, shown_rows
-from strategies.prompting import fill, fill_quoting, numbers
-from strategies.types import Decision, Draft, Recipe, Reply, Task
+from ragbed.strategies.answering import answer, draft, inquiry, opening
+from ragbed.strategies.parts.quotes import checked_rows, read_rows, shown_rows
+from ragbed.strategies.prompting import fill, fill_quoting, numbers
+from ragbed.strategies.types import Decision, Draft, Recipe, Reply, Task
 
 
 def table_first(task: Task, *, rows: Annotated[int, Field(ge=1, le=40)] = 12) -> Recipe:

@@ -14,11 +14,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import answer, draft, inquiry, opening
-from strategies.parts.reading import listed
-from strategies.prompting import fill_quoting
-from strategies.reading import fold, read_answer
-from strategies.types import Decision, Evidence, Generate, Recipe, Reply, Task
+from ragbed.strategies.answering import answer, draft, inquiry, opening
+from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.prompting import fill_quoting
+from ragbed.strategies.reading import fold, read_answer
+from ragbed.strategies.types import Decision, Evidence, Generate, Recipe, Reply, Task
 
 _BEST = re.compile(r"best[^\w\n]{0,10}(?:candidate[^\w\n]{0,5})?(\d{1,3})", re.IGNORECASE)
 

@@ -5,12 +5,12 @@ has to be looked up.
 """
 from __future__ import annotations
 
-from strategies.parts.conversation import asking_for
-from strategies.reading import fold, read_answer
-from strategies.retrieval.iterative import iterative
-from strategies.retrieval.none import none
-from strategies.retrieval.once import once
-from strategies.types import Decision, Gathering, Reply, Retrieval, Task
+from ragbed.strategies.parts.conversation import asking_for
+from ragbed.strategies.reading import fold, read_answer
+from ragbed.strategies.retrieval.iterative import iterative
+from ragbed.strategies.retrieval.none import none
+from ragbed.strategies.retrieval.once import once
+from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 _LONGEST_SAID = 1_000  # characters of a reply, which is asked for one word
 

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from strategies.parts.conversation import asking_for
-from strategies.parts.merging import beyond, named
-from strategies.parts.reading import listed, read_grade
-from strategies.reading import fold, outside_think
-from strategies.retrieval.once import once
-from strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task
+from ragbed.strategies.parts.conversation import asking_for
+from ragbed.strategies.parts.merging import beyond, named
+from ragbed.strategies.parts.reading import listed, read_grade
+from ragbed.strategies.reading import fold, outside_think
+from ragbed.strategies.retrieval.once import once
+from ragbed.strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task
 
 _LONGEST_PASSAGE, _LONGEST_SAID = 6_000, 20_000  # characters that are graded, and that are read of a reply
 

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import asking_for, gather_each
-from strategies.parts.merging import Keep, in_turn
-from strategies.parts.reading import listed
-from strategies.retrieval.once import once
-from strategies.types import Decision, Gathering, Reply, Retrieval, Task
+from ragbed.strategies.parts.conversation import asking_for, gather_each
+from ragbed.strategies.parts.merging import Keep, in_turn
+from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.retrieval.once import once
+from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def decompose(task: Task, query: str, *, over: Retrieval = once, parts: Annotated[int, Field(ge=1, le=10)] = 4,

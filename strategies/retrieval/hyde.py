@@ -11,10 +11,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import asking_for, gather_each, said_in
-from strategies.parts.merging import Keep, fused
-from strategies.retrieval.once import once
-from strategies.types import Decision, Gathering, Reply, Task
+from ragbed.strategies.parts.conversation import asking_for, gather_each, said_in
+from ragbed.strategies.parts.merging import Keep, fused
+from ragbed.strategies.retrieval.once import once
+from ragbed.strategies.types import Decision, Gathering, Reply, Task
 
 _TEMPERATURE = 0.7
 

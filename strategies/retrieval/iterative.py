@@ -10,13 +10,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import inquiry
-from strategies.parts.conversation import said_in
-from strategies.parts.merging import Keep, beyond, bound, in_order
-from strategies.prompting import template
-from strategies.reading import strip_citations
-from strategies.retrieval.once import once
-from strategies.types import Decision, Gathering, Reply, Retrieval, Task
+from ragbed.strategies.answering import inquiry
+from ragbed.strategies.parts.conversation import said_in
+from ragbed.strategies.parts.merging import Keep, beyond, bound, in_order
+from ragbed.strategies.prompting import template
+from ragbed.strategies.reading import strip_citations
+from ragbed.strategies.retrieval.once import once
+from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def iterative(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,

@@ -1,7 +1,7 @@
 """No retrieval: the model answers from what the question says."""
 from __future__ import annotations
 
-from strategies.types import Gathering, Task
+from ragbed.strategies.types import Gathering, Task
 
 
 def none(task: Task, query: str) -> Gathering:

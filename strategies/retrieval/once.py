@@ -1,7 +1,7 @@
 """One search with the query as it stands."""
 from __future__ import annotations
 
-from strategies.types import Evidence, Gathering, Search, Task
+from ragbed.strategies.types import Evidence, Gathering, Search, Task
 
 
 def once(task: Task, query: str) -> Gathering:

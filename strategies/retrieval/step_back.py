@@ -2,11 +2,11 @@
 shows worked examples for each of its datasets; here a description of the task stands for them."""
 from __future__ import annotations
 
-from strategies.parts.conversation import asking_for, gather_each
-from strategies.parts.merging import Keep, in_turn
-from strategies.parts.reading import listed
-from strategies.retrieval.once import once
-from strategies.types import Decision, Gathering, Reply, Retrieval, Task
+from ragbed.strategies.parts.conversation import asking_for, gather_each
+from ragbed.strategies.parts.merging import Keep, in_turn
+from ragbed.strategies.parts.reading import listed
+from ragbed.strategies.retrieval.once import once
+from ragbed.strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def step_back(task: Task, query: str, *, over: Retrieval = once, keep: Keep = None) -> Gathering:

@@ -13,13 +13,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from documents.errors import SettingsError
-from strategies.catalogue import HISTORY, REASONING, RETRIEVAL, SEARCH_ONLY
-from strategies.settings.exemplars import Exemplars, opened
-from strategies.settings.parameters import checked, default_of, hints_of, is_strategy, spread
-from strategies.settings.plugins import Family as Family
-from strategies.settings.plugins import file_of, guarded, label_of, plugin
-from strategies.types import Reasoning, Retrieval
+from ragbed.documents.errors import SettingsError
+from ragbed.strategies.catalogue import HISTORY, REASONING, RETRIEVAL, SEARCH_ONLY
+from ragbed.strategies.settings.exemplars import Exemplars, opened
+from ragbed.strategies.settings.parameters import checked, default_of, hints_of, is_strategy, spread
+from ragbed.strategies.settings.plugins import Family as Family
+from ragbed.strategies.settings.plugins import file_of, guarded, label_of, plugin
+from ragbed.strategies.types import Reasoning, Retrieval
 
 _LONGEST_NAME = 80  # characters
 _MOST_SAMPLES = 1_000  # of one question; limits count what they ask for, and all of them begin before the first asks

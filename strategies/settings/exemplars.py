@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from documents.errors import BenchmarkError, SettingsError
-from documents.places import local
-from documents.rows import Row, read_rows
-from documents.types import digest
-from strategies.types import Exemplar
+from ragbed.documents.errors import BenchmarkError, SettingsError
+from ragbed.documents.places import local
+from ragbed.documents.rows import Row, read_rows
+from ragbed.documents.types import digest
+from ragbed.strategies.types import Exemplar
 
 _FIELDS = tuple(field.name for field in fields(Exemplar))
 

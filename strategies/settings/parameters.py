@@ -13,9 +13,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, PlainValidator, TypeAdapter, ValidationError, ValidationInfo, create_model
 from pydantic.errors import PydanticUserError
 
-from documents.errors import SettingsError
-from strategies.settings.exemplars import Exemplars
-from strategies.types import Reasoning, Retrieval
+from ragbed.documents.errors import SettingsError
+from ragbed.strategies.settings.exemplars import Exemplars
+from ragbed.strategies.types import Reasoning, Retrieval
 
 _MOST_SETTINGS = 1_000  # that a sweep stands for; each is a cell of a run
 _TAKEN = ("kind", "name")  # which settings of every strategy have

@@ -14,13 +14,13 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from documents.errors import RecipeFailed, SettingsError
-from documents.types import digest
-from retrieval.foreign import Foreign
-from strategies.protocol import check_asked, draft_of
-from strategies.settings.parameters import hints_of
-from strategies.settings.source import executed, place_of, signature_of
-from strategies.types import Passage
+from ragbed.documents.errors import RecipeFailed, SettingsError
+from ragbed.documents.types import digest
+from ragbed.retrieval.foreign import Foreign
+from ragbed.strategies.protocol import check_asked, draft_of
+from ragbed.strategies.settings.parameters import hints_of
+from ragbed.strategies.settings.source import executed, place_of, signature_of
+from ragbed.strategies.types import Passage
 
 Family = Literal["reasoning", "retrieval", "history"]
 FAMILIES: tuple[Family, ...] = get_args(Family)

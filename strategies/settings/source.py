@@ -10,10 +10,10 @@ from importlib.util import decode_source, find_spec, module_from_spec, spec_from
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from documents.errors import BenchmarkError, SettingsError
-from documents.places import local
-from documents.types import digest
-from retrieval.foreign import Foreign
+from ragbed.documents.errors import BenchmarkError, SettingsError
+from ragbed.documents.places import local
+from ragbed.documents.types import digest
+from ragbed.retrieval.foreign import Foreign
 
 _MOST_BYTES = 1_000_000  # of a file; a strategy has a hundred lines
 _OURS = ("documents", "retrieval", "strategies", "agents", "experiments")

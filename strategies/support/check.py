@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from strategies.answering import draft, inquiry, opening, without_sub_answers
-from strategies.parts.reading import says_nothing
-from strategies.parts.wrapping import Seen
-from strategies.prompting import fill_quoting, template
-from strategies.reading import fold, is_only_citations, is_refusal, read_answer, read_citations, strip_citations
-from strategies.support.lexical import content_words, score
-from strategies.types import Asked, Draft, Evidence, Reply, Task
+from ragbed.strategies.answering import draft, inquiry, opening, without_sub_answers
+from ragbed.strategies.parts.reading import says_nothing
+from ragbed.strategies.parts.wrapping import Seen
+from ragbed.strategies.prompting import fill_quoting, template
+from ragbed.strategies.reading import fold, is_only_citations, is_refusal, read_answer, read_citations, strip_citations
+from ragbed.strategies.support.lexical import content_words, score
+from ragbed.strategies.types import Asked, Draft, Evidence, Reply, Task
 
 MOST_STATEMENTS = 40  # the last one holds what is left of a longer answer, so that nothing goes unchecked
 _CITATIONS = r"(?:[ \t]{0,4}\[\d[\d\s,;–-]{0,60}\]){0,20}"

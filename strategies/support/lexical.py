@@ -15,10 +15,10 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import product
 
-from documents.numbers import TextValue, values
-from documents.types import normalize
-from retrieval.lexical.tokens import HANGUL, UNSPACED, WordTokenizer, normal
-from strategies.types import Evidence
+from ragbed.documents.numbers import TextValue, values
+from ragbed.documents.types import normalize
+from ragbed.retrieval.lexical.tokens import HANGUL, UNSPACED, WordTokenizer, normal
+from ragbed.strategies.types import Evidence
 
 NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
                 "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")

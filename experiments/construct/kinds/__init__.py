@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from experiments.construct.item import Kind
-from experiments.construct.kinds.computed import COMPUTED
-from experiments.construct.kinds.crest import CREST
-from experiments.construct.kinds.detectiveqa import DETECTIVEQA
-from experiments.construct.kinds.mdbench import MDBENCH
-from experiments.construct.kinds.mrceval import MRCEVAL
-from experiments.construct.kinds.mrke import MRKE
-from experiments.construct.kinds.twins import TWINS
+from ragbed.experiments.construct.item import Kind
+from ragbed.experiments.construct.kinds.computed import COMPUTED
+from ragbed.experiments.construct.kinds.crest import CREST
+from ragbed.experiments.construct.kinds.detectiveqa import DETECTIVEQA
+from ragbed.experiments.construct.kinds.mdbench import MDBENCH
+from ragbed.experiments.construct.kinds.mrceval import MRCEVAL
+from ragbed.experiments.construct.kinds.mrke import MRKE
+from ragbed.experiments.construct.kinds.twins import TWINS
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, MDBENCH, MRKE, MRCEVAL, DETECTIVEQA, COMPUTED)}
 OF_BENCHMARKS: Mapping[str, Kind] = {kind.name: kind for kind in (TWINS,)}

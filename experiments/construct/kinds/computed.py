@@ -18,15 +18,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from documents.types import Chunk
-from experiments.construct import gates
-from experiments.construct.asking import WRITER, structured
-from experiments.construct.frames import BLANK, SENTENCE, Frame, frames_of, sentences_of
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.operations import OPERATIONS, Computation, Operation, planned, rests_on, shared
-from experiments.construct.worlds import EditedWorld, answers_in, edited, worlds_of
-from experiments.metrics.matching import is_korean
-from experiments.runs.store import write_lines
+from ragbed.documents.types import Chunk
+from ragbed.experiments.construct import gates
+from ragbed.experiments.construct.asking import WRITER, structured
+from ragbed.experiments.construct.frames import BLANK, SENTENCE, Frame, frames_of, sentences_of
+from ragbed.experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from ragbed.experiments.construct.operations import OPERATIONS, Computation, Operation, planned, rests_on, shared
+from ragbed.experiments.construct.worlds import EditedWorld, answers_in, edited, worlds_of
+from ragbed.experiments.metrics.matching import is_korean
+from ragbed.experiments.runs.store import write_lines
 
 _ROUNDS = 60  # how often a table is drawn
 _SHARED = 3  # rows that two tables have in common, to be joined
@@ -139,7 +139,7 @@ def language(frames: Sequence[Frame], drawn: Computation) -> str:
 @cache
 def _wordings() -> dict[str, dict[str, Any]]:
     return dict(json.loads(
-        resources.files("experiments.data").joinpath("computed/wordings.json").read_text(encoding="utf-8")))
+        resources.files("ragbed.experiments.data").joinpath("computed/wordings.json").read_text(encoding="utf-8")))
 
 
 def _by_template(item: Item, library: Library) -> str:

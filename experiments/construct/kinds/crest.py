@@ -17,16 +17,16 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.chunkers import CrestSizes
-from documents.types import Chunk
-from experiments.construct import gates
-from experiments.construct.asking import WRITER, structured
-from experiments.construct.editing import sentences
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, named, numbered
-from experiments.runs.store import write_lines
-from retrieval.lexical.tokens import is_korean
-from strategies.types import Evidence as Passages
-from strategies.types import Search
+from ragbed.documents.chunkers import CrestSizes
+from ragbed.documents.types import Chunk
+from ragbed.experiments.construct import gates
+from ragbed.experiments.construct.asking import WRITER, structured
+from ragbed.experiments.construct.editing import sentences
+from ragbed.experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage, named, numbered
+from ragbed.experiments.runs.store import write_lines
+from ragbed.retrieval.lexical.tokens import is_korean
+from ragbed.strategies.types import Evidence as Passages
+from ragbed.strategies.types import Search
 
 SHOWN = 10
 """Chunks that a question comes with."""

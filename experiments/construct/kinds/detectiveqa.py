@@ -15,14 +15,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.types import Chunk
-from experiments.construct import gates
-from experiments.construct.asking import LABELS, SOLVER, WRITER, solved, structured, together
-from experiments.construct.item import Dropped, Item, Kind, Library, Playing, Stage, named, numbered
-from experiments.construct.long_text import CALLS, Paragraphs, noted, paragraphs, sections
-from experiments.construct.rightness import right
-from experiments.metrics import holds
-from strategies.normalising import normalize_answer
+from ragbed.documents.types import Chunk
+from ragbed.experiments.construct import gates
+from ragbed.experiments.construct.asking import LABELS, SOLVER, WRITER, solved, structured, together
+from ragbed.experiments.construct.item import Dropped, Item, Kind, Library, Playing, Stage, named, numbered
+from ragbed.experiments.construct.long_text import CALLS, Paragraphs, noted, paragraphs, sections
+from ragbed.experiments.construct.rightness import right
+from ragbed.experiments.metrics import holds
+from ragbed.strategies.normalising import normalize_answer
 
 INFERRED = -1  # for the paragraph of a step that follows from others
 _STEPS = 3  # the fewest of a question's reasoning

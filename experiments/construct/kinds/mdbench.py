@@ -15,17 +15,25 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from documents.tables import tables_of
-from documents.types import Chunk, Document, digest
-from experiments.construct import gates
-from experiments.construct.asking import WRITER, structured, together
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.kinds.table_edits import Grid, TableEdit, applied, grid_of, lacking, plan_in_words, tells
-from experiments.construct.rightness import right
-from experiments.metrics.matching import holds
-from experiments.runs.store import write_lines
-from strategies.normalising import normalize_answer
-from strategies.reading import strip_citations
+from ragbed.documents.tables import tables_of
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.experiments.construct import gates
+from ragbed.experiments.construct.asking import WRITER, structured, together
+from ragbed.experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from ragbed.experiments.construct.kinds.table_edits import (
+    Grid,
+    TableEdit,
+    applied,
+    grid_of,
+    lacking,
+    plan_in_words,
+    tells,
+)
+from ragbed.experiments.construct.rightness import right
+from ragbed.experiments.metrics.matching import holds
+from ragbed.experiments.runs.store import write_lines
+from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.reading import strip_citations
 
 _VALID, _CLEAR = 4, 4  # of 5: from here on an item is valid, and has one answer
 _VIEWS = {"original": "the original table and the plan", "edited": "the edited table", "documents": "the documents"}

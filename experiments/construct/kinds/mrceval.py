@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.types import Chunk
-from experiments.benchmarks.mrceval import named_subtask
-from experiments.construct import gates
-from experiments.construct.asking import JUDGE, LABELS, WRITER, solved, structured, together
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.rightness import choice
-from experiments.metrics import share_of
-from experiments.metrics.matching import holds
-from experiments.question import Question
-from experiments.running.gold import Places
-from experiments.runs.store import write_lines
-from experiments.words import figure
-from strategies.normalising import normalize_answer, with_values
+from ragbed.documents.types import Chunk
+from ragbed.experiments.benchmarks.mrceval import named_subtask
+from ragbed.experiments.construct import gates
+from ragbed.experiments.construct.asking import JUDGE, LABELS, WRITER, solved, structured, together
+from ragbed.experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from ragbed.experiments.construct.rightness import choice
+from ragbed.experiments.metrics import share_of
+from ragbed.experiments.metrics.matching import holds
+from ragbed.experiments.question import Question
+from ragbed.experiments.running.gold import Places
+from ragbed.experiments.runs.store import write_lines
+from ragbed.experiments.words import figure
+from ragbed.strategies.normalising import normalize_answer, with_values
 
 if TYPE_CHECKING:
-    from experiments.construct.play import Played
+    from ragbed.experiments.construct.play import Played
 
 Subtask = Literal["entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense",
                   "world", "domain", "logical", "arithmetic", "multi-hop", "temporal"]

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from documents.types import Chunk
-from experiments.benchmarks.fields import REFERENCE, passage, with_references
-from experiments.construct import editing, gates
-from experiments.construct.asking import SOLVER, WRITER, solved, structured, together
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.rightness import right
-from experiments.metrics.matching import holds, tokens
-from experiments.runs.store import write_lines
-from strategies.normalising import normalize_answer
+from ragbed.documents.types import Chunk
+from ragbed.experiments.benchmarks.fields import REFERENCE, passage, with_references
+from ragbed.experiments.construct import editing, gates
+from ragbed.experiments.construct.asking import SOLVER, WRITER, solved, structured, together
+from ragbed.experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from ragbed.experiments.construct.rightness import right
+from ragbed.experiments.metrics.matching import holds, tokens
+from ragbed.experiments.runs.store import write_lines
+from ragbed.strategies.normalising import normalize_answer
 
 if TYPE_CHECKING:
-    from experiments.construct.play import Played
+    from ragbed.experiments.construct.play import Played
 
 Hops = Literal[2, 3, 4]
 _OTHERS = 4  # noun phrases and adjectives of a table

@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from documents.numbers import is_number, is_year, values
-from documents.tables import SourceTable
-from experiments.construct.item import Dropped
-from experiments.metrics.matching import holds
-from strategies.normalising import with_values
+from ragbed.documents.numbers import is_number, is_year, values
+from ragbed.documents.tables import SourceTable
+from ragbed.experiments.construct.item import Dropped
+from ragbed.experiments.metrics.matching import holds
+from ragbed.strategies.normalising import with_values
 
 
 class TableEdit(BaseModel):

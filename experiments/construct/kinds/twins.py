@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from experiments.construct import gates
-from experiments.construct.editing import edited, names, stands
-from experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
-from experiments.construct.kinds.mrke import changed, edited_item, no_original, notes, write
-from experiments.running.gold import Places
+from ragbed.experiments.construct import gates
+from ragbed.experiments.construct.editing import edited, names, stands
+from ragbed.experiments.construct.item import Dropped, Evidence, Item, Kind, Library, Playing, Stage
+from ragbed.experiments.construct.kinds.mrke import changed, edited_item, no_original, notes, write
+from ragbed.experiments.running.gold import Places
 
 
 def instances(library: Library) -> Iterator[Item]:

@@ -8,15 +8,15 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
-from documents.types import Document
-from experiments.analysis.agreement import Rater, agreements, alpha
-from experiments.construct.formats import own_line
-from experiments.construct.item import Item
-from experiments.construct.review.items import ReviewSet
-from experiments.construct.review.reviews import Review, ReviewFile
-from experiments.metrics.intervals import TAIL, Interval
-from experiments.record import Verdict
-from experiments.words import plural
+from ragbed.documents.types import Document
+from ragbed.experiments.analysis.agreement import Rater, agreements, alpha
+from ragbed.experiments.construct.formats import own_line
+from ragbed.experiments.construct.item import Item
+from ragbed.experiments.construct.review.items import ReviewSet
+from ragbed.experiments.construct.review.reviews import Review, ReviewFile
+from ragbed.experiments.metrics.intervals import TAIL, Interval
+from ragbed.experiments.record import Verdict
+from ragbed.experiments.words import plural
 
 Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
 

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from documents.errors import SettingsError
-from documents.places import local
-from documents.rows import read_rows
-from documents.sources import find_sources
-from documents.types import Chunk, Document, digest
-from documents.workers import read_documents
-from experiments.benchmarks import BENCHMARKS
-from experiments.benchmarks.mined import parsed
-from experiments.construct.item import DOCUMENTS, ITEMS, Evidence, Item
-from experiments.question import Gold, Question
-from experiments.settings.file import explain
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.places import local
+from ragbed.documents.rows import read_rows
+from ragbed.documents.sources import find_sources
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.documents.workers import read_documents
+from ragbed.experiments.benchmarks import BENCHMARKS
+from ragbed.experiments.benchmarks.mined import parsed
+from ragbed.experiments.construct.item import DOCUMENTS, ITEMS, Evidence, Item
+from ragbed.experiments.question import Gold, Question
+from ragbed.experiments.settings.file import explain
 
 if TYPE_CHECKING:
-    from retrieval.index import Index
+    from ragbed.retrieval.index import Index
 
 _ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
 FILE = "review.sqlite"
@@ -47,7 +47,7 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
     folder = local(target)
     opened = None
     if index is not None:
-        from retrieval.index import Index
+        from ragbed.retrieval.index import Index
 
         opened = Index.open(index)
     documents = named(opened.documents() if opened else ())

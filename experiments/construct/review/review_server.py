@@ -19,11 +19,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from documents.errors import SettingsError
-from experiments.construct.review.items import ReviewSet
-from experiments.construct.review.reviews import REASONS, Review, Reviewer, ReviewFile
-from experiments.construct.review.screen import screen
-from experiments.words import visible
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.construct.review.items import ReviewSet
+from ragbed.experiments.construct.review.reviews import REASONS, Review, Reviewer, ReviewFile
+from ragbed.experiments.construct.review.screen import screen
+from ragbed.experiments.words import visible
 
 _Given = TypeVar("_Given", bound=BaseModel)
 _ASSETS = Path(__file__).parent / "assets"

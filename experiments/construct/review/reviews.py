@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from agents.database import Database
-from documents.errors import RunError
-from documents.types import digest
-from experiments.construct.item import Item
+from ragbed.agents.database import Database
+from ragbed.documents.errors import RunError
+from ragbed.documents.types import digest
+from ragbed.experiments.construct.item import Item
 
 USELESS = "of no use"
 REASONS: Mapping[str, str] = {

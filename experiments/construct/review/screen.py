@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from documents.types import Chunk, Document
-from experiments.construct.gates import overlap
-from experiments.construct.item import Evidence, Item
-from experiments.words import visible
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.construct.gates import overlap
+from ragbed.experiments.construct.item import Evidence, Item
+from ragbed.experiments.words import visible
 
 _AROUND = 20_000  # characters that are shown before and after a mark
 _LONGEST = 30_000  # of a chunk

@@ -1,0 +1,12 @@
+"""Compare RAG strategies by answer quality, citations and refusals.
+
+    from ragbed import run
+
+    with run("compare.yaml") as finished:
+        print(finished.frame().groupby("cell_name")["score.em"].mean())
+
+`__init__.pyi` lists the public names. Each is imported on first use, so that `import ragbed` is quick.
+"""
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
