@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from typer.core import TyperArgument, TyperOption
 from typer.main import get_command
 
-from ragbed.experiments.cli import app
+from ragbed.experiments.cli import build_app
 
 PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 _HEAD = """# Commands
@@ -42,7 +42,7 @@ you can mend, said in one line on stderr, or a budget that is spent.
 def page() -> str:
     """Return the text of docs/commands.md."""
     panels: dict[str, list[str]] = {}
-    for words, command, panel in leaves(get_command(app), ["ragbed"], ""):
+    for words, command, panel in leaves(get_command(build_app()), ["ragbed"], ""):
         panels.setdefault(panel, []).append(section(words, command))
     return "\n".join([_HEAD, *(f"## {panel}\n\n" + "\n".join(parts) for panel, parts in panels.items())])
 

@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from functools import cache, partial
 from importlib import metadata
 from typing import Annotated, NoReturn
 
@@ -17,7 +18,7 @@ from typer.exceptions import TyperException
 from ragbed.experiments.commands.ask import ask, resume, search
 from ragbed.experiments.commands.construct import construct, questions, review
 from ragbed.experiments.commands.index import index
-from ragbed.experiments.commands.options import Command
+from ragbed.experiments.commands.options import Command, refuse
 from ragbed.experiments.commands.read import budgets, compare, diagnose, dose, effects, report, show
 from ragbed.experiments.commands.retrieval import evaluate_retrieval, negatives
 from ragbed.experiments.commands.run import import_, run
@@ -25,12 +26,7 @@ from ragbed.experiments.commands.serve import serve
 from ragbed.experiments.commands.shards import merge
 from ragbed.experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
 from ragbed.experiments.commands.tools import check_strategy, demo, list_, list_models, new_strategy, pull, schema
-
-app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-cassette = typer.Typer(no_args_is_help=True, help="Keep a run in one file, and make it again anywhere.")
-check = typer.Typer(no_args_is_help=True, help="Put something of your own to the test.")
-models = typer.Typer(no_args_is_help=True, help="List and fetch local models.")
-new = typer.Typer(no_args_is_help=True, help="Write something of your own to begin with.")
+from ragbed.guests import entries, load
 
 _EXAMPLES = """Examples:
 
@@ -41,7 +37,6 @@ ragbed index docs/ --out idx && ragbed ask "How long is the warranty?" --index i
 ragbed run compare.yaml && ragbed report runs/compare"""
 
 
-@app.callback(invoke_without_command=True, epilog=_EXAMPLES)
 def about(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
     """Find out which way of retrieving and reasoning answers, cites and refuses as it should."""
     if version:
@@ -49,28 +44,69 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-# In the order of the help, where each group is a panel.
-_GROUPS: dict[str, tuple[Callable[..., None] | tuple[typer.Typer, str], ...]] = {
-    "Start": (demo, list_, (models, "models"), schema, (new, "new"), (check, "check")),
-    "Ask": (index, search, ask, resume),
-    "Build": (construct, questions, review),
-    "Measure": (run, merge, import_, judge, rescore),
-    "Serve": (serve,),
-    "Read": (report, show, compare, effects, dose, budgets, diagnose),
-    "Retrieval": (evaluate_retrieval, negatives),
-    "Share": (export, (cassette, "cassette"), verify)}
-for panel, members in _GROUPS.items():
-    for member in members:
-        if isinstance(member, tuple):
-            app.add_typer(member[0], name=member[1], rich_help_panel=panel)
-        else:
-            app.command(member.__name__.rstrip("_").replace("_", "-"), cls=Command, rich_help_panel=panel)(member)
-cassette.command("export", cls=Command)(cassette_export)
-cassette.command("show", cls=Command)(cassette_show)
-check.command("strategy", cls=Command)(check_strategy)
-models.command("list", cls=Command)(list_models)
-models.command("pull", cls=Command)(pull)
-new.command("strategy", cls=Command)(new_strategy)
+# The commands of the core by the name that users type; those of guests are in `ragbed/guests.py`.
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo, "list": list_, "models list": list_models, "models pull": pull, "schema": schema,
+    "new strategy": new_strategy, "check strategy": check_strategy, "index": index, "search": search, "ask": ask,
+    "resume": resume, "construct": construct, "questions": questions, "review": review, "run": run, "merge": merge,
+    "import": import_, "judge": judge, "rescore": rescore, "serve": serve, "report": report, "show": show,
+    "compare": compare, "effects": effects, "dose": dose, "budgets": budgets, "diagnose": diagnose,
+    "evaluate-retrieval": evaluate_retrieval, "negatives": negatives, "export": export,
+    "cassette export": cassette_export, "cassette show": cassette_show, "verify": verify}
+# The first word of each command, in the order of the help. Commands of other people's guests come last.
+_PANELS: dict[str, tuple[str, ...]] = {
+    "Start": ("demo", "list", "models", "schema", "new", "check"),
+    "Ask": ("index", "search", "ask", "resume"),
+    "Build": ("construct", "questions", "review"),
+    "Measure": ("run", "merge", "import", "judge", "rescore"),
+    "Serve": ("serve",),
+    "Read": ("report", "show", "compare", "effects", "dose", "budgets", "diagnose"),
+    "Retrieval": ("evaluate-retrieval", "negatives"),
+    "Share": ("export", "cassette", "verify")}
+_GROUP_HELP = {"cassette": "Keep a run in one file, and replay it anywhere.", "check": "Check your own code.",
+               "models": "List and download local models.", "new": "Create a file to start from."}
+
+
+@cache
+def build_app() -> typer.Typer:
+    """Return the command line with the commands of the core and of the guests. Raises SettingsError: two of them have
+    the same name."""
+    from ragbed.documents.errors import SettingsError
+
+    app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app.callback(invoke_without_command=True, epilog=_EXAMPLES)(about)
+    commands = dict(_COMMANDS)
+    for name, target in entries("command").items():
+        if name in commands:
+            refuse(f"a guest adds the command {name!r}, which ragbed has itself; uninstall it")
+        try:
+            commands[name] = load(target)
+        except SettingsError as error:  # the other commands work without it
+            commands[name] = partial(_broken, str(error))
+            commands[name].__doc__ = "Not available: its package cannot be imported."
+    order = [first for names in _PANELS.values() for first in names]
+    groups: dict[str, typer.Typer] = {}
+    for name in sorted(commands, key=lambda name: order.index(first_word(name)) if first_word(name) in order else 99):
+        first, _, second = name.partition(" ")
+        panel = next((panel for panel, names in _PANELS.items() if first in names), "Guests")
+        if not second:
+            app.command(name, cls=Command, rich_help_panel=panel)(commands[name])
+            continue
+        if first not in groups:
+            groups[first] = typer.Typer(no_args_is_help=True, help=_GROUP_HELP.get(first, ""))
+            app.add_typer(groups[first], name=first, rich_help_panel=panel)
+        groups[first].command(second, cls=Command)(commands[name])
+    return app
+
+
+def first_word(command: str) -> str:
+    """Return `check` of `check strategy`."""
+    return command.partition(" ")[0]
+
+
+def _broken(why: str) -> None:
+    refuse(why)
+
 
 _LONGEST = 2_000  # characters of the one line, which may name what a stranger called very long
 _NO_MEMORY = ("failed to map segment", "can't start new thread", "annot allocate memory")  # as libraries say it
@@ -86,7 +122,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         from ragbed.documents.errors import CallError, UserError
-        status = app(prog_name="ragbed", standalone_mode=False)
+        status = build_app()(prog_name="ragbed", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:  # while modules are loaded; later each command says what it keeps
         sys.exit(130)

@@ -8,7 +8,7 @@ import yaml
 from commands import page
 
 from ragbed.experiments import check_settings
-from ragbed.experiments.cli import app
+from ragbed.experiments.cli import build_app
 from ragbed.experiments.settings.matrix import combinations_of
 
 ROOT = Path(__file__).parent.parent
@@ -77,8 +77,8 @@ def test_the_page_of_commands_is_what_their_help_says():
 
 
 def test_commands_that_are_shown_exist():
-    names = {(command.name or command.callback.__name__).replace("_", "-") for command in app.registered_commands}
-    names |= {group.name for group in app.registered_groups}
+    app = build_app()
+    names = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
     shown = {name for path in PAGES for name in re.findall(r"^\$ .*?ragbed ([a-z][\w-]+)|`ragbed ([a-z][\w-]+)",
                                                             path.read_text(encoding="utf-8"), re.MULTILINE)}
     assert {"".join(name) for name in shown} <= names

@@ -1,0 +1,1 @@
+"""Guests: optional parts, one sub-package each. The core never imports them; `ragbed/guests.py` lists what they add."""

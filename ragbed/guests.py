@@ -1,0 +1,117 @@
+"""Guests: optional parts of ragbed that the core finds by name and never imports.
+
+A guest may import the core. It describes what it adds in one `Guest`, as "module:attribute" strings, so that nothing is
+imported before it is used:
+
+    GUEST = Guest("word_count", {"metric": {"word_count": "word_count:METRICS"},
+                                 "command": {"word-count": "word_count:show"}})
+
+`BUILT_IN` lists ragbed's own guests. An installed distribution registers another one the same way, by an entry point:
+
+    [project.entry-points."ragbed.guests"]
+    word_count = "word_count:GUEST"
+
+The slots that a guest can fill, and what its attribute has to be:
+
+    command    a function for Typer; its name may have two words, as in "check strategy"
+    opener     a function from a folder to the folder of a run; the name is a file in it, as in "traffic.sqlite"
+    analysis   a function from `AnalysisInput` to a list of `View`, which the report, the terminal and JSON show
+    finding    a function that computes figures for the summary, where an analysis of the same name finds them
+    setting    a pydantic model, or a function that validates a value: a key of a run's settings
+    benchmark  a class of settings, a subclass of `Selection`, whose `kind` is the name
+    retriever  a class of settings, a subclass of `RetrieverKind`, whose `kind` is the name
+    vectors    a class of settings of an index's vectors, whose `kind` is the name
+    pipeline   a class of settings, a subclass of `PipelineSettings`, whose `kind` is the name
+    metric     a `MetricGroup`
+    parser     a function from a source's bytes to a document; the name is a suffix, as in ".epub"
+    tool       a function with annotated arguments that returns text, offered by the server's MCP endpoint
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+Slot = Literal["command", "opener", "analysis", "finding", "setting", "benchmark", "retriever", "vectors", "pipeline",
+               "metric", "parser", "tool"]
+GROUP = "ragbed.guests"  # of entry points
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Describe what one optional part adds.
+
+    Attributes:
+        name: unique among guests.
+        adds: for each slot, the names that the guest adds and where each one is, as "module:attribute".
+        origin: the distribution that an installed guest comes from; empty for ragbed's own.
+    """
+
+    name: str
+    adds: Mapping[Slot, Mapping[str, str]] = field(default_factory=dict)
+    origin: str = ""
+
+
+_IN = "ragbed.experiments.guests"
+BUILT_IN: tuple[Guest, ...] = ()
+
+
+@cache
+def installed() -> tuple[Guest, ...]:
+    """Return the guests of other distributions, in the order of their entry points' names. Raises SettingsError: one of
+    them cannot be imported, or is not a `Guest`."""
+    return tuple(map(_of_entry_point, sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))))
+
+
+def entries(slot: Slot) -> dict[str, str]:
+    """Return what guests add to a slot: "module:attribute" by name. Raises SettingsError: two guests add the same
+    name."""
+    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    for guest in _guests():
+        for name, target in guest.adds.get(slot, {}).items():
+            if name in found:
+                raise _settings_error(f"{slot} {name!r} is added by the guests {owners[name]} and {guest.name}; "
+                                      "uninstall one of them")
+            found[name], owners[name] = target, guest.name
+    return found
+
+
+def load(target: str) -> Any:
+    """Import what a "module:attribute" string names. Raises SettingsError: an installed guest has no such attribute, or
+    its module cannot be imported."""
+    module, _, attribute = target.partition(":")
+    if module.startswith("ragbed."):  # a missing module of our own is a defect, not the user's to mend
+        return getattr(import_module(module), attribute)
+    from ragbed.documents.errors import SettingsError
+    from ragbed.retrieval.foreign import Foreign
+
+    with Foreign(lambda said: SettingsError(f"guest {target}: {said}")):
+        return getattr(import_module(module), attribute)
+
+
+def loaded(slot: Slot) -> dict[str, Any]:
+    """Import everything that guests add to a slot, by name."""
+    return {name: load(target) for name, target in entries(slot).items()}
+
+
+def _guests() -> Iterator[Guest]:
+    yield from BUILT_IN
+    yield from installed()
+
+
+def _of_entry_point(point: EntryPoint) -> Guest:
+    origin = point.dist.name if point.dist else point.value
+    found = load(point.value)
+    if not isinstance(found, Guest):
+        raise _settings_error(f"guest {point.name}, of {origin}: {point.value} is not a ragbed.guests.Guest")
+    return Guest(found.name, found.adds, origin)
+
+
+def _settings_error(why: str) -> Exception:
+    from ragbed.documents.errors import SettingsError
+
+    return SettingsError(why)
