@@ -150,7 +150,7 @@ def test_files_that_are_missing_unnamed_or_broken_say_so(tmp_path):
         Crest(path=str(tmp_path)).load()
 
 
-LOAD = ("from ragbed.experiments.benchmarks import Crest\nfrom documents.errors import BenchmarkError\n"
+LOAD = ("from ragbed.experiments.benchmarks import Crest\nfrom ragbed.documents.errors import BenchmarkError\n"
         "try:\n    print(len(Crest(path='hub:upstage/CReSt').load().questions))\n"
         "except BenchmarkError as error:\n    print(error)\n")
 

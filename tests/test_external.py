@@ -128,7 +128,7 @@ def test_a_factory_that_fails_says_so_in_one_line(write, code, complaint):
     assert "\n" not in str(error.value)
 
 
-HIT = "from ragbed.documents.types import Chunk\nfrom retrieval.types import Hit\n"
+HIT = "from ragbed.documents.types import Chunk\nfrom ragbed.retrieval.types import Hit\n"
 
 
 @pytest.mark.parametrize(("search", "complaint"), [

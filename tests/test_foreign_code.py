@@ -11,7 +11,7 @@ from ragbed.experiments.settings.file import content_of
 from ragbed.strategies import Task, chosen
 from ragbed.strategies.settings.plugins import family_of
 
-HEAD = "import os\nimport re\nfrom strategies.types import *\nclass Odd(Exception): pass\n"
+HEAD = "import os\nimport re\nfrom ragbed.strategies.types import *\nclass Odd(Exception): pass\n"
 RECIPE = HEAD + "def recipe(task: Task) -> Recipe:\n    yield from task.gather(task.question)\n    "
 
 
@@ -53,7 +53,7 @@ def test_check_strategy_says_what_it_raises(here, line):
 
 def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, ragbed):
     (here / "page.txt").write_text("Town 2 has 222 people.")
-    (here / "loud.py").write_text("print('at import')\nfrom strategies.answering import answer\n" + RECIPE +
+    (here / "loud.py").write_text("print('at import')\nfrom ragbed.strategies.answering import answer\n" + RECIPE +
                                   "print('as it is played')\n"
                                   "    return (yield from answer(task, 'direct', (), thinks=False))\n")
     assert ragbed("index", "page.txt", "--out", "i")[0] == 0

@@ -234,7 +234,7 @@ def test_the_token_is_sent_and_kept_nowhere(pages, tmp_path, server, monkeypatch
 
 def test_an_env_file_around_is_not_read(tmp_path):
     (tmp_path / ".env").write_text("STRANGE=1\nMILVUS_URI=http://stranger\n")
-    code = "import os, retrieval.milvus as m; m._milvus(); assert 'STRANGE' not in os.environ, 'read'"
+    code = "import os, ragbed.retrieval.milvus as m; m._milvus(); assert 'STRANGE' not in os.environ, 'read'"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True,
                    env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)})
 

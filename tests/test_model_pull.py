@@ -184,7 +184,7 @@ def test_offline_and_unknown_names_ask_nobody(site):
 def test_a_killed_pull_leaves_no_model_and_the_next_one_succeeds(site, cache):
     publish(site, os.urandom(4 << 20))
     site.slow = True
-    code = ("import agents.catalogue as c, agents.pull as p\n"
+    code = ("import ragbed.agents.catalogue as c, ragbed.agents.pull as p\n"
             f"file = c.File('tiny.gguf', {len(WEIGHTS)}, {sha(WEIGHTS)!r})\n"
             "c.ENTRIES = (c.CatalogueEntry('tiny', 'chat', 'tiny-model', '1.0', 'tiny_model', (file,), '', ''),)\n"
             "p.pull('tiny', lambda done, total: print(done, flush=True))")

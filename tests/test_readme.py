@@ -102,7 +102,7 @@ def test_rooms_of_experiments_import_only_from_those_that_the_architecture_names
              for line in text.splitlines()]
     for path in (ROOT / "experiments").rglob("*.py"):
         room = path.relative_to(ROOT / "experiments").with_suffix("").parts[0]
-        used = re.findall(r"^ *from experiments\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        used = re.findall(r"^ *from ragbed\.experiments\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
         if room != "__init__":
             assert not set(used) - set(order[:order.index(room) + 1]), path
 
