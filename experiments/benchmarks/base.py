@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -62,6 +62,8 @@ class Selection(BaseModel):
 
     about: ClassVar[About]
     scheme: ClassVar[Scheme] = ANSWERS
+    if TYPE_CHECKING:
+        kind: str  # each benchmark declares its own, a Literal with a default, as its last field but `path`
 
     limit: int | None = Field(default=None, gt=0)
     sample: int | None = Field(default=None, gt=0)
