@@ -21,10 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ragbed.agents.playback import Playback, search_hash
 from ragbed.agents.types import CallOutcome
 from ragbed.documents.errors import MissingExtra, RecipeMismatch, SettingsError
+from ragbed.documents.http import sanitize_line
 from ragbed.documents.json import loads
 from ragbed.documents.places import local
 from ragbed.documents.types import digest
-from ragbed.retrieval.servers import clean
 from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 from ragbed.strategies.types import Failure, Reply, Turn
 
@@ -240,5 +240,5 @@ async def _open_postgres(url: str, opened: contextlib.AsyncExitStack) -> Any:
     except psycopg.Error as error:
         named = f"PostgreSQL on {parts.get('host', 'this machine')}, database {parts.get('dbname', '')!r}"
         raise SettingsError(f"{named}: cannot keep threads: "
-                            f"{clean(str(error), str(parts.get('password', '')))}") from None
+                            f"{sanitize_line(str(error), str(parts.get('password', '')))}") from None
     return AsyncPostgresSaver(pool, serde=PlainJson())

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from ragbed.agents.limits import CallClock, CallSlot, CallSlots
 from ragbed.agents.refusals import IN_ONE, Way, Ways, is_overload, refusal
-from ragbed.agents.replies import BadReply, Pricer, Tell, read_reply, timings
+from ragbed.agents.replies import Pricer, Tell, read_reply, timings
 from ragbed.agents.settings import CallLimits, Context, Endpoint
 from ragbed.agents.types import wire_message, without_key
 from ragbed.documents.errors import CallError, CallTimeout
+from ragbed.documents.http import Address, BadReply, backoff_delay, is_transient, retry_after, sanitize_line
 from ragbed.documents.json import loads
-from ragbed.retrieval.servers import Address, back_off, clean, is_transient, retry_after
 from ragbed.strategies.types import Generate, Reply
 
 if TYPE_CHECKING:
     from ragbed.agents.openai_chat import Chat
-    from ragbed.agents.wire import Response
+    from ragbed.documents.http import Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class ModelClient:
                     clock.stand_still(stands)
                     continue
             except ConnectionError as error:
-                failure = CallError(f"{self.name}: no whole reply: {clean(str(error), at.key)}", "connection",
+                failure = CallError(f"{self.name}: no whole reply: {sanitize_line(str(error), at.key)}", "connection",
                                     progress.attempts)
             except BadReply as error:
                 raise CallError(f"{self.name}: {error}", "bad_response", progress.attempts) from None
@@ -223,7 +223,8 @@ class ModelClient:
         if progress.failed >= self.limits.attempts:
             raise failure
         # Some jitter on top of what the server asks, so that waiting calls do not all come back at once.
-        wait = back_off(progress.failed) if asked is None else asked + min(0.1 * back_off(progress.failed), 1.0)
+        wait = backoff_delay(progress.failed)
+        wait = wait if asked is None else asked + min(0.1 * wait, 1.0)
         _check_time(failure, asked, wait, clock.left)
         await asyncio.sleep(wait)
 

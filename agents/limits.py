@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import TypeVar
 
-from ragbed.retrieval.servers import back_off
+from ragbed.documents.http import backoff_delay
 
 
 class CallClock:
@@ -157,9 +157,9 @@ class CallSlots:
             self._in_a_row += 1
         if asked:
             # Jitter on top of what is asked, so that several processes do not come back at once.
-            wait = asked + min(0.1 * back_off(self._in_a_row), 1.0)
+            wait = asked + min(0.1 * backoff_delay(self._in_a_row), 1.0)
         else:
-            wait = back_off(self._in_a_row) if first else self.held
+            wait = backoff_delay(self._in_a_row) if first else self.held
         if wait <= self._longest:
             self._until = max(self._until, asyncio.get_running_loop().time() + wait)
         self.give_back(place)

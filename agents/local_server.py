@@ -14,8 +14,8 @@ from typing import IO
 
 from ragbed.agents.settings import LocalSettings
 from ragbed.documents.errors import ModelError
+from ragbed.documents.http import Address, sanitize_line
 from ragbed.documents.places import child_environment, processors
-from ragbed.retrieval.servers import Address, clean
 
 _ENOUGH = 5.0  # seconds for a child to end by itself
 
@@ -93,7 +93,7 @@ class LocalServer:
             log.seek(0)
             lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
         await self.aclose()
-        ending = clean(" | ".join(lines[-3:]), limit=400)
+        ending = sanitize_line(" | ".join(lines[-3:]), limit=400)
         return f"the local server for {self._weights.name} {what}" + (f": {ending}" if ending else "")
 
 

@@ -22,8 +22,8 @@ from ragbed.agents.relevance import RelevanceJudges
 from ragbed.agents.replies import Pricer, free, priced, pricer
 from ragbed.agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
 from ragbed.documents.errors import ModelError
+from ragbed.documents.http import SERVER_SCHEMES, Address, parse_address
 from ragbed.retrieval.rerankers.reranker import Aids, judges_of
-from ragbed.retrieval.servers import SERVED, Address, served_at
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
 NO_MODEL = "none"  # the name of no model, for a strategy that asks none
@@ -54,8 +54,8 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
         return Target(spec, recording_of(spec).identity, spec)
     form, colon, rest = spec.partition(":")
     known = None if calls else known
-    if form in SERVED and colon:
-        address, served = served_at(spec, calls=calls)
+    if form in SERVER_SCHEMES and colon:
+        address, served = parse_address(spec, calls=calls)
         return Target(spec, served, served, address)
     if form == "gguf" and colon:
         if not rest.strip():

@@ -17,11 +17,20 @@ import openai
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from ragbed.agents.replies import MOST_BYTES, Assembly, BadReply, Tell
-from ragbed.agents.wire import Bounded, Response, bounded_client, named_errors, reason
-from ragbed.retrieval.servers import OPENAI_HOST, Address
+from ragbed.agents.replies import Assembly, Tell
+from ragbed.documents.http import (
+    MAX_REPLY_BYTES,
+    OPENAI_HOST,
+    Address,
+    BadReply,
+    BoundedStream,
+    Response,
+    bounded_client,
+    describe_error,
+    transport_errors,
+)
 
-_MOST_STREAMED = 4 * MOST_BYTES  # of a reply in pieces, each of which repeats the names of its fields
+_MOST_STREAMED = 4 * MAX_REPLY_BYTES  # of a reply in pieces, each of which repeats the names of its fields
 
 
 class Chat(ChatOpenAI):
@@ -70,8 +79,8 @@ class Chat(ChatOpenAI):
                 await got.aclose()
 
     async def _pieces(self, got: httpx2.Response, whole: Assembly) -> Response:
-        if isinstance(got.stream, Bounded):
-            got.stream.most = _MOST_STREAMED
+        if isinstance(got.stream, BoundedStream):
+            got.stream.max_bytes = _MOST_STREAMED
         pieces = openai.AsyncStream(cast_to=object, response=got, client=self.root_async_client)
         try:
             async for piece in pieces:
@@ -96,12 +105,12 @@ class Chat(ChatOpenAI):
 @contextmanager
 def _named_errors() -> Iterator[None]:
     try:
-        with named_errors():
+        with transport_errors():
             yield
     except openai.APIConnectionError as error:
         if isinstance(error.__cause__, BadReply):
             raise error.__cause__ from None
-        raise ConnectionError(reason(error.__cause__ or error)) from None
+        raise ConnectionError(describe_error(error.__cause__ or error)) from None
 
 
 def connect(address: Address, served: str, connections: int) -> Chat:

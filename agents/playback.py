@@ -11,8 +11,8 @@ from ragbed.agents.replies import Tell
 from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, CallOutcome, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
 from ragbed.documents.errors import RecipeFailed
+from ragbed.documents.http import redact_keys
 from ragbed.documents.types import Chunk, digest
-from ragbed.retrieval.servers import hide_keys
 from ragbed.strategies.answering import without_sub_answers
 from ragbed.strategies.choice import read_choice
 from ragbed.strategies.protocol import MOST_DECISIONS, actions_of, draft_of
@@ -230,7 +230,7 @@ class Playback:
             except StopIteration as end:
                 self.draft, self.pending = without_sub_answers(draft_of(end.value), self.task), []
         except RecipeFailed as error:
-            self._stop(Failure("strategy", hide_keys(str(error))))
+            self._stop(Failure("strategy", redact_keys(str(error))))
 
     def _next(self, value: Any) -> Any:
         """What the recipe asks for next, past what needs no performing: decisions, and lists such as that of the

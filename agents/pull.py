@@ -24,7 +24,7 @@ import httpx2
 from ragbed.agents import catalogue
 from ragbed.agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_models, hub_parts, sha256_of
 from ragbed.documents.errors import ModelError
-from ragbed.retrieval.servers import unusable_environment
+from ragbed.documents.http import proxy_error
 
 Fetched = Callable[[int, "int | None"], None]  # called with the bytes that came, and those expected where that is known
 DEFAULT_INDEX = "https://pypi.org/simple"
@@ -150,7 +150,7 @@ def _web() -> Iterator[httpx2.Client]:
         verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=bundle) if bundle else True
         client = httpx2.Client(timeout=_SECONDS, follow_redirects=True, verify=verify)
     except (OSError, ValueError, ImportError) as error:
-        raise unusable_environment(error) from None
+        raise proxy_error(error) from None
     with client:
         yield client
 

@@ -17,7 +17,7 @@ from ragbed.agents.journal import call_key
 from ragbed.agents.replies import Tell, free
 from ragbed.agents.settings import ModelSettings
 from ragbed.documents.errors import CallError, ModelError, ReplayMiss, RunError
-from ragbed.retrieval.servers import Address
+from ragbed.documents.http import Address
 from ragbed.strategies.types import Failure, Generate, Reply
 
 RECORDED = "recorded:"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragbed.documents.errors import CallError, CallTooLong, ModelError, RagbedError
-from ragbed.retrieval.servers import Address, error_of, server_message
+from ragbed.documents.http import Address, error_message, parse_error
 
 _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"
@@ -29,8 +29,8 @@ def is_overload(status: int, body: bytes, asked: float | None) -> bool:
         return True
     if status != 503:
         return False
-    error = error_of(body)
-    said = (server_message(error, ""), str(error.get("code")), str(error.get("type")))
+    error = parse_error(body)
+    said = (error_message(error, ""), str(error.get("code")), str(error.get("type")))
     return asked is not None or bool(_OVERLOAD.search(" ".join(said)))
 
 
@@ -39,8 +39,8 @@ def refusal(status: int, body: bytes, address: Address, model: str, attempts: in
     """Return the error that a status other than 200 stands for: ModelError where the user has to mend something and
     every other call would fail alike; CallTooLong where the prompt does not fit; else CallError, `http_<status>`. Where
     a call to this model was `accepted` before, a 403 is about this prompt and not the key."""
-    error = error_of(body)
-    said = server_message(error, address.key)
+    error = parse_error(body)
+    said = error_message(error, address.key)
     code = {str(error.get("code")), str(error.get("type"))}
     if status == 401 or (status == 403 and not accepted and not _FILTERED.search(" ".join((said, *code)))):
         variable = address.key_variable

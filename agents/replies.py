@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragbed.agents.settings import Price
+from ragbed.documents.http import is_loopback, known_keys
 from ragbed.documents.json import loads
 from ragbed.documents.types import encodable
-from ragbed.retrieval.servers import is_loopback, known_keys
 from ragbed.strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]

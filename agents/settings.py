@@ -9,7 +9,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.errors import CallTooLong
-from ragbed.retrieval.servers import Address
+from ragbed.documents.http import Address
 from ragbed.strategies.types import Message
 
 

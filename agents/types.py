@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ragbed.documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
-from ragbed.retrieval.servers import hide_keys, known_keys
+from ragbed.documents.http import known_keys, redact_keys
 from ragbed.strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
@@ -36,7 +36,7 @@ class DecisionStep:
     @classmethod
     def of(cls, decision: Decision) -> DecisionStep:
         """Shorten a decision to one line for what, and one for why."""
-        return cls(_line(hide_keys(decision.what), _LONGEST_WHAT), _line(hide_keys(decision.why), _LONGEST_WHY))
+        return cls(_line(redact_keys(decision.what), _LONGEST_WHAT), _line(redact_keys(decision.why), _LONGEST_WHY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class CallOutcome:
 def failure_of(error: CallError) -> Failure:
     """Turn a call's error into data, without keys; its kind decides the question's outcome."""
     kind = "timeout" if isinstance(error, CallTimeout) else "too_long" if isinstance(error, CallTooLong) else error.kind
-    return Failure(kind, hide_keys(str(error)))
+    return Failure(kind, redact_keys(str(error)))
 
 
 def error_of(failure: Failure, attempts: int) -> CallError:

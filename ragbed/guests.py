@@ -87,9 +87,9 @@ def load(target: str) -> Any:
     if module.startswith("ragbed."):  # a missing module of our own is a defect, not the user's to mend
         return getattr(import_module(module), attribute)
     from ragbed.documents.errors import SettingsError
-    from ragbed.retrieval.foreign import Foreign
+    from ragbed.documents.user_code import UserCode
 
-    with Foreign(lambda said: SettingsError(f"guest {target}: {said}")):
+    with UserCode(lambda said: SettingsError(f"guest {target}: {said}")):
         return getattr(import_module(module), attribute)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.errors import IndexFolderError, MissingExtra
+from ragbed.documents.http import sanitize_line
 from ragbed.documents.types import digest
-from ragbed.retrieval.servers import clean
 from ragbed.retrieval.storage.manifest import StoreEntry
 from ragbed.retrieval.types import Matrix
 from ragbed.retrieval.vector_settings import Decided, Flat, Hnsw, VectorSettings, choose_stored
@@ -215,7 +215,7 @@ def _call(entry: StoreEntry, name: str, **options: Any) -> Any:
     except (milvus.MilvusException, OSError) as error:
         if entry.uri in _clients:
             _clients.pop(entry.uri).close()  # it would not find a server that is back
-        said = clean(str(getattr(error, "message", error)))
+        said = sanitize_line(str(getattr(error, "message", error)))
         alone = "" if entry.uri.startswith("http") else "; one process at a time has such a file open"
         raise IndexFolderError(f"Milvus, {entry.uri}: {said}{alone}") from None
 

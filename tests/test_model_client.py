@@ -16,7 +16,7 @@ SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "requi
 
 @pytest.fixture(autouse=True)
 def _quick_and_keyed(monkeypatch):
-    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.documents.http._FIRST_DELAY", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", CANARY)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -210,7 +210,7 @@ async def test_loopback_needs_no_proxy_and_one_that_cannot_be_used_is_named_with
 
 async def test_only_openai_itself_is_sent_the_newer_name_of_the_limit():
     from ragbed.agents.openai_chat import connect
-    from ragbed.retrieval.servers import Address
+    from ragbed.documents.http import Address
     for url, name in (("https://api.openai.com/v1", "max_completion_tokens"), ("https://example.org/v1", "max_tokens")):
         chat = connect(Address(url, CANARY), "gpt-5-mini", 1)
         body = chat.body([{"role": "user", "content": "?"}], {"temperature": 0.0, "max_tokens": 9})

@@ -17,7 +17,7 @@ ASK = Generate((Message("user", ("Where?",)),), "answer")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.documents.http._FIRST_DELAY", 0.01)
     monkeypatch.delenv("RAGBED_API_KEY", raising=False)
 
 

@@ -43,7 +43,7 @@ def test_a_secret_in_a_url_is_refused_without_showing_it(url):
 def test_a_base_url_that_is_none_names_its_variable(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", "notaurl")
-    with pytest.raises(ModelError, match="OPENAI_BASE_URL is written http://host/v1 or https://host/v1"):
+    with pytest.raises(ModelError, match="OPENAI_BASE_URL is not a URL; write http://host/v1 or https://host/v1"):
         resolve("openai:m")
 
 

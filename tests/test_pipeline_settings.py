@@ -6,7 +6,7 @@ from ragbed.experiments.settings.file import read_settings
 
 
 @pytest.mark.parametrize(("settings", "said"), [
-    ({"kind": "http", "name": "web", "url": "http://user:word@host/"}, "must not hold a user, password or query"),
+    ({"kind": "http", "name": "web", "url": "http://user:word@host/"}, "must not contain a user, password or query"),
     ({"kind": "http", "name": "web", "url": "http://host/", "answer": "$["}, "is no JSONPath"),
     ({"kind": "python", "name": "mine", "factory": "mine.py"}, "write FILE.py:NAME"),
     ({"kind": "python", "name": "mine", "factory": "absent.py:answer"}, "absent.py"),

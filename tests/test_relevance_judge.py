@@ -20,7 +20,7 @@ OURS = JudgeReranker(model="m")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.documents.http._FIRST_DELAY", 0.01)
 
 
 class Judging:

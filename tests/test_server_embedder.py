@@ -63,7 +63,7 @@ def serving(script):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.documents.http._FIRST_DELAY", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
 
 
@@ -188,7 +188,7 @@ def test_the_key_is_needed_when_something_is_sent_and_not_before(monkeypatch):
     embedder = open_embedder("openai:text-embedding-3-small")
     assert embedder.identity.startswith("served:text-embedding-3-small-")
     assert embedder.window == 8_191
-    with pytest.raises(ModelError, match="no key: set OPENAI_API_KEY"):
+    with pytest.raises(ModelError, match="OPENAI_API_KEY is not set"):
         embedder.embed_queries(["rain"])
 
 

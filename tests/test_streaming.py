@@ -19,7 +19,7 @@ TOOLS = ({"type": "function", "function": {"name": "search", "parameters": {"typ
 
 @pytest.fixture(autouse=True)
 def _quick_and_keyed(monkeypatch):
-    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.documents.http._FIRST_DELAY", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
 
 

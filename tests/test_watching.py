@@ -75,7 +75,7 @@ async def test_calls_that_are_made_together_are_told_of_in_turns_and_told_apart(
 
 
 async def test_a_retry_voids_what_was_told_and_a_failed_call_says_why(serve, index, monkeypatch):
-    monkeypatch.setattr("ragbed.retrieval.servers._FIRST", 0.01)
+    monkeypatch.setattr("ragbed.documents.http._FIRST_DELAY", 0.01)
     events = await events_of(index, serve([{"pieces": [delta(content="Nor")], "cut": True}, streamed(ANSWER, 99)]))
     kinds = [event["event"] for event in events]
     assert kinds == ["searching", "search", "asking", "token", "retry", "token", "reply", "answer"]

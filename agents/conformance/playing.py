@@ -15,7 +15,7 @@ from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, Cost, DecisionStep
 from ragbed.documents.errors import RecipeFailed
 from ragbed.documents.types import Chunk, digest
-from ragbed.retrieval.foreign import Foreign
+from ragbed.documents.user_code import UserCode
 from ragbed.strategies.answering import answer
 from ragbed.strategies.catalogue import RETRIEVAL
 from ragbed.strategies.history import in_conversation
@@ -174,7 +174,7 @@ def _stops(strategy: Strategy, begins: Callable[[], object], told: bool) -> str 
         begins()
         play = _Play(strategy, _SITUATIONS[0], _WANTS, limits)
         try:
-            with Foreign(RecipeFailed):
+            with UserCode(RecipeFailed):
                 play.run()
         except RecipeFailed as error:
             goes_on = isinstance(error.__cause__, RuntimeError)

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from ragbed.agents.pipelines.base import JSONPath, Request
 from ragbed.agents.pipelines.http import HttpChannel, OfUrl
-from ragbed.agents.replies import BadReply
-from ragbed.retrieval.servers import clean
+from ragbed.documents.http import BadReply, sanitize_line
 from ragbed.strategies.reading import citation_marks
 from ragbed.strategies.reasoning.pipeline import renumbered
 
@@ -58,7 +57,7 @@ class ChatCompletions(OfUrl):
 
 def _common(came: dict[str, Any]) -> dict[str, Any]:
     if failed := [one for one in jsonpath.findall("$.error.message", came) if isinstance(one, str)]:
-        raise BadReply(f"it failed: {clean(failed[0])}")  # with status 200, as OpenRouter tells of a model's failure
+        raise BadReply(f"it failed: {sanitize_line(failed[0])}")  # OpenRouter reports failures with status 200
     said = jsonpath.findall(f"{_MESSAGE}.content | {_MESSAGE}.content[*].text", came)
     text = "".join(one for one in said if isinstance(one, str))  # in one piece, or in parts
     refusal = next((one for one in jsonpath.findall(f"{_MESSAGE}.refusal", came) if isinstance(one, str)), "")

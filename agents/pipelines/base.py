@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from ragbed.agents.replies import BadReply
+from ragbed.documents.http import BadReply
 from ragbed.documents.json import loads
 from ragbed.documents.types import digest
 from ragbed.strategies.reading import REFUSAL, fold
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import jsonpath
 
     from ragbed.agents.settings import CallLimits
-    from ragbed.agents.wire import Response
+    from ragbed.documents.http import Response
 
 FORM = "pipeline:"  # before a pipeline's name, where a model's name is expected
 FIELDS = ("id", "question", "options", "history", "documents")

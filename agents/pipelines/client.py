@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, cast
 from ragbed.agents.client import Completion, ModelClient
 from ragbed.agents.models import NoCalls
 from ragbed.agents.pipelines.base import Channel, PipelineSettings, fields_of
-from ragbed.agents.replies import MOST_BYTES, BadReply, Tell, priced
+from ragbed.agents.replies import Tell, priced
 from ragbed.agents.settings import ModelSettings
 from ragbed.agents.types import without_key
+from ragbed.documents.http import MAX_REPLY_BYTES, Address, BadReply
 from ragbed.documents.json import loads
-from ragbed.retrieval.servers import Address
 from ragbed.strategies.types import Generate, Reply, Usage
 
 if TYPE_CHECKING:
     from ragbed.agents.openai_chat import Chat
     from ragbed.agents.refusals import Way
-    from ragbed.agents.wire import Response
+    from ragbed.documents.http import Response
 
 
 class PipelineClient(ModelClient):
@@ -59,8 +59,8 @@ class PipelineClient(ModelClient):
         return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
 
     def _read(self, answer: Response, at: Address, action: Generate, way: Way) -> tuple[Reply, Mapping[str, Any]]:
-        if len(answer.body) > MOST_BYTES:
-            raise BadReply(f"it returned more than {MOST_BYTES >> 20} MB")
+        if len(answer.body) > MAX_REPLY_BYTES:
+            raise BadReply(f"it returned more than {MAX_REPLY_BYTES >> 20} MB")
         returned = self._pipeline.read(loads(answer.body, mend=True), fields_of(action.messages[0].content))
         tokens = returned.prompt_tokens, returned.completion_tokens
         price = returned.price if returned.price is not None else self.price_of(*tokens)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, model_validator
 
 from ragbed.agents.pipelines.base import FIELDS, Channel, PipelineSettings
-from ragbed.agents.wire import Response
 from ragbed.documents.errors import CallError, RagbedError, SettingsError
-from ragbed.retrieval.foreign import Foreign
+from ragbed.documents.http import Response
+from ragbed.documents.user_code import UserCode
 from ragbed.strategies.settings.plugins import file_of
 from ragbed.strategies.settings.source import executed, hash_of, parameters_of, place_of
 
@@ -143,8 +143,8 @@ class CodeChannel(Channel):
             raise CallError(f"{self.settings.name}: {_UNLIKE_JSON.format(error)}", "pipeline") from None
 
     @property
-    def _foreign(self) -> Foreign:
-        return Foreign(lambda said: CallError(f"{self.settings.name}: {said}", "pipeline"))
+    def _foreign(self) -> UserCode:
+        return UserCode(lambda said: CallError(f"{self.settings.name}: {said}", "pipeline"))
 
     async def _in_thread(self, body: Any) -> Any:
         """Call in a thread that keeps no process from ending, unlike those of an executor."""

@@ -17,11 +17,9 @@ from pydantic import Field
 
 from ragbed.agents.catalogue import sha256_of
 from ragbed.agents.pipelines.base import Channel, PipelineSettings
-from ragbed.agents.replies import MOST_BYTES, BadReply
-from ragbed.agents.wire import Response
 from ragbed.documents.errors import CallError, SettingsError
+from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, Response, sanitize_line
 from ragbed.documents.json import loads
-from ragbed.retrieval.servers import clean
 
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
@@ -82,14 +80,14 @@ class CommandChannel(Channel):
             said.seek(0)
             complained.seek(0)
             if process.returncode:
-                last = clean(complained.read().decode(errors="replace").strip().rpartition("\n")[2])
+                last = sanitize_line(complained.read().decode(errors="replace").strip().rpartition("\n")[2])
                 raise CallError(f"{name}: exit status {process.returncode}{': ' * bool(last)}{last}", "pipeline")
             return Response(200, {}, _as_json(said.read()))
 
 
 def _check_size(*files: IO[bytes]) -> None:
-    if any(os.fstat(file.fileno()).st_size > MOST_BYTES for file in files):
-        raise BadReply(f"it wrote more than {MOST_BYTES >> 20} MB")
+    if any(os.fstat(file.fileno()).st_size > MAX_REPLY_BYTES for file in files):
+        raise BadReply(f"it wrote more than {MAX_REPLY_BYTES >> 20} MB")
 
 
 def _as_json(said: bytes) -> bytes:

@@ -13,7 +13,7 @@ from uuid import uuid4
 from ragbed.agents.pipelines.base import Request
 from ragbed.agents.pipelines.code import CodeChannel, OfFile, field_of, tokens
 from ragbed.documents.errors import SettingsError
-from ragbed.retrieval.foreign import Foreign
+from ragbed.documents.user_code import UserCode
 
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
@@ -36,7 +36,7 @@ class Framework(OfFile):
     def open(self, limits: CallLimits) -> CodeChannel:
         """Load the object; SettingsError where it is none of the kind."""
         named = self.made
-        with Foreign(lambda said: SettingsError(f"pipeline {self.name}: {said}")):
+        with UserCode(lambda said: SettingsError(f"pipeline {self.name}: {said}")):
             make = named if inspect.isroutine(named) else None
             call = self._caller(make() if make else named, make)
         return CodeChannel(self, call=call, plain=_plain)
@@ -57,7 +57,7 @@ class LangChain(Framework):
 
         ask, takes = made.ainvoke, ()
         if isinstance(self.request, str):  # a graph has channels
-            with Foreign(lambda said: SettingsError(
+            with UserCode(lambda said: SettingsError(
                     f"pipeline {self.name}: {self.factory} does not say what it takes ({said}); say it, as in "
                     "request: {input: '{question}'}")):
                 takes = getattr(made, "channels", None) or made.get_input_jsonschema().get("properties", ())

@@ -10,9 +10,8 @@ import httpx2
 from pydantic import AfterValidator
 
 from ragbed.agents.pipelines.base import Channel, PipelineSettings
-from ragbed.agents.wire import Response, bounded_client, named_errors
 from ragbed.documents.errors import ModelError
-from ragbed.retrieval.servers import checked_url
+from ragbed.documents.http import Response, bounded_client, check_url, transport_errors
 
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 def _without_secrets(url: str) -> str:
     try:
-        return checked_url(url, "a pipeline's URL")
+        return check_url(url, "a pipeline's URL")
     except ModelError as error:
         raise ValueError(str(error)) from None
 
@@ -74,7 +73,7 @@ class HttpChannel(Channel):
     async def post(self, body: Any) -> Response:
         """Send one request; raise ConnectionError where no whole reply comes back, BadReply where it is too large."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        with named_errors():
+        with transport_errors():
             got = await self._client.post(self.url, json=body, headers=headers)
             return Response(got.status_code, got.headers, got.content)
 

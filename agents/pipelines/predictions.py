@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ragbed.agents.pipelines.base import Channel, PipelineSettings, fields_of
 from ragbed.agents.pipelines.formats import Prediction, PredictionFormat, read_predictions
-from ragbed.agents.wire import Response
 from ragbed.documents.errors import CallError, SettingsError
+from ragbed.documents.http import Response
 from ragbed.documents.places import local
 from ragbed.retrieval.storage.files import sha256_of
 

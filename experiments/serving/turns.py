@@ -11,10 +11,10 @@ from uuid import uuid4
 
 from ragbed.agents.types import Answer, unasked
 from ragbed.documents.errors import CallError, SettingsError, UserError
+from ragbed.documents.http import redact_keys
 from ragbed.documents.types import encodable
 from ragbed.experiments.serving.served import answer_json, display_text, passage_json
 from ragbed.experiments.serving.streaming import AnswerText
-from ragbed.retrieval.servers import hide_keys
 from ragbed.strategies.types import Failure, Generate, Message, Reply, Turn
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Turns:
                     for one in _told(event, text, assistant, play):
                         tell(one)
         except (UserError, CallError) as error:
-            return unasked(Failure(getattr(error, "kind", "settings"), hide_keys(str(error))))
+            return unasked(Failure(getattr(error, "kind", "settings"), redact_keys(str(error))))
         except asyncio.CancelledError:  # of a task of our own, which has a record to write
             if asked.turns is None:
                 await assistant.abandon(id)

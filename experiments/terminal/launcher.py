@@ -15,12 +15,12 @@ from ragbed.agents.local_server import LocalServer
 from ragbed.agents.models import SHARED, resolve
 from ragbed.agents.settings import LocalSettings
 from ragbed.documents.errors import RunError, SettingsError
+from ragbed.documents.http import SERVER_SCHEMES
 from ragbed.documents.places import child_environment
 from ragbed.documents.shards import Shard
 from ragbed.experiments.construct.settings import ConstructSettings
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.terminal.display import Bars, note, stoppable
-from ragbed.retrieval.servers import SERVED
 
 _ALONE = ("--json", "--launcher")  # options of the whole
 MOST = 256  # processes
@@ -41,7 +41,7 @@ def launch(words: Sequence[str], launcher: str, wholes: Sequence[Path],
     kept = [word for before, word in pairwise(["", *words])
             if word not in _ALONE and before != "--launcher" and not word.startswith("--launcher=")]
     models = {name: settings.calls.local for settings in asking for name in settings.every_model
-              if name.partition(":")[0] not in SERVED}
+              if name.partition(":")[0] not in SERVER_SCHEMES}
     with stoppable("what was made is kept, and the same command continues"), Bars() as bars:
         if kind == "ray":
             from ragbed.experiments.terminal.cluster import on_cluster

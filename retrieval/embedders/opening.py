@@ -9,13 +9,13 @@ import numpy as np
 
 from ragbed.documents.chunkers.spans import Span
 from ragbed.documents.errors import SettingsError
+from ragbed.documents.http import is_loopback
 from ragbed.documents.places import cache_dir
 from ragbed.documents.types import digest
 from ragbed.retrieval.embedders.sentence import SentenceEmbedder
 from ragbed.retrieval.embedders.server import ServerEmbedder
 from ragbed.retrieval.embedders.settings import EmbedderKind, Nothing, Sentence, Server, Static, embedder_settings
 from ragbed.retrieval.embedders.static import StaticEmbedder
-from ragbed.retrieval.servers import is_loopback
 from ragbed.retrieval.storage.files import unwritable, write_atomically
 from ragbed.retrieval.types import Embedder, Matrix
 

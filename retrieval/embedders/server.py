@@ -14,22 +14,22 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt, ValidationError
 
 from ragbed.documents.chunkers.spans import Span
 from ragbed.documents.errors import CallError, ModelError, RagbedError
+from ragbed.documents.http import (
+    backoff_delay,
+    error_message,
+    is_compressed,
+    is_loopback,
+    is_transient,
+    parse_address,
+    parse_error,
+    proxy_error,
+    retry_after,
+    sanitize_line,
+)
 from ragbed.documents.types import digest
 from ragbed.retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
 from ragbed.retrieval.embedders.settings import Server
 from ragbed.retrieval.embedders.windows import cut_by_estimate, pooled, shortened, unit
-from ragbed.retrieval.servers import (
-    back_off,
-    clean,
-    error_of,
-    is_compressed,
-    is_loopback,
-    is_transient,
-    retry_after,
-    served_at,
-    server_message,
-    unusable_environment,
-)
 from ragbed.retrieval.types import Matrix
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ServerEmbedder(PrefixedEmbedder):
     """A model behind a server. Thread-safe. The key is read, and needed, when the first text is sent."""
 
     def __init__(self, settings: Server) -> None:
-        at, self._served = served_at(settings.model, calls=False)
+        at, self._served = parse_address(settings.model, calls=False)
         self._url = at.url
         self._name = f"embedder {self._served} at {self._url}"
         self.settings: Server = settings
@@ -144,7 +144,7 @@ class ServerEmbedder(PrefixedEmbedder):
                 wait, cause = None, error.__cause__ or error
                 failure = CallError(f"{self._name}: no whole reply: {type(cause).__name__}: {cause}, after {attempt} "
                                     "attempts", "connection", attempt)
-            wait = back_off(attempt) if wait is None else wait
+            wait = backoff_delay(attempt) if wait is None else wait
             if isinstance(failure, ModelError) or attempt >= self.settings.attempts or time.monotonic() + wait >= until:
                 raise failure
             time.sleep(wait)
@@ -152,7 +152,8 @@ class ServerEmbedder(PrefixedEmbedder):
 
     def _refusal(self, status: int, content: bytes, attempts: int) -> RagbedError:
         key, variable = self._at.key, self._at.key_variable
-        said = server_message(error_of(content), key) or clean(content[:2_000].decode("utf-8", "replace"), key)
+        said = error_message(parse_error(content), key) or sanitize_line(
+            content[:2_000].decode("utf-8", "replace"), key)
         if _TOO_LONG.search(said):
             return self._failure(f"HTTP {status}: {said}; set window to the tokens that it takes of one text")
         if is_transient(status, content):
@@ -174,12 +175,12 @@ class ServerEmbedder(PrefixedEmbedder):
         import httpx2
         import openai
 
-        self._at, _ = served_at(self.settings.model)
+        self._at, _ = parse_address(self.settings.model)
         try:
             http = httpx2.Client(follow_redirects=False, trust_env=not is_loopback(self._url),
                                  headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_read_whole]})
         except (OSError, ValueError, ImportError) as error:
-            raise unusable_environment(error) from None
+            raise proxy_error(error) from None
         return openai.OpenAI(api_key=self._at.key, base_url=self._url, max_retries=0, http_client=http)
 
 

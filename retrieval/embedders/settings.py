@@ -8,8 +8,8 @@ import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ragbed.documents.errors import SettingsError
+from ragbed.documents.http import SERVER_SCHEMES
 from ragbed.retrieval.models.finding import MINILM
-from ragbed.retrieval.servers import SERVED
 
 Backend = Literal["onnx", "float32", "bfloat16", "openvino", "openvino_bfloat16"]
 
@@ -114,7 +114,7 @@ class Server(EmbedderKind):
     @pydantic.field_validator("model")
     @classmethod
     def _of_a_server(cls, model: str) -> str:
-        if model.partition(":")[0] not in SERVED:
+        if model.partition(":")[0] not in SERVER_SCHEMES:
             raise ValueError("expected openai:NAME or http://host/v1#NAME")
         return model
 
@@ -145,7 +145,7 @@ def by_name(value: Any) -> Any:
         return {"kind": "none"}
     if colon and form == "static":
         return {"kind": "static", "model": rest}
-    return {"kind": "server" if colon and form in SERVED else "sentence", "model": value}
+    return {"kind": "server" if colon and form in SERVER_SCHEMES else "sentence", "model": value}
 
 
 def shortest(settings: EmbedderKind, write: pydantic.SerializerFunctionWrapHandler) -> Any:

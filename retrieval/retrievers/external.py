@@ -17,8 +17,8 @@ from pydantic import Field, JsonValue, field_validator
 
 from ragbed.documents.errors import CallError, RagbedError, SettingsError
 from ragbed.documents.types import Chunk, digest
+from ragbed.documents.user_code import UserCode
 from ragbed.retrieval.conditions import Placed
-from ragbed.retrieval.foreign import Foreign
 from ragbed.retrieval.hits import distinct, number
 from ragbed.retrieval.langchain import FromLangChain
 from ragbed.retrieval.rerankers.reranker import Aids
@@ -27,8 +27,8 @@ from ragbed.retrieval.storage.files import sha256_of
 from ragbed.retrieval.types import Collection, Hit, Retriever
 
 
-def _running(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> Foreign:
-    return Foreign(lambda said: fail(f"external {factory}: {said}"))
+def _running(factory: str, fail: Callable[[str], RagbedError] = SettingsError) -> UserCode:
+    return UserCode(lambda said: fail(f"external {factory}: {said}"))
 
 
 class External(RetrieverKind):

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from ragbed.documents.errors import RecipeFailed, SettingsError
 from ragbed.documents.types import digest
-from ragbed.retrieval.foreign import Foreign
+from ragbed.documents.user_code import UserCode
 from ragbed.strategies.protocol import check_asked, draft_of
 from ragbed.strategies.settings.parameters import hints_of
 from ragbed.strategies.settings.source import executed, place_of, signature_of
@@ -65,7 +65,7 @@ def guarded(family: Family, kind: str, function: Callable[..., Any]) -> Callable
 
     def checked(check: Callable[[Any], object], value: Any) -> Any:
         try:
-            with Foreign(failed):  # to show a value is to run its code
+            with UserCode(failed):  # to show a value is to run its code
                 check(value)
         except RecipeFailed as error:
             raise error if error.__cause__ else failed(str(error)) from None
@@ -77,13 +77,13 @@ def guarded(family: Family, kind: str, function: Callable[..., Any]) -> Callable
         try:
             while True:
                 try:
-                    with Foreign(failed, StopIteration):
+                    with UserCode(failed, StopIteration):
                         asked = inner.send(result)
                 except StopIteration as end:
                     return checked(_CHECKS[family], end.value)
                 result = yield checked(check_asked, asked)
         finally:
-            with Foreign(failed):
+            with UserCode(failed):
                 inner.close()
 
     return recipe
@@ -191,7 +191,7 @@ def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:
 @cache
 def _of_package(family: Family, point: EntryPoint) -> Plugin:
     where = f"{family} strategy {point.name}, of {_package(point)}"
-    with Foreign(lambda said: SettingsError(f"{where}: {point.value}: {said}")):
+    with UserCode(lambda said: SettingsError(f"{where}: {point.value}: {said}")):
         function = point.load()
     check_function(family, where.removeprefix(f"{family} strategy "), function)
     return Plugin(point.name, function, digest(_package(point), point.value, _source(function)), _package(point))

@@ -13,7 +13,7 @@ from types import CodeType, ModuleType
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.places import local
 from ragbed.documents.types import digest
-from ragbed.retrieval.foreign import Foreign
+from ragbed.documents.user_code import UserCode
 
 _MOST_BYTES = 1_000_000  # of a file; a strategy has a hundred lines
 _OURS = ("documents", "retrieval", "strategies", "agents", "experiments")
@@ -50,7 +50,7 @@ def executed(file: Path, named: str) -> tuple[ModuleType, str]:
     spec = spec_from_loader(name, loader)
     assert spec is not None
     module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up by its name
-    with Foreign(lambda said: SettingsError(f"{named}: {said}")):
+    with UserCode(lambda said: SettingsError(f"{named}: {said}")):
         loader.exec_module(module)
     return module, digest(text)
 

@@ -1,4 +1,4 @@
-"""Code of others, such as a strategy or a retriever of one's own: what it prints, and what it raises."""
+"""Running code of a user: where its output goes, and how its exceptions are reported."""
 from __future__ import annotations
 
 import sys
@@ -11,19 +11,24 @@ from types import TracebackType
 from typing import ClassVar, TextIO
 
 from ragbed.documents.errors import RagbedError
-from ragbed.retrieval.servers import hide_keys
+from ragbed.documents.http import redact_keys
 
-_LONGEST = 1_000  # characters of an error
+_MAX_TEXT = 1_000  # characters of an error
 
 
-class Foreign:
-    """Runs code of others: what it prints goes to standard error, what it raises is raised as one line, of which `fail`
-    makes the error. Standard output is the command's own, for programs to read; it is back when the last thread ends:
-    each on its own would put back the other's. An interrupt passes, and so do `passing` errors and what ragbed raised:
-    it is a line already."""
+class UserCode:
+    """Guard a block that runs code of a user, such as a custom strategy or retriever.
+
+        with UserCode(lambda line: SettingsError(f"strategy {name}: {line}")):
+            recipe = factory()
+
+    What the code prints goes to standard error, for standard output belongs to the command. What it raises becomes the
+    error that `fail` makes of one line of text. Interrupts, `passing` errors and ragbed's own errors pass unchanged.
+    Several threads may be inside at once: standard output is restored when the last one leaves.
+    """
 
     _lock = Lock()
-    _inside: ClassVar[list[TextIO]] = []  # for each thread that is inside, the stdout from before the first
+    _inside: ClassVar[list[TextIO]] = []  # one entry per thread inside: stdout as it was before the first
 
     def __init__(self, fail: Callable[[str], RagbedError], *passing: type[BaseException]) -> None:
         self._fail = fail
@@ -40,17 +45,17 @@ class Foreign:
             stdout = self._inside.pop()
             sys.stdout = sys.stderr if self._inside else stdout
         if error is not None and not isinstance(error, self._passing):
-            raise self._fail(failing_line(error)) from error
+            raise self._fail(describe_exception(error)) from error
 
 
-def failing_line(error: BaseException) -> str:
-    """Describe what code raised in one line, without keys, with the last place of it that is no library's."""
+def describe_exception(error: BaseException) -> str:
+    """Describe an exception in one line without keys, with the last file and line that does not belong to a library."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
-    # Python's own way to get the text of an error whose text may raise another.
-    said = str(traceback.TracebackException(type(error), error, None))[:_LONGEST]
+    # str(error) may itself raise; the traceback module handles that.
+    said = str(traceback.TracebackException(type(error), error, None))[:_MAX_TEXT]
     installed = (get_path("stdlib"), get_path("purelib"), get_path("platlib"), str(Path(__file__).parent.parent), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(installed)]
     at = f"{Path(own[-1].filename).name}:{own[-1].lineno}: " if own else ""
     line = f"{at}{type(error).__name__}{': ' * bool(said)}{said}".encode(errors="replace").decode()
-    return hide_keys(" ".join(line.split()))
+    return redact_keys(" ".join(line.split()))
