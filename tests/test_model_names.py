@@ -60,7 +60,7 @@ def test_the_openai_form_needs_its_key_unless_replaying(monkeypatch):
 
 def test_a_key_that_no_header_can_carry_is_named_not_shown(monkeypatch):
     monkeypatch.setenv("RAGBED_API_KEY", "sk-ü\x07")
-    with pytest.raises(ModelError, match=r"^RAGBED_API_KEY holds") as caught:
+    with pytest.raises(ModelError, match=r"^RAGBED_API_KEY contains") as caught:
         resolve("http://host/v1#m")
     assert "sk-" not in str(caught.value)
 
