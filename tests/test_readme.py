@@ -36,7 +36,7 @@ def anchors(path):
 
 
 def test_the_readme_is_short():
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= 170
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
