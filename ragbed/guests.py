@@ -16,13 +16,14 @@ The slots that a guest can fill, and what its attribute has to be:
     command    a function for Typer; its name may have two words, as in "check strategy"
     opener     a function from a folder to the folder of a run; the name is a file in it, as in "traffic.sqlite"
     analysis   a function from `AnalysisInput` to a list of `View`, which the report, the terminal and JSON show
-    finding    a function that computes figures for the summary, where an analysis of the same name finds them
+    finding    a function from `AnalysisInput` to JSON for the summary, where an analysis of the same name reads it, as
+               `run.found[NAME]`; None if the run has nothing to compute
     setting    a pydantic model, or a function that validates a value: a key of a run's settings
     benchmark  a class of settings, a subclass of `Selection`, whose `kind` is the name
     retriever  a class of settings, a subclass of `RetrieverKind`, whose `kind` is the name
     vectors    a class of settings of an index's vectors, whose `kind` is the name
     pipeline   a class of settings, a subclass of `PipelineSettings`, whose `kind` is the name
-    metric     a `MetricGroup`
+    metric     a `MetricGroup`; with `material` it is scored for every benchmark, else where a scheme names it
     parser     a function from a source's bytes to a document; the name is a suffix, as in ".epub"
     tool       a function with annotated arguments that returns text, offered by the server's MCP endpoint
 """

@@ -1,4 +1,9 @@
-"""The analyses of a run: those that every run has, and those that a benchmark names. Each is a function to views."""
+"""The analyses of a run: those of every run, those of guests, and those that a benchmark names.
+
+An analysis is a function from `AnalysisInput` to a list of `View`. A guest adds one with its slot `analysis`. To keep
+figures in the run's summary it also adds a `finding` of the same name: a function from `AnalysisInput` to JSON, or to
+None where there is nothing to compute. The analysis reads it back as `run.found.get(NAME)`.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +19,7 @@ from ragbed.experiments.analysis.dose_views import dose_views
 from ragbed.experiments.analysis.effects import effect_views
 from ragbed.experiments.analysis.error_analysis import cause_views
 from ragbed.experiments.analysis.grades import grade_views
-from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput
+from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, Finding
 from ragbed.experiments.analysis.pairs import comparison_views
 from ragbed.experiments.analysis.published import paper_views
 from ragbed.experiments.analysis.tradeoff import refusal_views
@@ -22,8 +27,9 @@ from ragbed.experiments.analysis.variants import labels_of, variants_of
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.analysis.weight_views import weight_views
 from ragbed.experiments.analysis.wordings import wording_views
+from ragbed.guests import loaded
 
-# In the order of the report's sections. A line here is all that a further analysis takes.
+# In the order of the report's sections. Those of guests come after them, in the order of `ragbed.guests`.
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "crossed": lambda run: crossed_views(run.cells, run.columns),
     "effects": lambda run: effect_views(run.found.get("effects"), run.judge),
@@ -52,9 +58,16 @@ def view_named(name: str) -> Analysis:
     return OF_BENCHMARKS[name]
 
 
+def findings(run: AnalysisInput) -> dict[str, Any]:
+    """Compute what guests add to a summary, by name; one that has nothing to compute is left out."""
+    made: dict[str, Finding] = loaded("finding")
+    return {name: found for name, compute in made.items() if (found := compute(run)) is not None}
+
+
 def views_of(names: Iterable[str], run: AnalysisInput) -> list[View]:
-    """Return the views of every analysis that the run has the material for: those of every run, then the named ones."""
-    wanted = [*OF_EVERY_RUN.values(), *map(view_named, names)] if run.cells else []
+    """Return the views of a run: those of every run, then those of guests, then the named ones of its benchmark."""
+    guests: dict[str, Analysis] = loaded("analysis")
+    wanted = [*OF_EVERY_RUN.values(), *guests.values(), *map(view_named, names)] if run.cells else []
     return [view for make in wanted for view in make(run)]
 
 

@@ -34,6 +34,11 @@ class AnalysisInput:
         return [name for column in self.columns for name in column.split(" / ")]
 
     @property
+    def metric(self) -> str:
+        """The first metric of the columns, by which cells are compared."""
+        return self.columns[0].split(" / ")[0]
+
+    @property
     def each(self) -> list[str]:
         """Those of them that have columns of their own and a value for each question."""
         scored = {name for results in self.results.values() for result in results for name in result.scores}
@@ -46,6 +51,11 @@ class AnalysisInput:
     def clusters_of(self, results: Iterable[Result]) -> list[str]:
         """Return the cluster of each result's question."""
         return [self.clusters.get(result.question, result.question) for result in results]
+
+    @property
+    def answers(self) -> dict[str, dict[str, Result]]:
+        """The results by cell id, then by question id."""
+        return {cell: {result.question: result for result in results} for cell, results in self.results.items()}
 
     @property
     def judge(self) -> str | None:
@@ -66,6 +76,7 @@ class AnalysisInput:
 
 
 Analysis = Callable[[AnalysisInput], list[View]]
+Finding = Callable[[AnalysisInput], Any]  # figures as JSON for the summary; None if the run has nothing to compute
 
 
 def figures(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result],

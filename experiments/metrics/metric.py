@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragbed.documents.errors import SettingsError
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragbed.experiments.metrics.scored import Scored, Scores, Scoring
+    from ragbed.experiments.record import Result
 
     Floats = NDArray[np.float64]
 
@@ -106,6 +107,9 @@ class MetricGroup:
             scoring, and whether the rules offer a refusal.
         together: metrics whose means `derive` takes over the questions that have all of them (`joint`).
         at: the value of one question by a printed name with a cut that `score` does not have.
+        material: what `score` needs beyond the other fields of `Scored`, from a result and a function that tells
+            whether a result's answer is right. `score` finds it as `item.extra[NAME OF THE GROUP]`. Unless it returns
+            None, the group is scored for every benchmark; a group without it only where a scheme names the group.
     """
 
     metrics: tuple[Metric, ...]
@@ -113,3 +117,4 @@ class MetricGroup:
     derive: Callable[[Sizes, Scoring, bool], Mapping[str, SetFigure]] = lambda sizes, scoring, refusing: {}
     together: tuple[str, ...] = ()
     at: Callable[[Scored, str], float | None] | None = None
+    material: Callable[[Result, Callable[[Result], bool]], Any] | None = None

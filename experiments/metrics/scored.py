@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ragbed.agents.types import Outcome
 from ragbed.experiments.question import Attack, Gold, Question, World
@@ -47,21 +47,6 @@ class Extent(NamedTuple):
     end: int
 
 
-# What an answer came to in a probe: unreadable, one and the same, another one, or right where it had been wrong.
-Fate = Literal["failed", "same", "changed", "mended"]
-
-
-class Weight(NamedTuple):
-    """What an answer came to when it was asked again: with nothing left out; without one passage, by its number; over
-    the cited passages alone, and without all of them, None where it cites none. `failed` is the share that did."""
-
-    again: Fate
-    without: Mapping[int, Fate]
-    alone: Fate | None
-    together: Fate | None
-    failed: float
-
-
 @dataclass(frozen=True, slots=True)
 class Scored:
     """One question's material for scoring: all of it is in the record and the question.
@@ -94,7 +79,7 @@ class Scored:
         attack: what an attack in the documents would have the answer be; None where none is tried.
         world: which edit the documents had; None where none is made.
         figures: what the strategy measured on its way, by name.
-        weight: what its answer came to when it was asked again; None where it was not.
+        extra: what the material of metric groups returned, by group.
         support: what a check said of its sentences and nuggets; None where none was asked, or nothing was there.
     """
 
@@ -128,7 +113,7 @@ class Scored:
     attack: Attack | None = None
     world: World | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
-    weight: Weight | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
     support: Support | None = None
 
     @property

@@ -1,11 +1,11 @@
-"""The metrics by name: scoring one question with those of its benchmark, and what is known of a score by its name."""
+"""The metrics by name, ragbed's and those of guests: score one question, and look up what a score's name means."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT, WORLD_GROUP
@@ -23,23 +23,50 @@ from ragbed.experiments.metrics.metric import (
 from ragbed.experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
 from ragbed.experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
 from ragbed.experiments.metrics.sentences import NUGGETS, SENTENCES
-from ragbed.experiments.metrics.weight import WEIGHT, weight_of
+from ragbed.experiments.metrics.weight import WEIGHT
 from ragbed.experiments.question import ANSWERS as ANSWERS_SCHEME
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result
+from ragbed.guests import loaded
 from ragbed.strategies.types import Rules
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
-GROUPS: MappingProxyType[str, MetricGroup] = MappingProxyType({
+T = TypeVar("T")
+_GROUPS: dict[str, MetricGroup] = {
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
     "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "judgements": JUDGEMENTS, "spans": SPANS,
     "attack": ATTACK, "worlds": WORLD_GROUP, "form": FORM, "sentences": SENTENCES, "nuggets": NUGGETS,
-    "weight": WEIGHT})
-_SCORED = {metric.name: metric for group in GROUPS.values() for metric in group.metrics}
-METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED})
-_PLACES = {name: place for place, name in enumerate(METRICS)}
+    "weight": WEIGHT}
+
+
+class _Registry(Mapping[str, T]):
+    """A mapping that is made on first use, so that importing metrics does not import the guests."""
+
+    def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Mapping[str, T]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> T:
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+# Guests' groups come after ragbed's, and what strategies measured themselves comes last.
+GROUPS: Mapping[str, MetricGroup] = _Registry(lambda: _GROUPS | loaded("metric"))
+_WITH_MATERIAL = _Registry(lambda: {name: group for name, group in GROUPS.items() if group.material})
+_SCORED = _Registry(lambda: {metric.name: metric for group in GROUPS.values() for metric in group.metrics})
+METRICS: Mapping[str, Metric] = _Registry(lambda: {**_SCORED, **{metric.name: metric for metric in MEASURED}})
+_PLACES = _Registry(lambda: {name: place for place, name in enumerate(METRICS)})
 
 
 def metric_named(name: str) -> Metric:
@@ -70,17 +97,21 @@ def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = 
 def scored_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
                   separators: bool, searched: bool) -> Result:
     """Return the result with its scores, computed from what is stored of it alone and from what its cell has."""
-    item = scored_of(result, question, rules, separators=separators, searched=searched)
-    if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not result.tagged)):
-        item = replace(item, text=text_as_published(result))
-    groups = scheme.groups
-    if result.probes:
-        def right(one: Result) -> bool:
-            scores = scored_result(one, question, scheme, scoring, rules, separators, searched).scores
-            return next((scores[name] for name in scheme.rights if scores.get(name) is not None), None) == 1
+    def material_of(one: Result) -> Scored:
+        item = scored_of(one, question, rules, separators=separators, searched=searched)
+        if scoring == "as-published" and (scheme.rubric == "grades" or ("choice" in scheme.groups and not one.tagged)):
+            return replace(item, text=text_as_published(one))
+        return item
 
-        item, groups = replace(item, weight=weight_of(result, right)), (*groups, "weight")
-    return result.model_copy(update={"scores": score(item, scoring, groups, scheme.metrics)})
+    def is_right(one: Result) -> bool:
+        scores = score(material_of(one), scoring, scheme.groups)
+        return next((scores[name] for name in scheme.rights if scores.get(name) is not None), None) == 1
+
+    extra = {name: material for name, group in _WITH_MATERIAL.items()
+             if group.material and (material := group.material(result, is_right)) is not None}
+    item = replace(material_of(result), extra=extra)
+    return result.model_copy(update={
+        "scores": score(item, scoring, tuple(dict.fromkeys((*scheme.groups, *extra))), scheme.metrics)})
 
 
 def measured_in(cells: Iterable[Mapping[str, Any]]) -> list[str]:

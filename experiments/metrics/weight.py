@@ -8,14 +8,28 @@ probabilities. Of two passages that say the same, leaving out one tells nothing.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal, NamedTuple
 
 from ragbed.experiments.metrics.matching import same_answer
 from ragbed.experiments.metrics.metric import Metric, MetricGroup
-from ragbed.experiments.metrics.scored import Fate, Scored, Scores, Scoring, Weight
+from ragbed.experiments.metrics.scored import Scored, Scores, Scoring
 from ragbed.experiments.record import Result, StoredProbe
 
+# What an answer came to in a probe: unreadable, one and the same, another one, or right where it had been wrong.
+Fate = Literal["failed", "same", "changed", "mended"]
 _CITING, _PROBED = "probed answers that cite", "probed answers"
+
+
+class Weight(NamedTuple):
+    """What an answer came to when it was asked again: with nothing left out; without one passage, by its number; over
+    the cited passages alone, and without all of them, None where it cites none. `failed` is the share that did."""
+
+    again: Fate
+    without: Mapping[int, Fate]
+    alone: Fate | None
+    together: Fate | None
+    failed: float
 
 
 def changes(result: Result, probe: StoredProbe) -> bool:
@@ -35,8 +49,10 @@ def uncited(result: Result) -> frozenset[int]:
     return frozenset(passage.number for passage in result.evidence) - set(result.cited)
 
 
-def weight_of(result: Result, right: Callable[[Result], bool]) -> Weight:
-    """Return what a probed answer came to; `right` tells whether that of a result is."""
+def weight_of(result: Result, right: Callable[[Result], bool]) -> Weight | None:
+    """Return what a probed answer came to; `right` tells whether that of a result is. None if it was not probed."""
+    if not result.probes:
+        return None
     was_right = right(result.model_copy(update={"probes": ()}))
 
     def fate(probe: StoredProbe) -> Fate:
@@ -59,7 +75,8 @@ def weight(item: Scored, scoring: Scoring = "corrected") -> Scores:
     was wrong and is right without, decorative where it is the same. A probe that failed, or whose reply could not be
     read, counts in every denominator and is none of these: see `probes_failed`."""
     scores: Scores = dict.fromkeys(metric.name for metric in WEIGHT.metrics)
-    if (found := item.weight) is None:
+    found: Weight | None = item.extra.get("weight")
+    if found is None:
         return scores
     scores |= {"repeats_changed": _share([found.again], "changed", "mended"), "probes_failed": found.failed}
     if others := [one for number, one in found.without.items() if number not in item.cited]:
@@ -89,4 +106,4 @@ WEIGHT = MetricGroup((
     Metric("repeats_changed", "noise: share that is another answer when asked again with nothing left out", _PROBED,
            share=True),
     Metric("probes_failed", "share of an answer's probes whose reply did not come or could not be read", _PROBED)),
-    weight)
+    weight, material=weight_of)

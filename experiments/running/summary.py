@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from ragbed.experiments.analysis import notes
-from ragbed.experiments.analysis.catalogue import views_of
+from ragbed.experiments.analysis.catalogue import findings, views_of
 from ragbed.experiments.analysis.dose import dose_of, reached_of
 from ragbed.experiments.analysis.effects import effects
 from ragbed.experiments.analysis.error_analysis import figures_of
@@ -50,6 +50,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
         found["error_analysis"]["joint"] = []
     made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of, found,
                          scheme.published, scheme.rights)
+    found |= {} if plan.race else findings(made)
     return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
             "cells": rows,
             "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
