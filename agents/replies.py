@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragbed.agents.settings import Price
-from ragbed.documents.http import is_loopback, known_keys
+from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, is_loopback, known_keys
 from ragbed.documents.json import loads
 from ragbed.documents.types import encodable
 from ragbed.strategies.types import Reply, Usage
@@ -17,14 +17,9 @@ Pricer = Callable[[int, int, int], "float | None"]
 Tell = Callable[[str, str], None]
 """Told what happens to a call: `token` and `reasoning` with a piece of text, `retry` with why all before is void."""
 
-MOST_BYTES = 16 << 20  # of one reply; the longest replies of models are some hundred kilobytes
 _MOST_TOKENS = 10**9  # of one call, far beyond any context
 _MOST_CALLS, _LONGEST_NAME, _LONGEST_ARGUMENTS = 64, 200, 20_000  # of tools in one reply; the others are characters
 _KINDS = {"content": "token", "refusal": "token", "reasoning_content": "reasoning", "reasoning": "reasoning"}
-
-
-class BadReply(ValueError):
-    """A body that is JSON, and no chat completion."""
 
 
 def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
@@ -225,5 +220,5 @@ class Assembly:
 
     def _grow(self, piece: str) -> None:
         self._size += len(piece)
-        if self._size > MOST_BYTES:
-            raise BadReply(f"the reply is larger than {MOST_BYTES >> 20} MB")
+        if self._size > MAX_REPLY_BYTES:
+            raise BadReply(f"the reply is larger than {MAX_REPLY_BYTES >> 20} MB")
