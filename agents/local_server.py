@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ragbed.agents.settings import LocalSettings
-from ragbed.documents.errors import ModelError
+from ragbed.documents.errors import MissingExtra, ModelError
 from ragbed.documents.http import Address, sanitize_line
 from ragbed.documents.places import child_environment, processors
 
@@ -22,9 +22,10 @@ _ENOUGH = 5.0  # seconds for a child to end by itself
 
 class LocalServer:
     """Serves one GGUF file on a random loopback port under a random key. Starts with the first `address()`, and again
-    whenever it is found dead then."""
+    whenever it is found dead then. Raises MissingExtra: llama.cpp is not installed."""
 
     def __init__(self, weights: Path, settings: LocalSettings) -> None:
+        MissingExtra.check("local", "xllamacpp")
         self._weights, self._settings = weights, settings
         self._starting = asyncio.Lock()
         self._child: asyncio.subprocess.Process | None = None

@@ -1,5 +1,5 @@
 """ragbed: documents. Files and pages become documents, documents become chunks. The public names stand in
 `__init__.pyi`; each is loaded when it is first used: processes that parse need few of them."""
-import lazy_loader
+from ragbed.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ragbed.documents.errors import DocumentError
+from ragbed.documents.errors import DocumentError, MissingExtra
 from ragbed.documents.parse import parse_document, prepare
 
 _MEMORY = 6 * 1024**3
@@ -44,6 +44,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return asdict(parse_document(data, request["relative"]))
     except DocumentError as error:
         return {"reason": error.reason}
+    except MissingExtra as error:
+        return {"reason": str(error)}
     except MemoryError:
         return {"reason": f"needs more than {_MEMORY // 1024**3} GB of memory to parse"}
     except RecursionError:

@@ -7,6 +7,6 @@
 
 `__init__.pyi` lists the public names. Each is imported on first use, so that `import ragbed` is quick.
 """
-import lazy_loader
+from ragbed.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

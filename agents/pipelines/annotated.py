@@ -5,10 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import jsonpath
 from pydantic import Field
 
-from ragbed.agents.pipelines.base import JSONPath, Request
+from ragbed.agents.pipelines.base import JSONPath, Request, find_all
 from ragbed.agents.pipelines.http import HttpChannel, OfUrl
 from ragbed.documents.http import BadReply, sanitize_line
 from ragbed.strategies.reading import citation_marks
@@ -56,14 +55,14 @@ class ChatCompletions(OfUrl):
 
 
 def _common(came: dict[str, Any]) -> dict[str, Any]:
-    if failed := [one for one in jsonpath.findall("$.error.message", came) if isinstance(one, str)]:
+    if failed := [one for one in find_all("$.error.message", came) if isinstance(one, str)]:
         raise BadReply(f"it failed: {sanitize_line(failed[0])}")  # OpenRouter reports failures with status 200
-    said = jsonpath.findall(f"{_MESSAGE}.content | {_MESSAGE}.content[*].text", came)
+    said = find_all(f"{_MESSAGE}.content | {_MESSAGE}.content[*].text", came)
     text = "".join(one for one in said if isinstance(one, str))  # in one piece, or in parts
-    refusal = next((one for one in jsonpath.findall(f"{_MESSAGE}.refusal", came) if isinstance(one, str)), "")
-    refused = bool(refusal) or "refused" in jsonpath.findall("$.ragbed.outcome", came) or None
+    refusal = next((one for one in find_all(f"{_MESSAGE}.refusal", came) if isinstance(one, str)), "")
+    refused = bool(refusal) or "refused" in find_all("$.ragbed.outcome", came) or None
     found = {"answer": text or refusal or None, "refused": refused}
-    if listed := next(filter(None, (jsonpath.findall(path, came) for path in _LISTED)), None):
+    if listed := next(filter(None, (find_all(path, came) for path in _LISTED)), None):
         return {**found, "answer": _MARK_OF_AZURE.sub(r"[\1]", text), "contexts": list(map(_context, listed)),
                 "citations": []}  # of all that are listed, the brackets tell the cited ones
     return {**found, **_annotated(text, came)} if text else found
@@ -96,7 +95,7 @@ def _annotated(text: str, came: dict[str, Any]) -> dict[str, Any]:
 
 
 def _objects(path: str, came: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in jsonpath.findall(path, came) if isinstance(one, dict)]
+    return [one for one in find_all(path, came) if isinstance(one, dict)]
 
 
 def _context(source: Any) -> dict[str, Any]:

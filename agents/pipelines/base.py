@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from ragbed.documents.errors import MissingExtra
 from ragbed.documents.http import BadReply
 from ragbed.documents.json import loads
 from ragbed.documents.types import digest
@@ -39,11 +40,18 @@ def _one_line(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compiled(path: str) -> jsonpath.CompoundJSONPath | jsonpath.JSONPath:
+    MissingExtra.check("pipelines", "jsonpath")
     import jsonpath
     return jsonpath.compile(path)
 
 
+def find_all(path: str, value: Any) -> list[Any]:
+    """Return everything that a JSONPath selects in a JSON value."""
+    return _compiled(path).findall(value)
+
+
 def _compiles(path: str) -> str:
+    MissingExtra.check("pipelines", "jsonpath")
     import jsonpath
     try:
         _compiled(path)
@@ -159,13 +167,13 @@ class PipelineSettings(BaseModel):
             raise BadReply(f"it returned {'.'.join(map(str, at))} that cannot be taken: {said}") from None
 
     def _found(self, path: str, came: Any) -> list[Any]:
-        found = _compiled(path).findall(came)
+        found = find_all(path, came)
         if len(found) == 1 and (found[0] is None or isinstance(found[0], list)):
             return found[0] or []
         return found
 
     def _one(self, path: str, came: Any, kind: Any) -> Any:
-        found = next(iter(_compiled(path).findall(came)), None)
+        found = next(iter(find_all(path, came)), None)
         return found if isinstance(found, kind) and (kind is object or not isinstance(found, bool)) else None
 
 

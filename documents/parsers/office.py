@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from xml.parsers.expat import ExpatError
 
-from ragbed.documents.errors import DocumentError
+from ragbed.documents.errors import DocumentError, MissingExtra
 from ragbed.documents.parse import Parsed
 from ragbed.documents.parsers.clean_html import HEADINGS, Open, Tidy, normalised
 from ragbed.documents.parsers.html import parse_page
@@ -56,6 +56,7 @@ def opened_archive(data: bytes, source: str) -> Iterator[io.BytesIO]:
 def parse_docx(data: bytes, source: str) -> Parsed:
     """Read a Word document: headings, lists, tables, notes, and what text boxes hold. Comments, deleted text, headers
     and footers are left out. Raises DocumentError where it is no Word document, damaged or encrypted."""
+    MissingExtra.check("office", "mammoth")
     import mammoth
 
     with opened_archive(data, source) as file:
@@ -101,6 +102,7 @@ def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
 def parse_pptx(data: bytes, source: str) -> Parsed:
     """Read a presentation, a page for each slide: its title as a heading, texts, tables, charts as tables, what
     pictures are said to show, and the notes. Raises DocumentError where it is none, damaged or encrypted."""
+    MissingExtra.check("office", "pptx")
     from pptx import Presentation
 
     with opened_archive(data, source) as file:

@@ -10,7 +10,7 @@ from datetime import datetime, time
 from itertools import groupby
 from typing import Any
 
-from ragbed.documents.errors import DocumentError
+from ragbed.documents.errors import DocumentError, MissingExtra
 from ragbed.documents.numbers import is_number, is_year
 from ragbed.documents.parse import Parsed, decode
 from ragbed.documents.parsers.clean_html import Close, Event, Open, normalised, write_html
@@ -45,6 +45,7 @@ def parse_xlsx(data: bytes, source: str) -> Parsed:
     """Read the values of a workbook, each sheet below its name; rows set apart by empty ones are tables of their own.
     Formulas are not evaluated: their last values are read. Raises DocumentError where it is no workbook, damaged or
     encrypted, or has too many cells."""
+    MissingExtra.check("office", "openpyxl")
     from openpyxl import load_workbook
 
     events: list[Event] = []

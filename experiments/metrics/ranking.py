@@ -1,4 +1,4 @@
-"""The group `ranking`: where the gold stands among what was found, by ir_measures.
+"""The group `ranking`: where the gold stands among what was found, with the formulas of trec_eval.
 
 A ranking is of gold items, and the evidence of a question gives it, in the order in which it was found, over all of
 its searches. A gold item that several chunks hold is found with the first; the others are misses where they hold no
@@ -35,16 +35,13 @@ leaves to be had.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import log2
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ragbed.experiments.metrics.metric import Metric, MetricGroup, cut_of, family_of
 from ragbed.experiments.metrics.scored import Extent, Scored, Scores, Scoring
-
-if TYPE_CHECKING:
-    from ir_measures import Evaluator, ScoredDoc
 
 _SPANS = "questions whose gold is spans of characters, and whose evidence was searched for"
 _SPAN_NAMES = ("char_recall@5", "char_precision@5", "char_iou@5")
@@ -110,7 +107,6 @@ SPANS = MetricGroup((
 
 
 _RANKED = "questions with gold whose evidence was searched for"
-_DEEPEST = 1_000_000  # a recall of all that stands in a ranking
 _RANKED_NAMES = ("recall@5", "recall@10", "recall@100", "precision@5", "ndcg@10", "mrr", "mrr@10", "map")
 
 Grades = tuple[int, ...]
@@ -153,46 +149,38 @@ def new_items(item: Scored) -> tuple[Grades, ...]:
 
 @lru_cache(maxsize=16384)
 def _figures(new: tuple[Grades, ...], ideal: Grades, names: tuple[str, ...]) -> MappingProxyType[str, float]:
-    cuts = tuple(dict.fromkeys(map(cut_of, names)))
-    run = [one for cut in cuts for one in _items(new[:cut or None], str(cut))]
-    found = {(one.query_id, str(one.measure)): float(one.value) for one in _evaluator(ideal, cuts).iter_calc(run)}
-    return MappingProxyType({name: _figure(name, found, new) for name in names})
+    return MappingProxyType({name: _figure(name, new, ideal) for name in names})
 
 
-def _figure(name: str, found: dict[tuple[str, str], float], new: Sequence[Grades]) -> float:
+def _figure(name: str, new: Sequence[Grades], ideal: Grades) -> float:
     family, cut = family_of(name), cut_of(name)
+    taken = new[:cut or None]
     if family == "precision":  # of ranks that bring gold: one with several items is one of them
-        return sum(map(bool, new[:cut])) / cut
-    measure = {"recall": f"R@{_DEEPEST}", "ndcg": f"nDCG@{cut}", "mrr": "RR", "map": "AP"}[family]
-    return found[str(cut), measure]
+        return sum(map(bool, taken)) / cut
+    gains = [grade for grades in taken for grade in grades or (0,)]  # of each item in order, 0 for a miss
+    if family == "ndcg":
+        return _ndcg(gains, ideal, cut)
+    ranks = [rank for rank, gain in enumerate(gains, 1) if gain]  # of gold items
+    if family == "recall":
+        return len(ranks) / len(ideal)
+    if family == "mrr":
+        return 1 / ranks[0] if ranks else 0.0
+    precision = 0.0
+    for found, rank in enumerate(ranks, 1):
+        precision += found / rank
+    return precision / len(ideal)
 
 
-@lru_cache(maxsize=256)
-def _evaluator(ideal: Grades, cuts: tuple[int, ...]) -> Evaluator:
-    """Make the evaluator of a ranking of gold items of these grades, for each cut, 0 for none: slow, so kept."""
-    import ir_measures
-    from ir_measures import AP, RR, R, nDCG
-
-    gold = [ir_measures.Qrel(str(cut), name, grade) for cut in cuts
-            for grade, name in zip(ideal, _names(ideal), strict=True)]
-    return ir_measures.evaluator([R @ _DEEPEST, RR, AP, *(nDCG @ cut for cut in cuts if cut)], gold)
+def _ndcg(gains: Iterable[int], ideal: Iterable[int], cut: int) -> float:
+    best = _dcg(sorted(ideal, reverse=True)[:cut])
+    return _dcg(list(gains)[:cut]) / best if best else 0.0
 
 
-def _names(grades: Grades) -> Iterator[str]:
-    """A name for each item, by its grade and how many of that grade went before."""
-    count: dict[int, int] = {}
-    for grade in grades:
-        yield f"{grade} {count.setdefault(grade, 0)}"
-        count[grade] += 1
-
-
-def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
-    """Rank gold items by name as they are found, a miss for each rank that brings none."""
-    import ir_measures
-
-    names = _names(tuple(grade for grades in new for grade in grades))
-    ranked = [name for place, grades in enumerate(new) for name in ([next(names) for _ in grades] or [f"miss {place}"])]
-    return [ir_measures.ScoredDoc(query, name, -float(rank)) for rank, name in enumerate(ranked)]
+def _dcg(gains: Iterable[int]) -> float:
+    total = 0.0  # added one by one, as trec_eval does: `sum` rounds otherwise in Python 3.12
+    for place, gain in enumerate(gains):
+        total += max(gain, 0) / log2(place + 2)
+    return total
 
 
 def judgements(item: Scored, scoring: Scoring = "corrected") -> Scores:
@@ -208,13 +196,17 @@ def judgements_at(item: Scored, name: str) -> float | None:
     if family_of(name) == "judged":
         known = [bool(item.hits[one]) or item.names.get(one) in item.judged for one in ranks[:cut_of(name)]]
         return sum(known) / len(known) if known else 0.0
-    import ir_measures
-
     ranked, grades = named_ranking(item)
-    qrels = [ir_measures.Qrel("", name, grade) for name, grade in grades.items()]
-    run = [ir_measures.ScoredDoc("", one, -float(rank)) for rank, one in enumerate(ranked)]
-    measure = ir_measures.Bpref if name == "bpref" else ir_measures.nDCG @ cut_of(name)
-    return float(ir_measures.calc_aggregate([measure], qrels, run)[measure])
+    if family_of(name) == "ndcg":
+        return _ndcg([grades.get(one, 0) for one in ranked], grades.values(), cut_of(name))
+    relevant = sum(grade > 0 for grade in grades.values())
+    useless, total = 0, 0.0
+    for one in ranked:
+        if grades.get(one, 0) > 0:
+            total += 1 - min(useless, relevant) / min(len(grades) - relevant, relevant) if useless else 1
+        else:
+            useless += one in grades
+    return total / relevant
 
 
 GOLD = "gold "  # what the names of gold items begin with
