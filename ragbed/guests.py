@@ -24,6 +24,8 @@ The slots that a guest can fill, and what its attribute has to be:
     vectors    a class of settings of an index's vectors, whose `kind` is the name
     pipeline   a class of settings, a subclass of `PipelineSettings`, whose `kind` is the name
     metric     a `MetricGroup`; with `material` it is scored for every benchmark, else where a scheme names it
+    scheduler  a class of `running.hooks.Schedule`; the setting `race` uses the one named "race"
+    follow_up  a class of `running.hooks.FollowUp`; the setting `probe` names it
     parser     a function from a source's bytes to a document; the name is a suffix, as in ".epub"
     tool       a function with annotated arguments that returns text, offered by the server's MCP endpoint
 """
@@ -37,7 +39,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
 Slot = Literal["command", "opener", "analysis", "finding", "setting", "benchmark", "retriever", "vectors", "pipeline",
-               "metric", "parser", "tool"]
+               "metric", "parser", "tool", "scheduler", "follow_up"]
 GROUP = "ragbed.guests"  # of entry points
 
 
@@ -57,7 +59,10 @@ class Guest:
 
 
 _IN = "ragbed.experiments.guests"
-BUILT_IN: tuple[Guest, ...] = ()
+BUILT_IN: tuple[Guest, ...] = (
+    Guest("early_stopping", {"scheduler": {"race": "ragbed.experiments.analysis.raced:RunRace"}}),
+    Guest("citation_ablation", {"follow_up": {"citations": "ragbed.experiments.running.probe:CitationAblation"}}),
+)
 
 
 @cache

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,11 @@ from ragbed.experiments.analysis.variants import (
     replicates,
     variants_of,
 )
-from ragbed.experiments.metrics import METRICS, ScoredRow, Scoring, family_of
+from ragbed.experiments.metrics import METRICS, Scoring, family_of
 from ragbed.experiments.metrics.intervals import NO_INTERVAL, Interval
 from ragbed.experiments.metrics.metric import BY_SPLIT
 from ragbed.experiments.metrics.scoring import range_of, score_of
 from ragbed.experiments.question import Question
-from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import Clusters, mcnemar, pairs_of, permutation
 from ragbed.experiments.statistics.racing import Race, RaceVerdict, anytime_interval, race
 from ragbed.experiments.words import listed, metric_words
@@ -158,11 +157,3 @@ class RunRace:
         for place, pair in found.out.items():
             better = self.labels[next(cell for cell in self.pairs[pair] if cell != place)]
             yield f"{self.labels[place]} is worse than {better}, after {ends[place]} of {len(self.order)} questions."
-
-
-def answers_of(results: Iterable[Result]) -> dict[str, dict[str, ScoredRow]]:
-    """Return the results, without traces, by cell and question."""
-    answers: dict[str, dict[str, ScoredRow]] = defaultdict(dict)
-    for result in results:
-        answers[result.cell][result.question] = result.model_copy(update={"trace": ()})
-    return answers

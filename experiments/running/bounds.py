@@ -18,7 +18,6 @@ from ragbed.documents.types import Chunk
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.budget import prompt_tokens
 from ragbed.experiments.running.plan import Tasks
-from ragbed.experiments.running.probe import BESIDES
 from ragbed.strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
 
 
@@ -78,8 +77,9 @@ def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context |
     ended = dict.fromkeys(play.answer.failure.message for play in played
                           if play.answer.outcome == "budget" and play.answer.failure)
     fitting = sorted((play.answer.in_view for play in played if play.answer.outcome != "too_long"), key=len)
-    if tasks.settings.probe and fitting and tasks.whole(question).cites:
-        again = bounds.most.times(len(fitting[-1]) + BESIDES)
+    follow_up = tasks.plan.follow_up
+    if follow_up is not None and fitting and tasks.whole(question).cites:
+        again = bounds.most.times(follow_up.repeats(len(fitting[-1])))
         bounds = replace(bounds, most=bounds.most + again, probes=again.calls)
     if tasks.sub_answers(question) == "asked" and fitting:
         for place, text in enumerate(question.sub_questions):

@@ -21,7 +21,6 @@ from ragbed.experiments.running.foreseen import Foreseen, detectable, judged, pr
 from ragbed.experiments.running.identity import identities, what_differs
 from ragbed.experiments.running.jobs import SAMPLE, on_prefixes, spread
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.probe import BESIDES
 from ragbed.experiments.running.resources import Resources
 from ragbed.experiments.runs.manifest import config_of
 from ragbed.experiments.settings import RunSettings
@@ -67,7 +66,7 @@ def plan_run(settings: RunSettings, wanted: float | None = None, pilot: Path | N
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
             "detectable": told, "precision": precise,
-            "notes": [*(["A race: this is the most that is asked."] if plan.race else []),
+            "notes": [*(["A race: this is the most that is asked."] if plan.schedule else []),
                       *_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
 
 
@@ -167,9 +166,9 @@ def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator
     if voting and not settings.brief and not all(question.options for question in benchmark.questions):
         yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
                "`brief: true` asks for short ones.")
-    if ended.probes:
+    if ended.probes and plan.follow_up is not None:
         yield (f"Up to {round(ended.probes):,} of the calls are probes: an answer is asked again without each passage "
-               f"that it was shown, and {BESIDES} times more. Refusals are not probed.")
+               f"that it was shown, and {plan.follow_up.repeats(0)} times more. Refusals are not probed.")
     folder, known = settings.folder, config_of(settings.folder)
     apart = known and what_differs(folder, known, settings.resolved(), plan.questions_hash)
     probed = settings.probe is None or f"probe: {settings.probe}" in str(known)

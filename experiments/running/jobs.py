@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from ragbed.experiments.analysis.variants import Answers
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import ScoredRow
 from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
 from ragbed.experiments.running.budget import about_tokens
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
@@ -43,9 +45,17 @@ def jobs_of(cells: Sequence[Cell], questions: Iterable[Question]) -> Iterator[Jo
     return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
 
 
+def group_results(results: Iterable[Result]) -> dict[str, dict[str, ScoredRow]]:
+    """Return the results, without their traces, by cell and question."""
+    answers: dict[str, dict[str, ScoredRow]] = defaultdict(dict)
+    for result in results:
+        answers[result.cell][result.question] = result.model_copy(update={"trace": ()})
+    return answers
+
+
 def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
     """Return the jobs without a record; in a race, of those up to its next look."""
-    wanted = plan.race.due(answers) if plan.race else None
+    wanted = plan.schedule.due(answers) if plan.schedule else None
     return [job for job in jobs_of(plan.cells, plan.asked.values())
             if (pair := (job.cell.id, job.question.id)) not in done and (wanted is None or (
                 pair in wanted and job.question.id not in answers.get(job.cell.id, {})))]

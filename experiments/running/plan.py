@@ -14,11 +14,11 @@ from ragbed.agents.settings import ModelSettings
 from ragbed.documents.shards import Shard
 from ragbed.documents.types import digest
 from ragbed.experiments.analysis.notes import on_skipped
-from ragbed.experiments.analysis.raced import RunRace
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.question import Benchmark, Question, Scheme
 from ragbed.experiments.running.checks import check_conditions, check_exemplars, check_ids
 from ragbed.experiments.running.crossing import Crossing, Strategies, finders_of, on_cells, strategies_of
+from ragbed.experiments.running.hooks import FollowUp, Schedule, find_follow_up, make_schedule
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.manifest import questions_hash
 from ragbed.experiments.settings import RunSettings, SubAnswers
@@ -178,13 +178,19 @@ class Plan:
         return questions_hash(self.benchmark)
 
     @cached_property
-    def race(self) -> RunRace | None:
-        """The race of the cells, where the settings want one; SettingsError where these cells cannot have it."""
+    def schedule(self) -> Schedule | None:
+        """The race of the cells, if the settings want one. Raises SettingsError if these cells cannot have it."""
         if not self.settings.race:
             return None
         questions = {question.id: question for question in self.benchmark.questions}
-        return RunRace([{"id": cell.id, **cell.levels} for cell in self.cells], questions, clusters(questions.values()),
-                       self.scheme.columns[0].split(" / ")[0], self.settings.scoring, self.settings.seed)
+        rows = [{"id": cell.id, **cell.levels} for cell in self.cells]
+        return make_schedule(rows, questions, clusters(questions.values()), self.scheme.columns[0].split(" / ")[0],
+                             self.settings.scoring, self.settings.seed)
+
+    @cached_property
+    def follow_up(self) -> FollowUp | None:
+        """What is asked about each answer, if the settings want anything."""
+        return None if self.settings.probe is None else find_follow_up(self.settings.probe)
 
     def tasks(self, cell: Cell) -> Tasks:
         """Return what makes the tasks of one cell."""

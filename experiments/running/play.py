@@ -131,6 +131,15 @@ def make_record(result: Result, cost: Cost) -> Record:
     return Record(result=result, timing=timing)
 
 
+def add_cost(record: Record, result: Result, cost: Cost) -> Record:
+    """Return the record with a follow-up's result and calls. Its seconds stay those of the answer."""
+    timing = record.timing
+    paid = None if timing.paid is None or cost.paid is None else timing.paid + cost.paid
+    return Record(result=result, timing=timing.model_copy(update={
+        "attempts": timing.attempts + cost.attempts, "replayed": timing.replayed + cost.replayed,
+        "retried": timing.retried + cost.retried, "paid": paid}))
+
+
 def stored_trace(trace: Sequence[Step], database: Database) -> tuple[StoredStep, ...]:
     """Return the steps as they are stored; their texts go to the database."""
     return tuple(_stored_step(step, database) for step in trace)

@@ -49,7 +49,7 @@ class Session:
         """Refuse to replay what was stopped: each question that was not asked yet would have the record of a miss;
         RunError where a run was begun here, and some of its records are missing."""
         finished = (self.plan.folder / "summary.json").is_file()
-        if self.continues and not (finished if self.plan.race else len(self.done()) >= self.plan.expected):
+        if self.continues and not (finished if self.plan.schedule else len(self.done()) >= self.plan.expected):
             raise RunError(f"{self.plan.folder}: the run has not finished, so its journal cannot answer all "
                            "of it; give the same command without --journal replay to continue it")
 

@@ -12,16 +12,32 @@ from typing import TYPE_CHECKING
 
 from ragbed.agents.types import Cost
 from ragbed.experiments.metrics.weight import changes, probed_result, uncited
-from ragbed.experiments.record import Record, Result, StoredProbe
+from ragbed.experiments.record import Result, StoredProbe
 
 if TYPE_CHECKING:
     from ragbed.experiments.judges.base import Judged
     from ragbed.experiments.question import Question
     from ragbed.experiments.running.plan import Plan
     from ragbed.experiments.running.play import CellPlayer
-    from ragbed.experiments.runs.store import RunFolder
 
 BESIDES = 3  # probes of an answer besides those without one passage
+
+
+class CitationAblation:
+    """The follow-up `citations`: see `running.hooks.FollowUp`."""
+
+    def is_due(self, result: Result, question: Question, plan: Plan) -> bool:
+        """Return whether an answer is probed."""
+        return is_due(result, question, plan)
+
+    def repeats(self, passages: int) -> int:
+        """Return how many probes an answer over this many passages has at most."""
+        return passages + BESIDES
+
+    async def ask(self, result: Result, question: Question, player: Callable[[int], CellPlayer], repeat: int,
+                  judge: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
+        """Return the probes of an answer, and what they cost."""
+        return await probes_of(result, question, player, repeat, judge)
 
 
 def is_due(result: Result, question: Question, plan: Plan) -> bool:
@@ -32,15 +48,6 @@ def is_due(result: Result, question: Question, plan: Plan) -> bool:
         return False
     shown = {passage.number for passage in result.in_view}
     return bool(shown) and shown <= {number for step in result.trace for number in step.found}
-
-
-def unprobed(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
-    """Return the (cell, question) pairs of a run whose answers are still to be probed; none where it is not probed."""
-    if plan.settings.probe is None or folder is None:
-        return set()
-    questions = {question.id: question for question in plan.benchmark.questions}
-    return {(result.cell, result.question) for result in folder.results(traces=True)
-            if not result.probes and is_due(result, questions[result.question], plan)}
 
 
 def to_leave_out(result: Result) -> list[frozenset[int]]:
@@ -74,13 +81,3 @@ async def probes_of(result: Result, question: Question, player: Callable[[int], 
             cost += verdict.cost
         probes.append(probe)
     return tuple(probes), cost
-
-
-def probed(record: Record, result: Result, cost: Cost) -> Record:
-    """Return the record with its result probed. The calls of that are counted in its timing; its seconds stay those of
-    the answer."""
-    timing = record.timing
-    paid = None if timing.paid is None or cost.paid is None else timing.paid + cost.paid
-    return Record(result=result, timing=timing.model_copy(update={
-        "attempts": timing.attempts + cost.attempts, "replayed": timing.replayed + cost.replayed,
-        "retried": timing.retried + cost.retried, "paid": paid}))

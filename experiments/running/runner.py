@@ -15,7 +15,6 @@ from ragbed.agents.relevance import RelevanceJudges, on_judges
 from ragbed.agents.types import Answer, unasked
 from ragbed.agents.watchdog import watchdog
 from ragbed.documents.shards import Shard
-from ragbed.experiments.analysis.raced import answers_of
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
 from ragbed.experiments.judges.relevance import with_grades
@@ -27,12 +26,19 @@ from ragbed.experiments.running.budget import CellBudgets, Metered, Spending, ch
 from ragbed.experiments.running.cassette import Replay
 from ragbed.experiments.running.checks import check_divisible, preflight
 from ragbed.experiments.running.gold import Places, match
-from ragbed.experiments.running.jobs import Job, jobs_left, on_prefixes, prefix_of, side_by_side, turns_of
+from ragbed.experiments.running.jobs import (
+    Job,
+    group_results,
+    jobs_left,
+    on_prefixes,
+    prefix_of,
+    side_by_side,
+    turns_of,
+)
 from ragbed.experiments.running.open_resources import open_resources
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.play import CellPlayer, make_record, make_result, subs_of
+from ragbed.experiments.running.play import CellPlayer, add_cost, make_record, make_result, subs_of
 from ragbed.experiments.running.prepare import prepare_run
-from ragbed.experiments.running.probe import is_due, probed, probes_of, unprobed
 from ragbed.experiments.running.resources import Resources
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import start_up_kept
@@ -97,9 +103,9 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
         if mode == "replay" and replay is None:
             session.check_whole()
         there = session.done()
-        done = set() if again else there - unprobed(plan, session.folder)
-        answers = answers_of(one for one in (session.folder.results() if plan.race and done and session.folder else ())
-                             if (one.cell, one.question) in done)
+        done = set() if again else there - _pending(plan, session.folder)
+        before = session.folder.results() if plan.schedule and done and session.folder else ()
+        answers = group_results(one for one in before if (one.cell, one.question) in done)
         jobs = jobs_left(plan, done, answers)
         stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
         resources = Resources(plan)
@@ -111,12 +117,22 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
                                                  spending, answers))
             watch.searched(resources)
         with start_up_kept():
-            folder.keep_records(plan.race.due(answers) if plan.race else {
+            folder.keep_records(plan.schedule.due(answers) if plan.schedule else {
                 (cell.id, question.id) for cell in plan.cells for question in plan.asked.values()})
             if shard is None:
                 folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
+
+
+def _pending(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
+    """Return the (cell, question) pairs with an answer that the follow-up has still to ask about."""
+    follow_up = plan.follow_up
+    if follow_up is None or folder is None:
+        return set()
+    questions = {question.id: question for question in plan.benchmark.questions}
+    return {(result.cell, result.question) for result in folder.results(traces=True)
+            if not result.probes and follow_up.is_due(result, questions[result.question], plan)}
 
 
 def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
@@ -145,7 +161,7 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
         watch.note(text)
     with start_up_kept(), watchdog():
         await _play(jobs, work)
-        while plan.race and not spending.stopped and (jobs := jobs_left(plan, done, work.answers)):
+        while plan.schedule and not spending.stopped and (jobs := jobs_left(plan, done, work.answers)):
             await _play(jobs, work)
     for text in on_judges(work.resources.aids):
         watch.note(text)
@@ -188,14 +204,15 @@ class _Work:
             record = await self._record(job)
             kept = self._timed(record)
             self.cell_budgets.count(kept)
-        if self.settings.probe and is_due(record.result, job.question, self.plan):
-            probes, cost = await probes_of(record.result, job.question, partial(self._player, job.cell),
-                                           job.cell.repeat, partial(self._judged, job.question))
+        follow_up = self.plan.follow_up
+        if follow_up is not None and follow_up.is_due(record.result, job.question, self.plan):
+            probes, cost = await follow_up.ask(record.result, job.question, partial(self._player, job.cell),
+                                               job.cell.repeat, partial(self._judged, job.question))
             result = self._scored(job, record.result.model_copy(update={"probes": probes}))
-            record, kept = (probed(one, result, cost) for one in (record, kept))
+            record, kept = (add_cost(one, result, cost) for one in (record, kept))
         await self.folder.add(kept, job.place)
-        if self.plan.race:
-            self.answers[job.cell.id] |= answers_of([record.result])[job.cell.id]
+        if self.plan.schedule:
+            self.answers[job.cell.id] |= group_results([record.result])[job.cell.id]
         self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:

@@ -46,11 +46,11 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
     found = {**_between(rows, cells, by_cell, plan, grouped, questions),
              **figures_of(cells, results, questions, scheme.rights, settings.scoring, grouped.of, settings.seed,
                           plan.sweeps)}
-    if plan.race and found.get("error_analysis"):
+    if plan.schedule and found.get("error_analysis"):
         found["error_analysis"]["joint"] = []
     made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of, found,
                          scheme.published, scheme.rights)
-    found |= {} if plan.race else findings(made)
+    found |= {} if plan.schedule else findings(made)
     return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
             "cells": rows,
             "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
@@ -95,8 +95,8 @@ def _between(rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell], by_cell: 
     settings, metric = plan.settings, plan.scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
     together = repeated(rows, answers, grouped, settings.scoring, settings.seed)
-    if plan.race:
-        return {"comparisons": plan.race.comparisons(answers), "effects": None, "repeated": together}
+    if plan.schedule:
+        return {"comparisons": plan.schedule.comparisons(answers), "effects": None, "repeated": together}
     reached = {cell.id: reached_of(cell.change, by_cell[cell.id], questions) for cell in cells}
     dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together, reached)
     worded = wording_effects(rows, answers, grouped, metric, settings.scoring)

@@ -10,8 +10,8 @@ from typing import Any
 from ragbed.agents.database import seal
 from ragbed.documents.errors import RunError, UserError
 from ragbed.documents.types import digest
-from ragbed.experiments.analysis.raced import answers_of
 from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
+from ragbed.experiments.running.jobs import group_results
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.rescore import rescore
 from ragbed.experiments.running.summary import summarise
@@ -43,15 +43,15 @@ def verify(run: Finished) -> Iterator[Check]:
     """Yield every check, in the order in which they build on each other; RunError where the manifest cannot be read."""
     plan, folder = Plan.of_finished(run), run.folder
     done, wanted = folder.done(), {(cell.id, question) for cell in run.cells for question in run.questions}
-    if plan.race and _readable(folder):
-        wanted = plan.race.due(answers_of(folder.results()))
+    if plan.schedule and _readable(folder):
+        wanted = plan.schedule.due(group_results(folder.results()))
     altered = [f"{question} in cell {cell}: altered since it was kept" for cell, question in folder.altered()]
     wrong = [f"{question} in cell {cell}: {said}" for pairs, said in (
         (wanted - done, "no record"), (done - wanted, "a record, and no such question or cell")
     ) for cell, question in sorted(pairs)]
     yield Check("records", f"{len(done)} records against the hashes that they were kept with", tuple(altered))
     yield Check("completeness", f"{len(run.cells)} cells of {len(run.questions)} questions" + (
-        f", of which the race asked {len(wanted)} answers" if plan.race else ""), tuple(wrong))
+        f", of which the race asked {len(wanted)} answers" if plan.schedule else ""), tuple(wrong))
     yield _hash("results", "the hash over all results against summary.json", run.summary["results"],
                 folder.results_hash())
     if not wrong and _readable(folder):

@@ -1,0 +1,59 @@
+"""What a guest may change about a run: which questions a cell is asked, and what is asked about an answer.
+
+The setting `race` looks up the scheduler `race` in `ragbed.guests`, and `probe: NAME` the follow-up `NAME`.
+"""
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ragbed.guests import entries, load
+
+if TYPE_CHECKING:
+    from ragbed.agents.types import Cost
+    from ragbed.experiments.analysis.variants import Answers
+    from ragbed.experiments.judges.base import Judged
+    from ragbed.experiments.question import Question
+    from ragbed.experiments.record import Result, StoredProbe
+    from ragbed.experiments.running.plan import Plan
+    from ragbed.experiments.running.play import CellPlayer
+    from ragbed.experiments.statistics import Clusters
+
+
+class Schedule(Protocol):
+    """Decide from the answers so far which (cell, question) pairs are asked. The runner asks what is due, and looks
+    again when that is answered, until nothing new is due."""
+
+    def due(self, answers: Answers) -> set[tuple[str, str]]: ...
+
+    def comparisons(self, answers: Answers) -> dict[str, Any]:
+        """Return the verdicts in the form of `analysis.pairs.comparisons`."""
+        ...
+
+
+class FollowUp(Protocol):
+    """Ask more about a question that was answered, such as the same question without one of its passages."""
+
+    def is_due(self, result: Result, question: Question, plan: Plan) -> bool: ...
+
+    def repeats(self, passages: int) -> int:
+        """Return how many times at most a question is asked again if its prompt shows this many passages."""
+        ...
+
+    async def ask(self, result: Result, question: Question, player: Callable[[int], CellPlayer], repeat: int,
+                  judge: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
+        """Return what the further calls gave and cost. `player` makes the player of a repeat of the cell."""
+        ...
+
+
+def make_schedule(cells: list[dict[str, Any]], questions: dict[str, Question], clusters: Clusters, metric: str,
+                  scoring: str, seed: int) -> Schedule:
+    """Return the schedule of a race. Raises SettingsError if these cells cannot have one."""
+    made: Schedule = load(entries("scheduler")["race"])(cells, questions, clusters, metric, scoring, seed)
+    return made
+
+
+def find_follow_up(name: str) -> FollowUp:
+    """Return the follow-up of this name."""
+    made: FollowUp = load(entries("follow_up")[name])()
+    return made
