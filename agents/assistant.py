@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -11,7 +11,6 @@ from uuid import uuid4
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.constants import START
-from langgraph.types import StreamMode
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.agents.checkpoint import check_mark, check_state, restore
@@ -74,13 +73,12 @@ class Assistant:
         async with Assistant.open(AssistantSettings(index=Path("idx"))) as assistant:
             answer = await assistant.ask("Who founded the company?")
 
-    A question can be saved after each step and go on later, in this process or another. What keeps it is a file,
-    `play(state, keep=partial(write_state, path))` and then `resume(read_state(path))`, or any checkpointer of
-    LangGraph's (`agents.checkpoint.open_checkpointer`), `ask(question, thread="mine")` and then `resume("mine")`. To
-    stop before or after a step, for a person to look at it, see `agents.graph`.
+    With a checkpointer (see `agents.checkpoint.open_checkpointer`), `ask(question, thread="mine")` is saved after each
+    step, and `resume("mine")` continues it, in this process or another. `agents.graph` shows how to stop before or
+    after a step.
 
-    A thread of a checkpointer is a conversation. When its last question has ended, another one may be asked, of this
-    assistant or of one with other settings; the turns before are its history.
+    A thread is a conversation. After its last question has ended, ask the next one with the same thread, of this
+    assistant or of one with other settings: the earlier turns become its history.
 
     Attributes:
         made: the mark of its questions: settings, and the identities of model and index.
@@ -179,15 +177,13 @@ class Assistant:
                 "turns": [{"question": _storable(turn.question), "answer": _storable(turn.answer)}
                           for turn in turns or ()], "results": [], "made": self.made}
 
-    async def play(self, state: State, watched: bool = False,
-                   keep: Callable[[State], None] | None = None) -> AsyncGenerator[Event | Answer]:
+    async def play(self, state: State, watched: bool = False) -> AsyncGenerator[Event | Answer]:
         """Play a question from where its state is; yields events, and last the Answer.
 
         A step whose failure ended the question is made again, but where a checkpointer keeps it.
 
         Args:
-            watched: whether to tell of steps and tokens.
-            keep: called with the state before the first step and after each, which then is told of by an event `saved`.
+            watched: yield events of steps and tokens too.
 
         Raises:
             SettingsError: another question of the thread has not ended, or is being answered.
@@ -199,24 +195,15 @@ class Assistant:
         try:
             given, goes_on = await self._given(state)
             play = self.playback(given)
-            if not goes_on and play.lost:
-                given = cast(State, {**given, "results": given["results"][:-1]})
-                given.pop("answer", None)
-                play = self.playback(given)
             self._live[state["id"]] = play
             play.watched = watched
             config: RunnableConfig = {**recursion_limit(self.settings.limits),
                                       "configurable": {"thread_id": state["id"]}}
-            modes: list[StreamMode] = ["custom", "values"] if keep else ["custom"]
             durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
-            stream = self.graph.astream(None if goes_on else given, config, stream_mode=modes, **durable)
-            async with contextlib.aclosing(cast(AsyncGenerator[tuple[str, Any]], stream)) as steps:
-                async for mode, event in steps:
-                    if mode == "custom":
-                        yield event
-                    elif keep is not None:
-                        keep(event)
-                        yield {"event": "saved", "steps": len(event.get("results", ()))}
+            stream = self.graph.astream(None if goes_on else given, config, stream_mode="custom", **durable)
+            async with contextlib.aclosing(cast(AsyncGenerator[Event], stream)) as events:
+                async for event in events:
+                    yield event
         finally:
             del self._live[state["id"]]
         yield play.answer()

@@ -1,12 +1,11 @@
-"""Questions that are saved after each step, to go on in another process.
+"""Save questions after each step, and continue them in another process.
 
-The state of a question is plain JSON, so a file of it needs neither a database nor a serialiser that could bring
-anything but data to life: it is written anew after each step, whole or not at all, and anyone can read it. A server
-with many questions at once gives `Assistant.open` a checkpointer of LangGraph's, such as `open_checkpointer` opens.
-That keeps plain JSON too, since LangGraph's own serialiser would construct what a database names.
+    async with open_checkpointer("threads.sqlite") as saver, Assistant.open(settings, saver) as assistant:
+        await assistant.ask("Who founded it?", thread="mine")
 
-A file, or a database, may be a stranger's. What it holds is compared and replayed, never executed, opened or sent
-anywhere: strategies, retriever, index and model are named anew by whoever goes on with it.
+The state of a question is plain JSON. LangGraph's own serialiser could construct whatever classes a database names, so
+`PlainJson` replaces it. A database may come from a stranger: what it holds is validated, compared and replayed, and
+never executed, opened or sent anywhere. Whoever continues a question names strategies, retriever, index and model.
 """
 from __future__ import annotations
 
@@ -24,14 +23,11 @@ from ragbed.documents.errors import MissingExtra, RecipeMismatch, SettingsError
 from ragbed.documents.http import sanitize_line
 from ragbed.documents.json import loads
 from ragbed.documents.places import local
-from ragbed.documents.types import digest
-from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 from ragbed.strategies.types import Failure, Reply, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.graph import State
 
-_FORMAT = "ragbed question 3"
 _RESULTS = {"found", "asked", "lost"}
 
 
@@ -93,37 +89,6 @@ def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
                          f"{name} was {json.dumps(made.get(name))[:80]} and is {json.dumps(now[name])[:80]}"
                          for name in differing)
         raise RecipeMismatch(f"the question cannot go on, for it was begun otherwise: {told}")
-
-
-def write_state(path: Path, state: State) -> None:
-    """Keep a state in a file, in the place of an earlier one; that stays where SettingsError says that it cannot be."""
-    text = json.dumps(state)
-    try:
-        write_atomically(path, json.dumps({"format": _FORMAT, "sha256": digest(text), "state": state}).encode())
-    except OSError as error:
-        remedy = f"`ragbed resume {path}` goes on" if path.exists() else "the same command begins again"
-        raise SettingsError(f"{path}: {why_unwritten(error, remedy)}") from error
-
-
-def read_state(path: Path) -> State:
-    """Read the state that a file keeps; raise UserError where there is none, or it is not as it was written."""
-    place = local(path)
-    try:
-        if place.exists() and not place.is_file():
-            raise SettingsError(f"{path}: is no file")
-        kept = loads(place.read_bytes())
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError:
-        kept = None
-    if not isinstance(kept, dict) or not str(kept.get("format")).startswith("ragbed question"):
-        raise SettingsError(f"{path}: is no question that `ragbed ask --save` kept")
-    if kept["format"] != _FORMAT:
-        raise SettingsError(f"{path}: made by another version of ragbed; ask the question again")
-    state = kept.get("state")
-    if digest(json.dumps(state)) != kept.get("sha256"):
-        raise SettingsError(f"{path}: was changed since it was written (its hash does not fit); ask the question again")
-    return check_state(state, str(path))
 
 
 def check_state(state: Any, place: str) -> State:

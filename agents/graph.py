@@ -24,7 +24,6 @@ Those who watch a question are told of it by events, as plain JSON:
 `retry`      it is sent again, and the pieces so far are void: `why`
 `reply`      it ended: the whole `text`, or its `failure`
 `decision`   the strategy made up its mind: `what` and `why`
-`saved`      the question could go on from here in another process: the `steps` so far
 `answer`     the end
 
 Calls that are made together are told of in turns, each piece with the `call` that it is of.

@@ -111,12 +111,6 @@ class Playback:
         return [action for action in self.pending if isinstance(action, Generate)]
 
     @property
-    def lost(self) -> bool:
-        """Say whether a call or search that failed ended the question."""
-        return self.failure is not None and any(step.failure == self.failure for step in self.trace
-                                                if not isinstance(step, DecisionStep))
-
-    @property
     def made(self) -> int:
         """Return the number of calls so far."""
         return sum(isinstance(step, GenerateStep) for step in self.trace)

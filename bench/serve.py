@@ -79,9 +79,9 @@ async def _serve(folder: Path, model: str) -> None:
 
     from ragbed.agents import AssistantSettings
     from ragbed.agents.settings import CallLimits, ModelSettings
-    from ragbed.experiments.serving.app import open_serving, serving_app
-    from ragbed.experiments.serving.configurations import Described
-    from ragbed.experiments.serving.gate import GateSettings
+    from ragbed.experiments.guests.serving.app import open_serving, serving_app
+    from ragbed.experiments.guests.serving.configurations import Described
+    from ragbed.experiments.guests.serving.gate import GateSettings
 
     described = Described("direct", AssistantSettings(
         index=folder / "index", model=f"{model}#m", reasoning="direct", retriever="bm25", k=2,
@@ -158,8 +158,8 @@ def _memory(pid: int) -> float:
 
 
 def _records(traffic: Path) -> int:
+    from ragbed.experiments.guests.serving.traffic_runs import runs_of
     from ragbed.experiments.runs.store import RunFolder
-    from ragbed.experiments.serving.traffic_runs import runs_of
 
     with contextlib.closing(RunFolder.existing(*runs_of(traffic))) as run:
         return sum(record.result.outcome == "answered" for record in run.records())

@@ -21,7 +21,7 @@ from ragbed.experiments.export.tables import ExportedRun, rows
 from ragbed.experiments.record import Record
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder
-from ragbed.experiments.serving.traffic_runs import brought_up_to_date
+from ragbed.guests import locate_run
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -83,7 +83,7 @@ class Run:
 def open_run(path: str | Path) -> Run:
     """Open a finished run by its folder; RunError where there is none, or its summary is missing or damaged."""
     with ExitStack() as undone:
-        folder = RunFolder.existing(brought_up_to_date(Path(path)))
+        folder = RunFolder.existing(locate_run(Path(path)))
         undone.callback(folder.close)
         opened = Run(folder)
         undone.pop_all()

@@ -15,6 +15,8 @@ The slots that a guest can fill, and what its attribute has to be:
 
     command    a function for Typer; its name may have two words, as in "check strategy"
     opener     a function from a folder to the folder of a run; the name is a file in it, as in "traffic.sqlite"
+    comparison a function from a folder and the name of a baseline, or None, to what `ragbed compare FOLDER` prints as
+               JSON and to its views; the name is a file in the folder, as for `opener`
     analysis   a function from `AnalysisInput` to a list of `View`, which the report, the terminal and JSON show
     finding    a function from `AnalysisInput` to JSON for the summary, where an analysis of the same name reads it, as
                `run.found[NAME]`; None if the run has nothing to compute
@@ -36,10 +38,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from os.path import isfile  # unlike `Path.is_file`, also of a name too long for a file
+from pathlib import Path
 from typing import Any, Literal
 
-Slot = Literal["command", "opener", "analysis", "finding", "setting", "benchmark", "retriever", "vectors", "pipeline",
-               "metric", "parser", "tool", "scheduler", "follow_up"]
+Slot = Literal["command", "opener", "comparison", "analysis", "finding", "setting", "benchmark", "retriever", "vectors",
+               "pipeline", "metric", "parser", "tool", "scheduler", "follow_up"]
 GROUP = "ragbed.guests"  # of entry points
 
 
@@ -62,6 +66,10 @@ _IN = "ragbed.experiments.guests"
 BUILT_IN: tuple[Guest, ...] = (
     Guest("early_stopping", {"scheduler": {"race": "ragbed.experiments.analysis.raced:RunRace"}}),
     Guest("citation_ablation", {"follow_up": {"citations": "ragbed.experiments.running.probe:CitationAblation"}}),
+    Guest("serving", {
+        "command": {"serve": f"{_IN}.serving.commands:serve", "questions": f"{_IN}.serving.commands:questions"},
+        "opener": {"traffic.sqlite": f"{_IN}.serving.traffic_runs:brought_up_to_date"},
+        "comparison": {"traffic.sqlite": f"{_IN}.serving.live:compare_live"}}),
 )
 
 
@@ -102,6 +110,20 @@ def load(target: str) -> Any:
 def loaded(slot: Slot) -> dict[str, Any]:
     """Import everything that guests add to a slot, by name."""
     return {name: load(target) for name, target in entries(slot).items()}
+
+
+def load_for_folder(slot: Slot, *folders: Path) -> Any:
+    """Import what a guest adds for a folder that holds the file it is named after; None if no guest does."""
+    found = next((target for name, target in entries(slot).items()
+                  if any(isfile(folder / name) for folder in folders)), None)
+    return found and load(found)
+
+
+def locate_run(folder: Path) -> Path:
+    """Return the folder of a run. A guest that opens folders of its own, such as the traffic of a server, may return
+    another folder and bring its summary up to date first."""
+    opener = load_for_folder("opener", folder, folder.parent)
+    return Path(opener(folder)) if opener else folder
 
 
 def _guests() -> Iterator[Guest]:

@@ -19,7 +19,8 @@ from ragbed.strategies import REFUSAL
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 os.environ["RAGBED_MODEL"] = "smollm2-135m"  # whatever else runs on this machine
-sys.path.append(str(Path(__file__).parent))  # for what several files' tests are made of, such as report_runs
+# For what the tests of several files share, such as report_runs.
+sys.path += map(str, (Path(__file__).parent, *(Path(__file__).parent / "guests").iterdir()))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -68,23 +69,6 @@ def serve():
     yield start
     for server in running:
         server.close()
-
-
-@pytest.fixture(scope="session")
-def capitals(tmp_path_factory):
-    """An index over two short pages."""
-    from serving import index_of
-
-    return index_of(tmp_path_factory.mktemp("capitals"))
-
-
-@pytest.fixture
-def answering(serve, capitals, tmp_path):
-    """Serves that index; see `serving.answering`."""
-    from serving import answering
-
-    with answering(serve, capitals, tmp_path) as start:
-        yield start
 
 
 @pytest.fixture

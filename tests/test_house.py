@@ -88,7 +88,8 @@ def test_no_file_is_longer_than_400_lines():
 
 def test_no_script_has_the_name_of_a_module_of_the_tests():
     """Both are imported by their bare names, so one would hide the other."""
-    assert len({path.name for path in TESTS}) == len(TESTS)
+    names = [path.name for path in TESTS if path.name != "conftest.py"]
+    assert len({*names}) == len(names)
 
 
 def test_no_function_is_longer_than_50_lines():
@@ -125,7 +126,7 @@ def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_gr
         "agents.graph", "agents.assistant", "agents.studio", "agents.local_child", "agents.openai_chat",
         "experiments.running.play", "experiments.running.runner", "experiments.terminal.run",
         "experiments.terminal.evaluate_retrieval", "experiments.construct.play", "experiments.construct.build",
-        "experiments.serving.app", "experiments.serving.configurations", "experiments.construct.card",
+        "experiments.guests.serving.app", "experiments.guests.serving.configurations", "experiments.construct.card",
         "experiments.construct.foresee", "experiments.construct.writing", "experiments.terminal.construct",
         "experiments.terminal.demo")}
     modules = {".".join(("ragbed", *path.relative_to(ROOT).with_suffix("").parts))

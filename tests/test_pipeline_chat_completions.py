@@ -51,9 +51,11 @@ def test_ragbeds_own_server_says_what_it_read_and_what_it_cites(ask, serve, tmp_
     assert (one["usage"]["prompt_tokens"], one["usage"]["completion_tokens"]) == (700, 12)
 
 
-def test_ragbeds_own_refusal_is_a_refusal(ask, answering):
-    url, _ = answering(f"<Answer>{REFUSAL}</Answer>")
-    assert ask(f"{url}/v1/chat/completions", model="direct")["outcome"] == "refused"
+def test_ragbeds_own_refusal_is_a_refusal(ask, serve, tmp_path):
+    (tmp_path / "served").mkdir()
+    with answering(serve, index_of(tmp_path / "served", PAGES), tmp_path) as start:
+        url, _ = start(f"<Answer>{REFUSAL}</Answer>")
+        assert ask(f"{url}/v1/chat/completions", model="direct")["outcome"] == "refused"
 
 
 TEXT = "It is Oslo ([wiki](https://o)), on a fjord."

@@ -261,17 +261,6 @@ def test_options_of_the_command_line_take_files_and_settings(mine, serve, ragbed
     ragbed.refuses("run", "demo", "--reasoning", "[direct]", says=["--reasoning '[direct]'", "expected a name"])
 
 
-def test_a_saved_question_goes_on_with_a_file_that_the_user_names_alone(mine, serve, ragbed, tmp_path):
-    (tmp_path / "page.txt").write_text("Town 2 has 222 people.")
-    assert ragbed("index", tmp_path / "page.txt", "--out", tmp_path / "i")[0] == 0
-    kept = tmp_path / "kept.json"
-    common = ["--index", tmp_path / "i", "--retriever", "bm25", "--model", f"{serve(reply).url}#m"]
-    code = ["--reasoning", "{kind: mine.py:recipe, times: 2}"]
-    assert ragbed("ask", "How many people live in town 2?", *common, *code, "--save", kept, "--stop-after", "1")[0] == 0
-    ragbed.refuses("resume", kept, *common, says=["reasoning was", "mine.py:recipe", 'and is "chain_of_thought"'])
-    assert ragbed.json("resume", kept, *common, *code)["answer"] == "222 people [1]"
-
-
 def test_a_strategy_within_itself_is_one_line():
     said = {"kind": "self_consistency"}
     said["of"] = said

@@ -1,24 +1,49 @@
-"""Saving a question and going on with it: what is kept, what counts, what is refused, and who may stop it."""
-import contextlib
+"""Resuming a question from the state after any step: what is asked again, what counts, and what is refused."""
+import hashlib
 import json
-import signal
-import subprocess
-import sys
-import threading
-from functools import partial
+from copy import deepcopy
+from dataclasses import asdict, replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from ragbed.agents import Assistant, AssistantSettings, Limits
-from ragbed.agents.checkpoint import read_state, write_state
+from ragbed.agents import Answer, Assistant, AssistantSettings, GenerateStep, Limits
+from ragbed.agents.checkpoint import check_state
+from ragbed.agents.scripted import instance
 from ragbed.documents import RecipeMismatch, SettingsError
+from ragbed.documents.errors import UserError
 from ragbed.retrieval import build_index
+from ragbed.strategies import ANSWERING, RETRIEVAL
 
 QUESTION = "Which country is Oslo the capital of?"
 PLAN = ["1. Which country?\n2. Which continent?", "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]
-RAGBED = [sys.executable, "-m", "ragbed"]
+SAYS = (
+    "1. Which country is Oslo in?\n2. Which continent is Norway on?", "Search: capital of Italy",
+    "Follow-up: Where is Rome?",
+    "Thought: Rome comes next.\nAction: search[capital of Italy]", "Missing: Italy\nSufficiency: 3",
+    "Fault: it cites nothing.",
+    "Question: Where is Rome?\nGrade: 1", "| city | country |\n| Oslo | Norway |",
+    "[1] \"Oslo is the capital of Norway.\"",
+    "first = 1900 + 26\nlast = first + 10", "<Answer>Norway [1]</Answer>", "1: no\n2: yes\nBest: 2",
+    "<Answer>Rome is the capital of Italy [2], and Oslo has 700,000 people [1].</Answer>")
+
+
+def reply(body):
+    """A line for the scripted server that gives every strategy something to go on with."""
+    place = int(hashlib.sha256(json.dumps([body["messages"], body.get("seed")]).encode()).hexdigest(), 16)
+    asked = sum(message["role"] == "tool" for message in body["messages"])
+    if "response_format" in body:
+        schema = body["response_format"]["json_schema"]["schema"]
+        return json.dumps(instance(schema, SAYS[place % len(SAYS)], place % 3 == 0, 2))
+    if body.get("tools") and asked < 2:
+        name = body["tools"][0]["function"]["name"]
+        said = {"name": name, "arguments": json.dumps({"query": f"capital of Italy {asked}"})}
+        call = {"id": f"c{asked}", "type": "function", "function": said}
+        return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    return SAYS[place % len(SAYS)]
 
 
 @pytest.fixture(scope="module")
@@ -26,136 +51,149 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     (folder / "oslo.txt").write_text("Oslo is the capital of Norway. It has 700,000 people.")
     (folder / "rome.txt").write_text("Rome is the capital of Italy, a country in Europe.")
+    (folder / "example.jsonl").write_text(json.dumps({"question": "Where is Bonn?", "answer": "Germany [1]",
+                                                      "documents": ["Bonn is in Germany."]}) + "\n")
     build_index([folder / "oslo.txt", folder / "rome.txt"], folder / "index")
     build_index([folder / "oslo.txt"], folder / "other")
     return folder / "index"
 
 
-def settings(index: Path, server, **changes) -> AssistantSettings:
-    return AssistantSettings(**{"index": index, "model": f"{server.url}#m", "retriever": "bm25", "k": 2,
+def settings(place: Path, server, **changes) -> AssistantSettings:
+    return AssistantSettings(**{"index": place, "model": f"{server.url}#m", "retriever": "bm25", "k": 2,
                                 "reasoning": "least_to_most", **changes})
 
 
-def options(index: Path, server, *more: object) -> list[str]:
-    """Of `ask`, and again of `resume`."""
-    return [*map(str, ("--index", index, "--model", f"{server.url}#m", "--retriever", "bm25", "--reasoning",
-                       "least_to_most", *more))]
+async def states_of(assistant: Assistant, steps: int = 100):
+    """Play a question, stopped after each step, and return its state before the first step and after each."""
+    config = {"configurable": {"thread_id": "q"}, "recursion_limit": 100}
+    given, states = assistant.begin(QUESTION, thread="q"), []
+    while True:
+        states.append(given if not states else await assistant.saved("q"))
+        if states[-1].get("answer") or len(states) > steps:
+            break
+        await assistant.graph.ainvoke(given if len(states) == 1 else None, config,
+                                      interrupt_after=["search", "generate"])
+    return json.loads(json.dumps(states))
 
 
-async def stopped(assistant: Assistant, steps: int, path: Path):
-    """The state of a question that was stopped after so many steps."""
-    played = assistant.play(assistant.begin(QUESTION), keep=partial(write_state, path))
-    async with contextlib.aclosing(played) as events:
-        async for event in events:
-            if event["steps"] == steps:
-                break
-    return read_state(path)
+async def stopped_at(index: Path, serve, steps: int = 2, **changes):
+    async with Assistant.open(settings(index, serve(PLAN), **changes), InMemorySaver()) as assistant:
+        return (await states_of(assistant, steps))[-1]
 
 
-async def stopped_at(index: Path, serve, tmp_path: Path, steps: int = 2, **changes):
-    async with Assistant.open(settings(index, serve(PLAN), **changes)) as assistant:
-        return await stopped(assistant, steps, tmp_path / "q.json")
+def plain(answer: Answer):
+    """Everything that has to be equal: all but the seconds."""
+    return json.loads(json.dumps(asdict(replace(answer, cost=replace(answer.cost, seconds=0.0)))))
 
 
-@pytest.mark.parametrize("how", [
-    signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGINT, signal.SIGTERM))])
-def test_what_ends_the_process_in_the_middle_of_a_call_leaves_a_question_that_goes_on(
-        ragbed, serve, index, tmp_path, how):
-    hold, file = threading.Event(), tmp_path / "q.json"
-    server = serve([*PLAN[:2], {"text": PLAN[2], "hold": hold}, *PLAN[2:]])
-    asked = [*RAGBED, "ask", QUESTION, *options(index, server, "--save", file)]
-    child = subprocess.Popen(asked, stderr=subprocess.PIPE, text=True)
-    while len(server.requests) < 3 and child.poll() is None:
-        threading.Event().wait(0.01)
-    child.send_signal(how)
-    _, said = child.communicate(timeout=20)
-    hold.set()
-    assert "Traceback" not in said
-    assert (f"go on with `ragbed resume {file}`" in said) == (how != signal.SIGKILL)
-    assert child.returncode == {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}[how]
-    assert len(read_state(file)["results"]) == 3  # a search and two calls
-    status, out, _ = ragbed("resume", file, *options(index, server, "--json"))
-    answer = json.loads(out)
-    assert (status, answer["answer"], answer["usage"]["calls"]) == (0, "Norway [1] [8]", 4)
-    assert len(server.requests) == 5  # the call that was under way is made again, and no other
-    again = json.loads(ragbed("resume", file, *options(index, server, "--json"))[1])
-    assert again == {**answer, "seconds": again["seconds"]}
-    assert len(server.requests) == 5
+@pytest.mark.slow
+@pytest.mark.parametrize(("reasoning", "retrieval"), [*((name, "once") for name in ANSWERING),
+                                                      *(("direct", name) for name in RETRIEVAL)])
+async def test_a_question_resumed_after_any_step_ends_like_one_that_never_stopped(serve, index, reasoning, retrieval):
+    server = serve(reply)
+    named = {"kind": "few_shot", "exemplars": str(index.parent / "example.jsonl")} if reasoning == "few_shot" else \
+        reasoning
+    given = settings(index, server, rules="open" if retrieval == "none" else "grounded", reasoning=named,
+                     retrieval=retrieval)
+    async with Assistant.open(given, InMemorySaver()) as assistant:
+        states = await states_of(assistant)
+        whole = await assistant.resume("q")
+    asked = len(server.requests)
+    assert asked == sum(isinstance(step, GenerateStep) for step in whole.trace) > 0
+    async with Assistant.open(given) as other:
+        ends = [plain(await other.resume(state)) for state in states]
+    assert ends == [plain(whole)] * len(states)
+    left = sum(asked - sum(len(one.get("asked", ())) for one in state["results"]) for state in states)
+    assert len(server.requests) == asked + left
 
 
-def test_scripts_stop_after_some_steps_and_go_on(ragbed, serve, index, tmp_path):
-    server, file = serve(PLAN), tmp_path / "q.json"
-    asked = ["ask", QUESTION, *options(index, server, "--save", file, "--stop-after", 2)]
-    status, out, err = ragbed(*asked)
-    assert (status, out) == (0, "")
-    assert err.startswith("stopped after 2 steps; what was found and said so far is in")
-    ragbed.refuses(*asked, says=["is there already", f"ragbed resume {file}"])
-    ragbed.refuses("ask", "x", "--index", index, "--stop-after", 1, says=["--stop-after needs --save FILE"])
-    ragbed.refuses("ask", "x", "--index", index, "--retriever", "bm25", "--model", f"{server.url}#m", "--save",
-                   tmp_path / "no" / "q.json", says=["q.json", "make the folder first"])
-    status, out, _ = ragbed("resume", file, *options(index, server, "--stop-after", 1, "--json"))
-    assert (status, json.loads(out)) == (0, {"event": "stopped", "steps": 3, "saved": str(file)})
-    status, out, _ = ragbed("resume", file, *options(index, server, "--trace"))
-    assert status == 0
-    assert [line for line in out.splitlines() if line.startswith("== ")][1:] == [
-        "== step 2: decompose, 2 messages, documents shown [1, 2]",
-        "== step 3: solve, 2 messages, documents shown [1, 2]", "== step 4: solve, 4 messages, documents shown [1, 2]",
-        "== step 5: answer, 6 messages, documents shown [1, 2]", "== answer"]
-    assert len(server.requests) == 4
+@pytest.fixture
+async def saved(index, serve):
+    """The state of a question after its search and its first call, and an assistant that can resume it."""
+    server = serve(PLAN)
+    async with Assistant.open(settings(index, server), InMemorySaver()) as assistant:
+        states = await states_of(assistant, 2)
+    async with Assistant.open(settings(index, server)) as assistant:
+        yield deepcopy(states[-1]), assistant, server
 
 
-def test_what_differs_is_one_line_and_where_things_are_makes_no_difference(ragbed, serve, index, tmp_path):
-    server, file = serve(PLAN[:2]), tmp_path / "q.json"
-    ragbed("ask", QUESTION, *options(index, server, "--save", file, "--stop-after", 2))
-    elsewhere = serve(PLAN[1:])
-    resume = ("resume", file, *options(index, elsewhere))
-    ragbed.refuses(*resume, "--model", f"{elsewhere.url}#n", says=['model was "m" and is "n"', "begun otherwise"])
-    ragbed.refuses(*resume, "--index", index.parent / "other", says=["the index holds something else"])
-    ragbed.refuses(*resume, "--retriever", "dense", "-k", 9, says=["retriever was", "k was 5 and is 9"])
-    ragbed.refuses("resume", tmp_path / "none.json", *resume[2:], says=["none.json", "cannot be read"])
+async def refuse(assistant, state, match="[a-z]"):
+    with pytest.raises(UserError, match=match) as caught:
+        await assistant.resume(check_state(state, "the thread 'q'"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["reasoning", "retrieval", "retriever"])
+async def test_code_that_a_state_names_is_not_executed(saved, tmp_path, name):
+    state, assistant, server = saved
+    (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef make(): ...\n")
+    code = f"{tmp_path / 'evil.py'}:make"
+    state["made"][name] = {"kind": "external", "factory": code} if name == "retriever" else code
+    await refuse(assistant, state, f"{name} was ")
+    assert not (tmp_path / "ran").exists()
+    assert len(server.requests) == 1
+
+
+async def test_a_server_that_a_state_names_gets_nothing(saved, serve, monkeypatch):
+    monkeypatch.setenv("RAGBED_API_KEY", "canary-7f3e9d21c0ffee")
+    state, assistant, server = saved
+    theirs = serve(PLAN)
+    state["made"] |= {"model": f"{theirs.url}#m", "url": theirs.url, "index": theirs.url}
+    await refuse(assistant, state, 'model was .* and is "m"')
+    assert (len(server.requests), theirs.requests) == (1, [])
+
+
+MISSING = object()
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    (("question",), 5), (("results",), "xx"), (("results",), [{"a": 1}]),
+    (("results", 0, "found"), [["no chunk"]]), (("results", 0, "found"), []), (("results", 0, "found"), None),
+    (("results", 1, "asked", 0, "reply"), None), (("results", 1, "asked", 0, "reply", "text"), 5),
+    (("results", 1, "asked", 0, "reply", "usage"), {}), (("results", 1, "asked", 0, "reply", "parsed"), {"a": [1]}),
+    (("results", 1, "seconds"), -1.0), (("options",), [["a"]]), (("made",), None), (("made",), {}),
+    (("id",), MISSING), (("made", "model"), MISSING), (("results", 1, "actions"), MISSING),
+    (("results", 1, "seconds"), MISSING)])
+async def test_a_changed_state_is_refused_in_one_line(saved, path, value):
+    state, assistant, server = saved
+    *before, last = path
+    place = reduce(getitem, before, state)
+    if value is MISSING:
+        del place[last]
+    else:
+        place[last] = value
+    if path[-1] in ("usage", "parsed"):  # of no use to anybody, and no harm
+        assert (await assistant.resume(check_state(state, "q"))).text == "Norway [1] [8]"
+    else:
+        await refuse(assistant, state)
+        assert len(server.requests) == 1
+
+
+async def test_a_step_too_many_and_an_unknown_passage_are_named(saved):
+    state, assistant, _ = saved
+    first = state["results"][0]
+    await refuse(assistant, {**state, "results": [*state["results"], first]}, "step 3 of the strategy differs")
+    await refuse(assistant, {**state, "results": [{**first, "found": [["no chunk"]]}]},
+                 "names a passage that the index does not have: 'no chunk'")
+
+
+async def test_what_differs_is_one_line_and_where_things_are_makes_no_difference(saved, serve, index):
+    state, _, _ = saved
+    server = serve(PLAN[1:])
+    for changes, says in (
+            ({"model": f"{server.url}#n"}, 'model was "m" and is "n"'), ({"k": 1}, "k was 2 and is 1"),
+            ({"index": index.parent / "other"}, "the index holds something else"),
+            ({"reasoning": "direct"}, 'reasoning was "least_to_most" and is "direct"'),
+            ({"limits": Limits(calls=3)}, 'limits was {"calls": 40'), ({"framing": "none"}, "framing was ")):
+        async with Assistant.open(settings(index, server, **changes)) as assistant:
+            await refuse(assistant, state, says)
+    assert server.requests == []
     moved = index.rename(index.parent / "moved")
     try:
-        ragbed.refuses(*resume, says=["index", "does not exist"])
-        status, out, _ = ragbed("resume", file, *options(moved, elsewhere, "--json"))
-        assert (status, json.loads(out)["answer"]) == (0, "Norway [1] [8]")
+        async with Assistant.open(settings(moved, server)) as assistant:
+            assert (await assistant.resume(state)).text == "Norway [1] [8]"
     finally:
         moved.rename(index)
-
-
-@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"format": "ragbed question 1"}', "{" * 9999, "\x00\xff",
-                                     '{"format": "ragbed question 1", "state": {}}', None, [1, 2], {}])
-def test_a_file_that_is_no_saved_question_or_was_changed_is_refused(ragbed, tmp_path, content):
-    if isinstance(content, str):
-        (tmp_path / "q.json").write_text(content)
-    else:
-        write_state(tmp_path / "q.json", content)  # its hash fits, and it is no state
-    ragbed.refuses("resume", tmp_path / "q.json", "--index", tmp_path, says=["q.json: "])
-
-
-async def test_a_file_that_was_changed_or_is_of_another_version_is_refused(serve, index, tmp_path):
-    state = await stopped_at(index, serve, tmp_path)
-    file = tmp_path / "q.json"
-    file.write_text(file.read_text().replace("Which continent?", "Which planet?"))
-    with pytest.raises(SettingsError, match="was changed since it was written"):
-        read_state(file)
-    write_state(file, state)
-    file.write_text(file.read_text().replace("ragbed question 3", "ragbed question 1"))
-    with pytest.raises(SettingsError, match="made by another version of ragbed; ask the question again"):
-        read_state(file)
-
-
-@pytest.mark.parametrize(("changes", "says"), [
-    ({"reasoning": "direct"}, 'reasoning was "least_to_most" and is "direct"'), ({"k": 1}, "k was 2 and is 1"),
-    ({"limits": Limits(calls=3)}, 'limits was {"calls": 40'), ({"framing": "none"}, 'framing was "marked"')])
-async def test_a_question_does_not_go_on_with_other_settings(serve, index, tmp_path, changes, says):
-    state = await stopped_at(index, serve, tmp_path)
-    server = serve([])
-    async with Assistant.open(settings(index, server, **changes)) as assistant:
-        with pytest.raises(RecipeMismatch) as caught:
-            await assistant.resume(state)
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert server.requests == []
 
 
 async def test_a_question_does_not_go_on_where_its_strategy_would_have_asked_for_something_else(
@@ -163,7 +201,7 @@ async def test_a_question_does_not_go_on_where_its_strategy_would_have_asked_for
     examples = tmp_path / "examples.jsonl"
     examples.write_text('{"question": "Where is Bonn?", "answer": "Germany"}')
     changes = {"reasoning": {"kind": "few_shot", "exemplars": str(examples)}}
-    state = await stopped_at(index, serve, tmp_path, **changes)
+    state = await stopped_at(index, serve, **changes)
     examples.write_text('{"question": "Where is Rome?", "answer": "Italy"}')
     server = serve([])
     async with Assistant.open(settings(index, server, **changes)) as assistant:
@@ -174,9 +212,9 @@ async def test_a_question_does_not_go_on_where_its_strategy_would_have_asked_for
 
 @pytest.mark.parametrize(("limits", "outcome", "requests"), [
     ({"calls": 3}, "budget", 2), ({"tokens": 1400}, "budget", 1), ({"seconds": 5}, "timeout", 0)])
-async def test_what_was_used_before_counts_after(serve, index, tmp_path, limits, outcome, requests):
+async def test_what_was_used_before_counts_after(serve, index, limits, outcome, requests):
     changes = {"limits": Limits(**limits)}
-    state = await stopped_at(index, serve, tmp_path, **changes)
+    state = await stopped_at(index, serve, **changes)
     if "seconds" in limits:
         state["results"][1]["seconds"] = 4.999
     server = serve(PLAN[1:])

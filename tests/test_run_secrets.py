@@ -59,8 +59,8 @@ def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_a
             ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz"),
             ragbed("export", town.run, town.folder / "out.csv"), ragbed("show", town.run, "1"),
             ragbed("index", town.folder / "page.txt", "--out", town.folder / "i"),
-            ragbed("ask", "How many?", "--index", town.folder / "i", "--retriever", "bm25", "--trace", "--save",
-                   town.folder / "q.json", "--model", f"{server.url}#m")]
+            ragbed("ask", "How many?", "--index", town.folder / "i", "--retriever", "bm25", "--trace",
+                   "--model", f"{server.url}#m")]
     assert [status for status, _, _ in said] == [0] * 7, said
     written = every_byte(town.folder) + gzip.decompress((town.folder / "c.gz").read_bytes()) + "".join(
         out + err for _, out, err in said).encode()

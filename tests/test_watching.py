@@ -6,7 +6,7 @@ import pytest
 from streamed import as_asked, delta, ending, streamed
 
 from ragbed.agents import Assistant, AssistantSettings
-from ragbed.experiments.terminal.ask import Watched
+from ragbed.experiments.terminal.ask import EventPrinter
 from ragbed.retrieval import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
@@ -127,7 +127,7 @@ def test_with_json_each_event_is_a_line_and_the_answer_is_the_last(ragbed, serve
 
 
 def test_calls_made_together_are_shown_one_after_the_other(capsys):
-    watched = Watched()
+    watched = EventPrinter()
 
     def of(call, event, **more):
         watched({"event": event, "call": call, "purpose": "solve", "shown": [], "failure": None, **more})

@@ -1,4 +1,4 @@
-"""Commands that ask one question: search, ask, resume."""
+"""`ragbed search` and `ragbed ask`: look something up in an index, or answer one question from it."""
 from __future__ import annotations
 
 import asyncio
@@ -15,7 +15,6 @@ from ragbed.experiments.commands.options import (
     IndexFolder,
     Query,
     RetrieverText,
-    StepsTaken,
     Streamed,
     Traced,
     refuse,
@@ -23,7 +22,6 @@ from ragbed.experiments.commands.options import (
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import AssistantSettings
-    from ragbed.agents.graph import State
     from ragbed.retrieval.index import Index
     from ragbed.retrieval.retrievers import RetrieverKind
     from ragbed.retrieval.types import Hit
@@ -102,43 +100,15 @@ def ask(question: Asked, index: IndexFolder, model: AnyModel = None,
         history: Annotated[Path | None, typer.Option(help="The conversation before the question: JSON Lines, or a JSON "
                                                           "list, of messages with `role` (user, assistant) and "
                                                           "`content`.")] = None,
-        save: Annotated[Path | None, typer.Option(help="A file that keeps the question after each step, for `ragbed "
-                                                       "resume`.")] = None,
-        stop_after: StepsTaken = None, stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
+        stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
     """Answer one question from an index, cited or refused.
 
     Exit status 1: neither, for the reason that is shown.
     """
-    if stop_after is not None and save is None:
-        refuse("--stop-after needs --save FILE, which keeps the question")
-    if save is not None:
-        _refuse_taken(save)
-    _ask(question, _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature),
-         turns=_turns(history) if history else (), stream=stream, trace=trace, json=json, save=save,
-         stop_after=stop_after)
-
-
-def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save FILE`.")], index: IndexFolder,
-           model: AnyModel = None, reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once",
-           k: ChunksPerSearch = 5, retriever: RetrieverText = "dense", where: Conditions = None,
-           max_tokens: MaxTokens = 1024, temperature: Temperature = "0", stop_after: StepsTaken = None,
-           stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
-    """Go on with a question that `ragbed ask --save` kept, given the same options again.
-
-    The file names nothing that is executed or sent to; what differs from the options that the question was asked with
-    is refused. It ends as if it had never been stopped; a last step that failed is made again. Exit status as that of
-    `ragbed ask`.
-    """
-    from ragbed.agents.checkpoint import read_state
-
-    _ask(read_state(file), _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature),
-         stream=stream, trace=trace, json=json, save=file, stop_after=stop_after)
-
-
-def _ask(question: str | State, settings: AssistantSettings, **options: Any) -> None:
     from ragbed.experiments.terminal.ask import ask
 
-    if not ask(settings, question, **options):
+    settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
+    if not ask(settings, question, turns=_turns(history) if history else (), stream=stream, trace=trace, json=json):
         raise typer.Exit(1)
 
 
@@ -180,22 +150,6 @@ def _turns(file: Path) -> tuple[Turn, ...]:
     messages = [(row.text("role"), row.text("content")) if row.fields.get("role") in ("user", "assistant") else
                 row.fail("role", "user or assistant", row.fields.get("role")) for row in read_rows(file)]
     return turns_of(messages)
-
-
-def _refuse_taken(save: Path) -> None:
-    from ragbed.documents.errors import SettingsError
-    from ragbed.documents.places import local
-
-    if not local(save).exists():
-        return
-    from ragbed.agents.checkpoint import read_state
-
-    try:
-        read_state(save)
-    except SettingsError:
-        raise SettingsError(f"{save} is there already, and keeps no question; name another file") from None
-    raise SettingsError(f"{save} is there already; go on with what it keeps by `ragbed resume {save}`, or name another "
-                        "file")
 
 
 def _temperature(text: str) -> float | None:

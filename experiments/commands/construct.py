@@ -1,9 +1,9 @@
-"""`ragbed construct`, `questions` and `review`: commands that make questions."""
+"""`ragbed construct` and `ragbed review`: commands that make questions."""
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -107,28 +107,3 @@ def review(
         show_reviews(target, seed, index, export, json)
     else:
         review_page(target, reviewer, sample, seed, index, port)
-
-
-def questions(
-        source: Annotated[Path, typer.Option("--from", metavar="TRAFFIC", help=(
-            "What `ragbed serve --traffic` keeps: the folder, or its traffic.sqlite."))],
-        out: Annotated[Path, typer.Option("--out", metavar="FILE", help="JSON Lines; a file there is replaced.")],
-        thumb: Annotated[Literal["up", "down", "any"], typer.Option(help=(
-            "Only answers with this thumb; by default whatever anybody said anything of."))] = "any",
-        json: AsJson = False) -> None:
-    """Make questions of what people said of served answers.
-
-    An answer that was approved of is a candidate for the gold answer, and what it cites for the gold evidence; what was
-    said stands in the tags. `ragbed review` shows them one at a time, and `ragbed run` tests a fix on exactly these.
-    """
-    from ragbed.experiments.runs.store import write_lines
-    from ragbed.experiments.serving.feedback import questions_of
-    from ragbed.experiments.terminal.display import print_result
-    from ragbed.experiments.words import plural
-
-    lines = questions_of(source, thumb)
-    write_lines(out, lines)
-    counts = {name: sum(line["tags"].get("feedback") == name for line in lines) for name in ("up", "down")}
-    print_result(json, {"from": str(source), "questions": str(out), "n": len(lines), **counts}, (
-        f"{out}: {plural(len(lines), 'question')}, {counts['up']} with a thumb up and {counts['down']} with a thumb "
-        f"down; `ragbed review {out} --index INDEX` shows them one at a time"))

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperOption
+
+from ragbed.guests import locate_run
 
 if TYPE_CHECKING:
     from ragbed.documents.shards import Shard
@@ -47,16 +48,6 @@ def _decoded(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def current(run: Path) -> Path:
-    """Return the folder of a run; of what a server answered, its summary is made first, and a folder with one run of
-    that stands for it."""
-    if not any(isfile(folder / "traffic.sqlite") for folder in (run, run.parent)):  # also of a name too long for a file
-        return run
-    from ragbed.experiments.serving.traffic_runs import brought_up_to_date
-
-    return brought_up_to_date(run)
-
-
 Query = Annotated[str, typer.Argument(help="What to look for.", callback=_decoded)]
 Asked = Annotated[str, typer.Argument(help="The question.", callback=_decoded)]
 IndexFolder = Annotated[Path, typer.Option("--index", help="Folder made by `ragbed index`.")]
@@ -66,7 +57,7 @@ Conditions = Annotated[list[str] | None, typer.Option("--where", help="Which chu
                                                       "'source = reports/*'; several are all to be met.")]
 Foreign = Literal["trec_rag", "inspect", "ragas", "ragchecker", "jsonl"]
 Texts = list[str] | None
-FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.", callback=current)]
+FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.", callback=locate_run)]
 CellName = Annotated[str | None, typer.Option("--cell", help=(
     "Only cells of this name, as tables show it, or part of it, as in --cell direct; by default every one."))]
 Labels = Annotated[list[Path] | None, typer.Option("--labels", help=(
@@ -86,7 +77,6 @@ Launcher = Annotated[str | None, typer.Option("--launcher", metavar="WHERE", hel
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Streamed = Annotated[bool, typer.Option("--stream", help="Show what the model says as it comes, and each step; with "
                                         "--json, one event on each line.")]
-StepsTaken = Annotated[int | None, typer.Option("--stop-after", min=1, help="Stop after so many steps, saved.")]
 Traced = Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")]
 DEFAULT_MODEL = "smollm2-135m"  # the catalogue's; no other package is imported before its name is known to be ours
 _MODEL_FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, or a local model's name"

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Labels, Metric, Texts, current
+from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Labels, Metric, Texts
+from ragbed.guests import load_for_folder, locate_run
 
 
 def report(run: FinishedRun, labels: Labels = None, json: AsJson = False) -> None:
@@ -72,13 +73,14 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help=(
     Cells are compared question by question; the configurations of a live experiment by threads, with a test that holds
     however often one looks.
     """
-    from ragbed.experiments.terminal.analyses import show_comparisons, show_live
+    from ragbed.experiments.terminal.analyses import show_comparisons, show_folder_comparison
 
-    if second is None and (first / "traffic.sqlite").is_file() and not any((metric, cell, fail_if, shared, flips, steps,
-                                                                            junit)):
-        show_live(first, baseline, json)
+    only_baseline = second is None and not any((metric, cell, fail_if, shared, flips, steps, junit))
+    if only_baseline and (compare_folder := load_for_folder("comparison", first)):
+        found, views = compare_folder(first, baseline)
+        show_folder_comparison(found, views, json)
         return
-    first, second = current(first), second and current(second)
+    first, second = locate_run(first), second and locate_run(second)
     show_comparisons((first, second), metric or [], cell or [], baseline, fail_if or [], shared=shared, flips=flips,
                      steps=steps, junit=junit, json=json)
 

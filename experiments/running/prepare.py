@@ -15,7 +15,8 @@ from ragbed.experiments.running.checks import check_divisible
 from ragbed.experiments.running.identity import identities, manifest_for, what_changed
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.manifest import config_of, known_models
-from ragbed.experiments.runs.store import TRAFFIC, RunFolder, hold, remove
+from ragbed.experiments.runs.store import RunFolder, hold, remove
+from ragbed.guests import entries
 from ragbed.retrieval.index import Index
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
     one id, or they are not those that were recorded; ModelError where a model is unknown; and SettingsError where two
     models are one."""
     folder = plan.folder
-    if (folder.parent / TRAFFIC).is_file():
+    if any((folder.parent / name).is_file() for name in entries("opener")):
         raise RunError(f"{folder} holds what a server answered; give this run another place, as in --set out=runs")
     known = {} if fresh else known_models(folder)
     if replay is not None:

@@ -29,7 +29,6 @@ from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 Model = TypeVar("Model", bound=BaseModel)
 VERSION = 3  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
 FORMAT = 3  # of summary.json and manifest.json; one more with every change in what they hold or how it is computed
-TRAFFIC = "traffic.sqlite"  # in the folder of the runs that a server keeps
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"

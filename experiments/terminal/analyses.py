@@ -201,15 +201,12 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
         raise typer.Exit(1)
 
 
-def show_live(traffic: Path, baseline: str | None, json: bool) -> None:
-    """Show what became of threads that were given their configuration at random; raises as `live_rows`."""
-    from ragbed.experiments.serving.live import live_rows, live_view  # brings what serves with it
-
-    rows, notes = live_rows(traffic, baseline)
+def show_folder_comparison(found: Mapping[str, Any], views: Sequence[View], json: bool) -> None:
+    """Print what a guest compared: as JSON, or as tables."""
     if json:
-        print_json({"traffic": str(traffic), "rows": list(map(asdict, rows)), "notes": notes})
+        print_json(found)
     else:
-        print_views([live_view(rows, notes)], whole=True)
+        print_views(views, whole=True)
 
 
 def _find(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,

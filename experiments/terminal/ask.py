@@ -1,15 +1,13 @@
-"""`ragbed ask` at work: a question shown while it is answered, saved after each step where wanted, and its answer."""
+"""Run `ragbed ask`: print a question's events while it is answered, and then its answer."""
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbed.agents.checkpoint import write_state
 from ragbed.agents.types import Answer, DecisionStep
 from ragbed.agents.watchdog import watchdog
 from ragbed.experiments.analysis.notes import on_models
@@ -20,11 +18,10 @@ from ragbed.strategies.history import ASKS
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import AssistantSettings
-    from ragbed.agents.graph import State
     from ragbed.strategies.types import Turn
 
 
-class Watched:
+class EventPrinter:
     """Print replies on stdout, piece by piece, and steps, decisions and reasoning on stderr. Of calls that are made
     together one is shown as it comes, and what the others say is kept until it ended."""
 
@@ -90,43 +87,30 @@ def _line(event: dict[str, Any]) -> str:
     return ""
 
 
-_STOPPED = "what was found and said so far is in {file}; go on with `ragbed resume {file}` and the same options"
+def ask(settings: AssistantSettings, question: str, *, stream: bool, trace: bool, json: bool,
+        turns: Sequence[Turn] = ()) -> bool:
+    """Answer a question and print the answer with its citations.
 
+    Args:
+        stream: print events while the question is answered.
+        json: print JSON instead: one object, or one a line with `stream`.
+        turns: the conversation before the question.
 
-@dataclass(slots=True)
-class _Ended:
-    index: Index
-    steps: int = 0
-    answer: Answer | None = None
-    judged: tuple[str, ...] = ()
-
-
-def ask(settings: AssistantSettings, question: str | State, *, stream: bool, trace: bool, json: bool,
-        save: Path | None = None, stop_after: int | None = None, turns: Sequence[Turn] = ()) -> bool:
-    """Ask a question, after turns, or go on with one, and show what comes of it; `json` is for programs, one object, or
-    one on each line where it is streamed. The file `save` keeps the question after each step, and after `stop_after`
-    steps it stops. Returns False where it ended neither in an answer nor in a refusal. Raises UserError for what the
-    user can mend."""
-    watch = (partial(print_json, indent=None) if json else Watched()) if stream else None
-    kept = _STOPPED.format(file=save) if save else "nothing is kept; --save FILE keeps each step"
-    with stoppable(kept), watchdog():
-        ended = asyncio.run(_played(settings, question, turns, watch, save, stop_after))
-    if ended.answer is None:
-        if json:
-            print_json({"event": "stopped", "steps": ended.steps, "saved": str(save)}, None if stream else 2)
-        else:
-            note(f"stopped after {ended.steps} steps; {_STOPPED.format(file=save)}")
-        return True
-    row = answer_row(ended.answer, ended.index, settings.model)
-    row["notes"] += ended.judged
+    Returns:
+        False if the question was neither answered nor refused.
+    """
+    show = (partial(print_json, indent=None) if json else EventPrinter()) if stream else None
+    with stoppable("nothing is kept"), watchdog():
+        answer, index, judge_notes = asyncio.run(_play(settings, question, turns, show))
+    row = answer_row(answer, index, settings.model)
+    row["notes"] += judge_notes
     if json:
-        steps = {"trace": [step_row(step) for step in ended.answer.trace]} if trace else {}
-        streamed = {"event": "answer"} if stream else {}
-        print_json({**streamed, **row, **steps}, None if stream else 2)
-        return ended.answer.outcome in ("answered", "refused")
+        steps = {"trace": [step_row(step) for step in answer.trace]} if trace else {}
+        print_json({**({"event": "answer"} if stream else {}), **row, **steps}, None if stream else 2)
+        return answer.outcome in ("answered", "refused")
     if trace:
-        show_steps(ended.answer.trace, PassagePlaces({one["number"]: place(one) for one in row["evidence"]}))
-    elif asked := _asked(ended.answer):
+        show_steps(answer.trace, PassagePlaces({one["number"]: place(one) for one in row["evidence"]}))
+    elif asked := _rewritten(answer):
         note(f"asked as: {asked}")
     if trace or stream:
         say("== answer")
@@ -140,35 +124,26 @@ def ask(settings: AssistantSettings, question: str | State, *, stream: bool, tra
          f"{usage['completion_tokens']} tokens, {row['seconds']} s")
     for text in row["notes"]:
         note(text)
-    return ended.answer.outcome in ("answered", "refused")
+    return answer.outcome in ("answered", "refused")
 
 
-def _asked(answer: Answer) -> str:
+def _rewritten(answer: Answer) -> str:
     return next((step.why for step in answer.trace if isinstance(step, DecisionStep) and step.what == ASKS), "")
 
 
-async def _played(settings: AssistantSettings, question: str | State, turns: Sequence[Turn],
-                  watch: Callable[[dict[str, Any]], None] | None, save: Path | None, stop_after: int | None) -> _Ended:
+async def _play(settings: AssistantSettings, question: str, turns: Sequence[Turn],
+                show: Callable[[dict[str, Any]], None] | None) -> tuple[Answer, Index, list[str]]:
     from ragbed.agents.assistant import Assistant
 
     async with Assistant.open(settings) as assistant:
-        state = assistant.begin(question, turns=turns) if isinstance(question, str) else question
-        ended = _Ended(assistant.index)
-        keep = partial(write_state, save) if save else None
-        begun = len(state.get("results", ()))
-        async with contextlib.aclosing(assistant.play(state, watch is not None, keep)) as events:
+        state = assistant.begin(question, turns=turns)
+        async with contextlib.aclosing(assistant.play(state, show is not None)) as events:
             async for event in events:
                 if isinstance(event, Answer):
-                    ended.answer = event
-                    continue
-                if watch is not None:
-                    watch(event)
-                if event["event"] == "saved":
-                    ended.steps = event["steps"]
-                    if ended.steps - begun == stop_after:
-                        break
-        ended.judged = tuple(assistant.on_judges())
-        return ended
+                    return event, assistant.index, assistant.on_judges()
+                if show is not None:
+                    show(event)
+    raise AssertionError("a question ends with its answer")
 
 
 def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:

@@ -1,0 +1,198 @@
+"""A document with a passage marked, as a page of its own: its pages as pictures, its HTML, or its text."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Annotated
+from urllib.parse import quote, unquote, urlencode
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import HTMLResponse, Response
+
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.guests.serving.pictures import Marked, Pictures
+from ragbed.experiments.guests.serving.state import Serving
+from ragbed.experiments.words import visible
+from ragbed.retrieval.index import Index
+
+# A sandbox without scripts; its own origin lets it load its pictures where the server wants a cookie. Browsers open no
+# sandbox in a tab that shares its group of tabs with nobody, which is what the other pages ask for.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
+                               "form-action 'none'; frame-ancestors 'self'; sandbox allow-same-origin",
+    "Cross-Origin-Opener-Policy": "unsafe-none"}
+_AROUND = 200_000  # characters that are shown before and after a passage
+_BESIDE = 1  # pages that are shown before and after it
+_MOST = 12  # pages shown at once
+_WHOLE = 0.8  # of a passage's letters
+_TAGS = frozenset(("blockquote", "br", "caption", "code", "dd", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6",
+                   "hr", "li", "ol", "p", "pre", "strong", "sub", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
+                   "tr", "ul"))
+_TOKEN = re.compile(r"<(?P<close>/?)(?P<name>[a-z][a-z0-9]*)(?P<rest>[^<>]*)>|&(?:#?\w{1,30});|[^<&]+|[<&]")
+_NUMBER = re.compile(r' (colspan|rowspan|start|value)="(\d{1,4})"')
+_ALT = re.compile(r' alt="([^"]*)"')
+_LINE, _CELL = re.compile(r"^(#{1,6} )?(.*)$", re.MULTILINE), re.compile(r"(?<=\|)[^|]*(?=\|)")
+_CUT = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # of a passage that begins or ends in a tag
+_GONE = ("This passage is not in the index", "The index was built anew since, or the address was never right. "
+         "Ask again, and the answer cites what stands there now.")
+
+
+def document_routes(serving: Serving) -> APIRouter:
+    """Return the routes below `/documents`."""
+    router, pictures = APIRouter(), Pictures()
+
+    @router.get("/documents/{path:path}", include_in_schema=False)
+    def document(request: Request, path: str, chunk: str | None = None,
+                 page: Annotated[int | None, Query(ge=1)] = None) -> Response:
+        # The path as it was sent: an id may have slashes.
+        sent = request.scope["raw_path"].decode("latin-1").partition("/documents/")[2]
+        parts = list(map(unquote, sent.split("/")))
+        found = serving.find(parts[0], chunk)
+        if found is None:
+            said = _page(_GONE[0], f"<header><h1>{_GONE[0]}</h1><p>{_GONE[1]}</p></header>")
+            return HTMLResponse(said, 404, _HEADERS)
+        index, shown, passage = found
+        if len(parts) == 1:
+            return HTMLResponse(document_page(index, shown, passage, pictures, page), headers=_HEADERS)
+        number = re.fullmatch(r"pages/(\d{1,6})\.png", "/".join(parts[1:]))
+        png = pictures.png(index, shown, int(number[1])) if number else None
+        return Response(png or b"", 200 if png else 404, _HEADERS, "image/png")
+
+    return router
+
+
+def document_page(index: Index, document: Document, chunk: Chunk | None, pictures: Pictures,
+                  page: int | None = None) -> str:
+    """Return a document as HTML: the passage marked, and the target of `#page=N`, else of `#passage`.
+
+    Args:
+        page: of a document that is shown in pictures, the one to turn to; None for that of the passage.
+    """
+    passage = (chunk.pages if chunk else None) or (1, 1)
+    first, last = (page, page) if page else passage
+    end = min(last + _BESIDE, len(document.pages))
+    begin = min(max(first - _BESIDE, 1), end)
+    end = min(end, begin + _MOST - 1)
+    marked = pictures.marked(index, document, range(begin, end + 1), chunk)
+    note = _note(chunk, [one for number, one in marked.items() if passage[0] <= number <= passage[1]]) if marked else ""
+    body = _pictured(document, chunk, marked) if marked else "".join(_rendered(document, chunk))
+    source = visible(document.source)
+    pages = chunk.pages if chunk else None
+    place = "" if pages is None else f"page {pages[0]}" if pages[0] == pages[1] else f"pages {pages[0]} to {pages[1]}"
+    of = f"{place} of {len(document.pages)}" if place else ""
+    name = "" if document.title == document.source else escape(source)
+    where = " · ".join(filter(None, (name, of)))
+    return _page(document.title, f"<header><h1 dir=auto>{escape(visible(document.title))}</h1>"
+                                 f"<p>{where}</p>{note}</header>{body}")
+
+
+def _page(title: str, body: str) -> str:
+    return ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(visible(title))}</title>"
+            '<link rel="icon" href="data:,"><link rel="stylesheet" href="/assets/document.css"></head>'
+            f"<body>{body}</body></html>")
+
+
+def _pictured(document: Document, chunk: Chunk | None, marked: Mapping[int, Marked]) -> str:
+    """Pages by their numbers, and the ways to those before and after."""
+    link = f"/documents/{quote(document.id, safe='')}"
+    asked = {"chunk": chunk.id} if chunk else {}
+    figures = [_figure(f"{link}/pages/{number}.png?{urlencode(asked)}", number, one) for number, one in marked.items()]
+    before, after = min(marked) - 1, max(marked) + 1
+    turns = [f'<a href="{link}?{escape(urlencode({**asked, "page": to}))}">{words}</a>' for to, words, there in (
+        (before, "Earlier pages", before >= 1), (after, "Later pages", after <= len(document.pages))) if there]
+    return f"<main class=pages>{''.join(figures)}</main><nav>{''.join(turns)}</nav>"
+
+
+def _note(chunk: Chunk | None, marked: list[Marked]) -> str:
+    """What is not marked on the pictures is shown as it was read."""
+    if chunk is None or sum(one.found for one in marked) >= _WHOLE * sum(one.sought for one in marked):
+        return ""
+    some = any(one.boxes for one in marked)
+    words = "Only a part of the passage could be found on the picture" if some else \
+        "The passage could not be found on the picture"
+    text = "".join(_html(_CUT.sub("", chunk.content)) if chunk.format == "html" else _text(chunk.content))
+    return (f"<div class=note><p>{words} of its page. This is its text as it was read:</p>"
+            f"<div class={chunk.format} dir=auto>{text}</div></div>")
+
+
+def _figure(source: str, number: int, marked: Marked) -> str:
+    anchor = f"page={number}"
+    boxes = "".join(f'<rect x="{x0 - 1:.1f}" y="{y0 - 1:.1f}" width="{x1 - x0 + 2:.1f}" height="{y1 - y0 + 2:.1f}"/>'
+                    for x0, y0, x1, y1 in marked.boxes)
+    marks = (f'<svg viewBox="0 0 {marked.width:.1f} {marked.height:.1f}" aria-hidden="true">'
+             f'<g id="{anchor}">{boxes}</g></svg>' if boxes else "")
+    own = "" if boxes else f' id="{anchor}"'
+    return (f'<figure{own}><img src="{escape(source)}" alt="Page {number}" width="{marked.width:.0f}" '
+            f'height="{marked.height:.0f}">{marks}<figcaption>{number}</figcaption></figure>')
+
+
+def _rendered(document: Document, chunk: Chunk | None) -> Iterator[str]:
+    """The rendering that the passage is of, around it."""
+    format = chunk.format if chunk else "html"
+    text = document.text(format)
+    begin, end = max((chunk.start if chunk else 0) - _AROUND, 0), (chunk.end if chunk else 0) + _AROUND
+    begin = text.rfind("\n", 0, begin) + 1 if begin else 0
+    yield f'<main class="{format}" dir=auto>'
+    if begin:
+        yield "<p class=gap>What stands before is left out here.</p>"
+    span = (chunk.start - begin, chunk.end - begin) if chunk else (0, 0)
+    pieces = _html if format == "html" else _text
+    yield from pieces(text[begin:end], span, f"page={chunk.pages[0]}" if chunk and chunk.pages else "passage")
+    if end < len(text):
+        yield "<p class=gap>What stands behind is left out here.</p>"
+    yield "</main>"
+
+
+def _text(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterator[str]:
+    """Readable text with what is within the span marked: a block for each line, and pipe tables as tables."""
+    mark, table = _mark(anchor), False
+
+    def part(begin: int, end: int) -> str:
+        start, stop = (min(max(place, begin), end) for place in span)
+        before, inside, after = (escape(visible(text[one:other]))
+                                 for one, other in ((begin, start), (start, stop), (stop, end)))
+        return f"{before}{next(mark)}{inside}</mark>{after}" if inside.strip() else before + inside + after
+
+    for line in _LINE.finditer(text):
+        row = line[2].startswith("|")
+        if row != table:
+            yield "<table>" if row else "</table>"
+        table = row
+        if not row:
+            yield f'<div class={"head" if line[1] else "line"}>{part(*line.span(2))}</div>'
+        elif line[2].strip("|-: "):
+            cells = (part(line.start(2) + one.start(), line.start(2) + one.end()) for one in _CELL.finditer(line[2]))
+            yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    if table:
+        yield "</table>"
+
+
+def _html(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterator[str]:
+    """The rendering as HTML, of which only tags and attributes that it can have are left, with what is within the span
+    marked. An index from elsewhere may hold anything."""
+    mark = _mark(anchor)
+    for token in _TOKEN.finditer(text):
+        name = token["name"]
+        if name == "img" and (alt := _ALT.search(token["rest"])):
+            yield f"<span class=picture>{alt[1]}</span>"
+        elif name in _TAGS:
+            numbers = "".join(f' {attribute}="{number}"' for attribute, number in _NUMBER.findall(token["rest"]))
+            yield f"<{token['close']}{name}{numbers}>"
+        elif name is None:
+            start, end = (min(max(place, token.start()), token.end()) for place in span)
+            if start < end and token[0][0] in "<&":  # a sign or a reference is marked whole
+                start, end = token.span()
+            before, inside, after = (
+                escape(part) if part in ("<", "&") else visible(part)
+                for part in (text[token.start():start], text[start:end], text[end:token.end()]))
+            yield f"{before}{next(mark)}{inside}</mark>{after}" if inside.strip() else before + inside + after
+
+
+def _mark(anchor: str) -> Iterator[str]:
+    """The tags that marks begin with; the first is what the address names."""
+    yield f'<mark id="{anchor}">' if anchor else "<mark>"
+    while True:
+        yield "<mark>"

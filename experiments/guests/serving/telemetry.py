@@ -1,0 +1,130 @@
+"""Traces of answers for OpenTelemetry, sent where OTEL_EXPORTER_OTLP_ENDPOINT is set, and nowhere else.
+
+Each answer is a trace: a span `invoke_agent`, below it one `retrieval` for each search and one `chat` for each model
+call. The names are those of OpenTelemetry's semantic conventions for generative AI, v0.1.0 (the first of their own
+repository); what has none there begins with `ragbed.`. Texts of prompts, queries and replies are in it only where
+OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is `true`, `span_only` or `span_and_event`.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ragbed.agents.types import Answer, GenerateStep, SearchStep
+from ragbed.documents.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span
+
+    from ragbed.experiments.guests.serving.turns import Asked, Times
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_CAPTURED = {"true", "span_only", "span_and_event"}
+
+
+@contextlib.contextmanager
+def open_telemetry() -> Iterator[Sequence[Telemetry]]:
+    """Give what sends traces, none where no endpoint is set; at the end all is sent that there is. Raises MissingExtra
+    where the packages are not installed."""
+    if not any(map(os.environ.get, _ENDPOINTS)):
+        yield ()
+        return
+    if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
+        raise MissingExtra("opentelemetry-exporter-otlp-proto-http", "telemetry")
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "ragbed"}
+    provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    try:
+        yield [Telemetry(provider, os.environ.get(_CONTENT, "").lower() in _CAPTURED)]
+    finally:
+        provider.shutdown()
+
+
+class Telemetry:
+    """Makes a trace of each answer. It is told of an answer at its end, so nothing of it costs time on the way."""
+
+    def __init__(self, provider: TracerProvider, content: bool) -> None:
+        self._tracer, self._content = provider.get_tracer("ragbed"), content
+
+    def __call__(self, asked: Asked, answer: Answer, times: Times) -> None:
+        """Send the trace of an answer."""
+        from opentelemetry.trace import set_span_in_context
+
+        assistant, used = asked.assistant, answer.used
+        root = self._begin(f"invoke_agent {asked.configuration}", [times.begun], {
+            "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": asked.configuration,
+            "gen_ai.provider.name": "ragbed", "gen_ai.conversation.id": asked.thread,
+            "gen_ai.request.model": assistant.client.name, "gen_ai.usage.input_tokens": used.prompt_tokens,
+            "gen_ai.usage.output_tokens": used.completion_tokens,
+            "gen_ai.usage.cache_read.input_tokens": used.cached_tokens,
+            "ragbed.record": asked.record, "ragbed.outcome": answer.outcome, "ragbed.calls": used.calls,
+            **_messages(self._content, [("user", asked.question)], answer.text)})
+        if times.first is not None:
+            root.add_event("ragbed.first_text", timestamp=_nanoseconds(times.first))
+        below = set_span_in_context(root)
+        searches = [step for step in answer.trace if isinstance(step, SearchStep)]
+        calls = [step for step in answer.trace if isinstance(step, GenerateStep)]
+        for search, at in zip(searches, times.searches, strict=False):
+            self._search(search, at, assistant.index.content, below)
+        for number, call in enumerate(calls, 1):
+            if number in times.calls:
+                self._call(call, times.calls[number], assistant.client.name, below)
+        _end(root, [], answer.failure.kind if answer.failure else None)
+
+    def _search(self, step: SearchStep, at: Sequence[float], index: str, below: Any) -> None:
+        query = {"gen_ai.retrieval.query.text": step.query} if self._content else {}
+        span = self._begin("retrieval", at, {
+            "gen_ai.operation.name": "retrieval", "gen_ai.provider.name": "ragbed", "gen_ai.data_source.id": index,
+            "ragbed.found": len(step.found), **query}, below)
+        _end(span, at, step.failure.kind if step.failure else None)
+
+    def _call(self, step: GenerateStep, at: Sequence[float], model: str, below: Any) -> None:
+        span = self._begin(f"chat {model}", at, {
+            "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": model,
+            "gen_ai.usage.input_tokens": step.usage.prompt_tokens,
+            "gen_ai.usage.output_tokens": step.usage.completion_tokens,
+            "gen_ai.usage.cache_read.input_tokens": step.usage.cached_tokens,
+            "gen_ai.response.finish_reasons": [step.finish_reason] if step.finish_reason else [],
+            "ragbed.purpose": step.purpose,
+            **_messages(self._content, [(one.role, one.content) for one in step.messages], step.text)}, below)
+        _end(span, at, step.failure.kind if step.failure else None)
+
+    def _begin(self, name: str, at: Sequence[float], attributes: Mapping[str, Any], below: Any = None) -> Span:
+        from opentelemetry.context import Context
+        from opentelemetry.trace import SpanKind
+
+        return self._tracer.start_span(name, below or Context(), SpanKind.CLIENT if below else SpanKind.INTERNAL,
+                                       attributes, start_time=_nanoseconds(at[0]))
+
+
+def _end(span: Span, at: Sequence[float], failure: str | None) -> None:
+    from opentelemetry.trace import StatusCode
+
+    if failure is not None:
+        span.set_attribute("error.type", failure)
+        span.set_status(StatusCode.ERROR)
+    span.end(_nanoseconds(at[1]) if len(at) > 1 else None)
+
+
+def _messages(content: bool, asked: Sequence[tuple[str, str]], reply: str) -> dict[str, str]:
+    """What was sent and came back, as the conventions have messages."""
+    if not content:
+        return {}
+    sent = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in asked]
+    came = [{"role": "assistant", "parts": [{"type": "text", "content": reply}], "finish_reason": "stop"}]
+    return {"gen_ai.input.messages": json.dumps(sent), "gen_ai.output.messages": json.dumps(came)}
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1e9)

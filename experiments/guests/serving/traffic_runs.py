@@ -1,0 +1,160 @@
+"""The traffic of one configuration as a run of one cell, whose questions are those that were asked.
+
+What reads a run reads it too. No question has gold, so no answer is judged; what needs neither is scored: refusals, the
+reply's form, and numbers cited that were never shown. The summary is made of the records when somebody reads them.
+"""
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbed.agents.types import Answer
+from ragbed.documents.errors import RunError
+from ragbed.documents.types import digest
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import scored_result
+from ragbed.experiments.question import Benchmark, Question, Scheme
+from ragbed.experiments.running.gold import match
+from ragbed.experiments.running.identity import manifest_for
+from ragbed.experiments.running.plan import Plan
+from ragbed.experiments.running.summary import summarise
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.runs.manifest import manifest_of, questions_hash
+from ragbed.experiments.runs.store import RunFolder, hold, write_lines, write_text
+from ragbed.experiments.settings import RunSettings
+from ragbed.strategies.prompting import prompts_hash
+from ragbed.strategies.types import Turn
+
+if TYPE_CHECKING:
+    from ragbed.agents.assistant import Assistant, AssistantSettings
+
+TRAFFIC = "traffic.sqlite"  # in the folder of traffic, which holds the runs
+QUESTIONS = "questions.jsonl"  # in each run: what was asked, which `ragbed run` can ask again
+EXEMPLARS = "exemplars.jsonl"  # in each run whose prompts show any
+SCHEME = Scheme(groups=("answers", "form"), rubric=None,
+                columns=("refused_answerable", "well_formed", "invalid_citations"))
+_LONGEST = 60  # characters of a configuration's name in that of its folder
+
+
+def folder_name(name: str, assistant: Assistant) -> str:
+    """Return what the run of a configuration is called. Other settings, another model, index or prompts have another
+    run, whatever the configuration is called."""
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-._")[:_LONGEST] or "configuration"
+    return f"{plain}-{digest(name, json.dumps(assistant.made, sort_keys=True), prompts_hash())[:8]}"
+
+
+class TrafficRun:
+    """The run of one configuration, held by the server that answers; `RunError` where another process holds it."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        made = manifest_of(folder.path)
+        self.cell, self._scheme = Cell.of(made.cells[0]), made.scheme
+        (self._count,), = folder.database.read("SELECT count(*) FROM questions")
+        folder.reopen()
+
+    @classmethod
+    def open(cls, path: Path, assistant: Assistant | None = None) -> TrafficRun:
+        """Open the run of a folder, which is begun for an assistant where it is new."""
+        lock = hold(path)
+        try:
+            folder = RunFolder(path, lock)
+        except RunError:
+            lock.release()
+            raise
+        if assistant is not None and not (path / "manifest.json").is_file():
+            if assistant.settings.exemplars:
+                write_lines(path / EXEMPLARS, map(asdict, assistant.settings.exemplars))
+            # Its conversations are still to come, and how they are made to stand by themselves is a factor already.
+            coming = Question("", "", (), answerable=True, turns=(Turn("", ""),))
+            plan = Plan.of(settings_of(assistant.settings, path), Benchmark(path.name, (coming,), scheme=SCHEME))
+            plan = plan.showing_exemplars()
+            folder.begin(plan.settings.resolved(),
+                         manifest_for(plan, {assistant.settings.model: assistant.made["model"]}), {})
+        return cls(folder)
+
+    def add(self, question: Question, answer: Answer, source_of: Callable[[str], str]) -> None:
+        """Keep a question and the answer to it, durably: both or neither. One that is there already stays once."""
+        from ragbed.experiments.running.play import make_record, make_result
+
+        database, cell = self.folder.database, self.cell
+        with database.at_once():
+            view = match(question.gold, answer.ranked, source_of)
+            result = make_result(cell, question, True, answer, view, source_of, database)
+            result = scored_result(result, question, self._scheme, "corrected", cell.rules, cell.separators,
+                                   cell.ranked)
+            self.folder.put_question(question, self._count)
+            self.folder.put_record(make_record(result, answer.cost), 0)
+        self._count += 1
+
+    def holds(self, question: str) -> bool:
+        """Return whether the question has a record."""
+        return self.folder.timing(self.cell.id, question) is not None
+
+    def close(self) -> None:
+        """Close the folder, its summary made."""
+        self.folder.close()
+        brought_up_to_date(self.folder.path)
+
+
+def settings_of(settings: AssistantSettings, path: Path) -> RunSettings:
+    """Return the settings of a run that asks the same questions of the same configuration."""
+    fields = settings.model_dump(mode="json")
+    retriever = {**fields["retriever"], "k": settings.k, "index": str(settings.index.absolute()),
+                 "where": fields["where"]}
+    return RunSettings.model_validate({
+        "name": path.name, "out": str(path.parent), "benchmark": {"kind": "jsonl", "path": str(path / QUESTIONS)},
+        "models": [settings.model], "reasoning": [fields["reasoning"]], "retrieval": [fields["retrieval"]],
+        "retriever": [retriever], "rules": [settings.rules], "conditions": ["retrieved"],
+        "answer_formats": [settings.answer_format], "framings": [settings.framing], "layout": settings.layout,
+        "wordings": [settings.wording], "history": [fields["history"]], "brief": settings.brief,
+        "limits": fields["limits"], "calls": fields["calls"],
+        "exemplars": str(path / EXEMPLARS) if settings.exemplars else None})
+
+
+def brought_up_to_date(path: Path) -> Path:
+    """Return the folder of a run. Of one of traffic, its manifest, questions and summary are made anew first, where
+    questions were asked since; a folder of traffic stands for its run, where it has one. RunError where it has several,
+    or they cannot be written."""
+    if (path / TRAFFIC).is_file():
+        runs = runs_of(path)
+        if len(runs) != 1:
+            raise RunError(f"{path} holds the traffic of {len(runs)} configurations; name the folder of one of them: "
+                           f"{', '.join(map(str, runs)) or 'none was asked yet'}")
+        path, = runs
+    if (path.parent / TRAFFIC).is_file() and (path / "records.sqlite").is_file():
+        _bring_up_to_date(path)
+    return path
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """Return the runs of a folder of traffic, by name."""
+    return sorted(path.parent for path in folder.glob("*/records.sqlite"))
+
+
+def _bring_up_to_date(path: Path) -> None:
+    with closing(RunFolder.existing(path)) as folder, folder.database.snapshot():
+        results = folder.results_hash()
+        questions = tuple(folder.questions().values())
+        if not questions or ((path / "summary.json").is_file() and folder.summary()["results"] == results):
+            return
+        made = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        run = Finished(folder, {"name": made["benchmark"]["name"], "cells": made["cells"]})
+        plan = Plan.of_finished(run)
+        summary = summarise(plan, folder, len(plan.showing_exemplars().exemplars))
+        made["benchmark"] |= {"questions": len(questions), "hash": questions_hash(plan.benchmark),
+                              "stored": folder.stored_questions()}
+        write_lines(path / QUESTIONS, map(question_line, questions))
+        write_text(path / "manifest.json", json.dumps(made, indent=2, sort_keys=True) + "\n")
+        folder.finish(summary)
+
+
+def question_line(question: Question) -> dict[str, Any]:
+    """Return a question that was asked as a line of the form that `jsonl` reads."""
+    turns = {"turns": list(map(asdict, question.turns))} if question.turns else {}
+    return {"id": question.id, "question": question.text, **turns}

@@ -1,0 +1,251 @@
+"""Who may ask a server, from where, how often, how much, and how many at once; what is refused has OpenAI's form."""
+import asyncio
+import hashlib
+import json
+import socket
+import threading
+import time
+from urllib.parse import urlsplit
+
+import httpx2 as httpx
+import openai
+import pytest
+from serving import direct, index_of, served
+
+from ragbed.documents import SettingsError
+from ragbed.experiments.guests.serving.app import serving_app
+from ragbed.experiments.guests.serving.gate import GateSettings, Queue, Rate
+from ragbed.experiments.guests.serving.keys import Keys
+
+ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
+KEYS = [f"ann {ANN}", "# a hash is as good", f"bob sha256:{hashlib.sha256(BOB.encode()).hexdigest()}"]
+QUESTION = {"model": "direct", "messages": [{"role": "user", "content": "Which country is Oslo the capital of?"}]}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return index_of(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture
+def gated(serve, index, tmp_path):
+    """Serves over a scripted model behind a gate; returns a client."""
+    opened = []
+
+    def start(script, keys=(), **settings):
+        gate = GateSettings(Keys(keys), frozenset({"ragbed.example"}), **settings)
+        server = served([direct(index, f"{serve(script).url}#m")], tmp_path / "traffic",
+                        lambda serving: serving_app(serving, gate))
+        client = httpx.Client(base_url=server.__enter__(), timeout=30)
+        opened.append((server, client))
+        return client
+
+    yield start
+    for server, client in opened:
+        client.close()
+        server.__exit__(None, None, None)
+
+
+def bearer(key):
+    return {"Authorization": f"Bearer {key}"}
+
+
+def ask(client, key=None, **more):
+    return client.post("/v1/chat/completions", json=QUESTION, headers=bearer(key) if key else {}, **more)
+
+
+def test_a_key_opens_what_is_not_public(gated):
+    client = gated(lambda body: "Norway [1].", KEYS)
+    assert [client.get(path).status_code for path in ("/health", "/", "/v1/models", "/metrics", "/openapi.json")] == [
+        200, 200, 401, 401, 401]
+    none, wrong = ask(client), ask(client, "ann-key-9876543210")
+    assert (none.status_code, wrong.status_code) == (401, 401)
+    assert none.headers["WWW-Authenticate"] == "Bearer"
+    assert wrong.json() == {"error": {"message": "no such key", "type": "invalid_request_error", "param": None,
+                                      "code": "invalid_api_key"}}
+    assert [ask(client, key).status_code for key in (ANN, BOB)] == [200, 200]
+    with pytest.raises(openai.AuthenticationError, match="no such key"):
+        openai.OpenAI(base_url=f"{client.base_url}/v1", api_key="none", max_retries=0).models.list()
+
+
+def test_nobody_sees_the_thread_of_another(gated):
+    client = gated(lambda body: "Norway [1].", KEYS)
+    asked = client.post("/api/ask", json={"question": "Where is Oslo?"}, headers=bearer(ANN)).text
+    begun = json.loads(asked.split("\n")[1].removeprefix("data: "))
+    thread, record = begun["thread"], begun["record"]
+    assert [client.get(f"/api/threads/{thread}", headers=bearer(key)).status_code for key in (ANN, BOB)] == [200, 404]
+    assert client.get("/api/threads", headers=bearer(BOB)).json() == {"threads": []}
+    on = client.post("/api/ask", json={"question": "And Rome?", "thread": thread}, headers=bearer(BOB))
+    rated = client.post("/api/feedback", json={"record": record, "thumb": "up"}, headers=bearer(BOB))
+    assert (on.status_code, rated.status_code) == (404, 404)
+
+
+def test_a_session_is_a_cookie_that_no_script_reads(gated):
+    client = gated([], KEYS)
+    assert client.post("/api/session", json={"key": "nobodys-key-0123"}).status_code == 401
+    opened = client.post("/api/session", json={"key": ANN})
+    assert opened.json() == {"owner": "ann"}
+    cookie = opened.headers["Set-Cookie"]
+    assert all(said in cookie for said in ("HttpOnly", "SameSite=strict", "Max-Age=43200"))
+    assert ANN not in cookie
+    assert client.get("/api/threads").status_code == 200  # the client sends it from now on
+    assert client.get("/api/threads", headers=bearer("another-key-0123")).status_code == 401
+    client.cookies.clear()
+    forged = opened.cookies["ragbed_session"].partition(".")[2]
+    for value in (f"Ym9iIDk5OTk5OTk5OTk.{forged}", "x", "a.b", "a.b.c"):  # the first says bob, until 2286
+        assert client.get("/api/threads", headers={"Cookie": f"ragbed_session={value}"}).status_code == 401
+
+
+def test_a_session_has_an_end(monkeypatch):
+    keys = Keys(KEYS)
+    cookie = keys.session("ann")
+    assert keys.of_session(cookie) == "ann"
+    later = time.time() + 12 * 3600 + 2
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert keys.of_session(cookie) is None
+    assert Keys(KEYS).of_session(cookie) is None  # nor does it outlive the process
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("ann", "expected a name of its own and a key"), ("ann short", "16 characters or more"),
+    ("ann sha256:00", "64 hexadecimal digits"), ("a/b 0123456789abcdef", "expected a name"),
+    (f"ann {ANN}\nann {BOB}", "line 2: expected a name of its own")])
+def test_keys_that_are_none_are_refused_with_their_line(line, said, tmp_path):
+    path = tmp_path / "keys"
+    path.write_text(line)
+    with pytest.raises(SettingsError, match=said) as error:
+        Keys.read(path, None)
+    assert "short" not in str(error.value)
+    assert Keys.read(None, f"ann {ANN},bob {BOB}").owner(BOB) == "bob"
+
+
+def test_a_key_that_asks_too_often_is_told_when_to_come_back(gated):
+    client = gated(lambda body: "Norway [1].", KEYS, rate=Rate("2/hour"))
+    assert [ask(client, ANN).status_code for _ in range(3)] == [200, 200, 429]
+    late = ask(client, ANN)
+    assert late.json()["error"]["code"] == "rate_limit_exceeded"
+    assert 1790 <= int(late.headers["Retry-After"]) <= 1800
+    assert client.get("/v1/models", headers=bearer(ANN)).status_code == 200
+    assert ask(client, BOB).status_code == 200
+
+
+def test_the_queue_is_bounded_and_says_when_to_come_back(gated):
+    hold = threading.Event()
+    client = gated(lambda body: {"text": "Norway [1].", "hold": hold}, concurrency=1, queue=1)
+    statuses = []
+    threads = [threading.Thread(target=lambda: statuses.append(ask(client).status_code)) for _ in range(2)]
+    for number, thread in enumerate(threads):
+        thread.start()
+        wait_for(lambda number=number: figure(client, "ragbed_under_way") + figure(client, "ragbed_waiting")
+                 == number + 1)
+    full = ask(client)
+    assert (full.status_code, full.headers["Retry-After"], full.json()["error"]["code"]) == (429, "5", "busy")
+    hold.set()
+    for thread in threads:
+        thread.join()
+    assert statuses == [200, 200]
+
+
+def test_who_leaves_the_queue_frees_their_place(gated):
+    hold = threading.Event()
+    client = gated(lambda body: {"text": "Norway [1].", "hold": hold}, concurrency=1, queue=1)
+    first = threading.Thread(target=ask, args=(client,))
+    first.start()
+    wait_for(lambda: figure(client, "ragbed_under_way") == 1)
+    for _ in range(2):
+        with pytest.raises(httpx.TimeoutException):
+            ask(client, timeout=0.3)
+        wait_for(lambda: figure(client, "ragbed_waiting") == 0)
+    hold.set()
+    first.join()
+    assert ask(client).status_code == 200
+    wait_for(lambda: figure(client, "ragbed_under_way") == 0)
+
+
+def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(gated):
+    client = gated([])
+    long = {**QUESTION, "messages": [{"role": "user", "content": "x" * 10_000_000}]}
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=30) as plain:
+        plain.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                      b"Content-Length: 10000000\r\n\r\n{")  # the rest is never sent
+        assert plain.recv(1000).startswith(b"HTTP/1.1 413")
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=30) as plain:
+        plain.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                      + b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+        plain.sendall(15 * (b"10000\r\n" + b"x" * 0x10000 + b"\r\n"))
+        assert plain.recv(1000).startswith(b"HTTP/1.1 413")
+    whole = httpx.post(f"{client.base_url}/v1/chat/completions", json=long)
+    assert (whole.status_code, whole.json()["error"]["code"]) == (413, "request_too_large")
+
+
+def test_pages_of_other_sites_can_not_ask(gated):
+    client = gated(lambda body: "Norway [1].")
+    for name, values, status in (
+            ("Host", ("ragbed.example", "192.0.2.7:8700", "LOCALHOST:80"), 200),
+            ("Host", ("evil.example", "127.0.0.1.evil.example", "["), 400),
+            ("Origin", ("https://evil.example", "null"), 403), ("Sec-Fetch-Site", ("same-site", "cross-site"), 403),
+            ("Sec-Fetch-Site", ("same-origin",), 200)):
+        for value in values:
+            answer = client.post("/v1/chat/completions", json=QUESTION, headers={name: value})
+            assert answer.status_code == status, value
+            assert not [header for header in answer.headers if header.lower().startswith("access-control")]
+
+
+def test_the_own_page_may_ask_by_its_origin(gated):
+    client = gated(lambda body: "Norway [1].")
+    host = urlsplit(str(client.base_url)).netloc
+    assert client.post("/v1/chat/completions", json=QUESTION, headers={"Origin": f"http://{host}"}).status_code == 200
+
+
+def test_every_answer_says_what_a_browser_may_do_with_it(gated):
+    for answer in ((client := gated([])).get("/"), client.get("/nothing"), client.get("/v1/models")):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_a_request_has_a_time_limit_that_ends_its_answer(gated):
+    client = gated(lambda body: {"text": "Norway", "delay": 20}, seconds=0.5)
+    whole = ask(client)
+    assert (whole.status_code, whole.json()["error"]["code"]) == (504, "timeout")
+    stream = client.post("/v1/chat/completions", json={**QUESTION, "stream": True})
+    assert json.loads(stream.text.strip().split("data: ")[-1])["error"]["code"] == "timeout"
+    wait_for(lambda: 'outcome="error"} 2.0' in client.get("/metrics").text)
+
+
+def figure(client, name):
+    return float(next(line.split()[1] for line in client.get("/metrics").text.splitlines() if line.startswith(name)))
+
+
+def wait_for(true, seconds=20):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_every_refusal_has_the_form_of_openais_errors(answering):
+    url, _ = answering()
+    said = [httpx.get(f"{url}/nowhere"), httpx.post(f"{url}/v1/chat/completions", content=b"\xff",
+                                                        headers={"content-type": "application/json"})]
+    assert [one.status_code for one in said] == [404, 400]
+    assert all(one.json()["error"]["type"] == "invalid_request_error" for one in said)
+
+
+async def test_who_leaves_the_queue_keeps_no_place_in_it():
+    queue, stay, leave = Queue(1, 2), asyncio.Event(), asyncio.Event()
+
+    async def asked(gone, done):
+        async with queue.place(gone.wait) as here:
+            done.append(here)
+
+    seen = []
+    async with queue.place(stay.wait):
+        waiting = [asyncio.ensure_future(asked(leave, seen)), asyncio.ensure_future(asked(stay, seen))]
+        await asyncio.sleep(0)
+        assert (queue.under_way, queue.waiting) == (1, 2)
+        leave.set()
+        await waiting[0]
+        assert (queue.under_way, queue.waiting) == (1, 1)
+    await waiting[1]
+    assert (seen, queue.under_way, queue.waiting) == ([False, True], 0, 0)

@@ -1,0 +1,287 @@
+"""The page of `ragbed serve` in a real Chromium: asking, sources, feedback, earlier threads, keys, hostile text."""
+import contextlib
+import os
+import sqlite3
+import threading
+
+import pytest
+from aster import BRIEF, FERRY, UNSAID, configurations, index_of_aster, model
+from chromium import CONTRASTS, SETTLED, settle
+from reviewed import ATTACK
+from serving import direct, index_of, served
+from streamed import delta, ending, streamed
+
+from ragbed.experiments.guests.serving.app import serving_app
+from ragbed.experiments.guests.serving.gate import GateSettings
+from ragbed.experiments.guests.serving.keys import Keys
+
+pytestmark = pytest.mark.slow
+HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}"> '
+           f'[x](javascript:{ATTACK}) <a href="javascript:{ATTACK}">x</a> \ue0000\ue001 `<b>` **<i>bold</i>**')
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return index_of_aster(tmp_path_factory.mktemp("aster"))
+
+
+@pytest.fixture
+def page_of(browser, serve, tmp_path):
+    """Serves over a scripted model, and opens the page; nothing may be complained of, nor any other host asked."""
+    said, asked, contexts = [], [], []
+    with contextlib.ExitStack() as stack:
+        def start(script, described, make=serving_app, explore=0.0, **options):
+            url = stack.enter_context(served(described(serve(script).url), tmp_path / "traffic", make, explore=explore))
+            return opened(url, **options)
+
+        def opened(url, path="/", settled=SETTLED, **options):
+            contexts.append(browser.new_context(**options))
+            page = contexts[-1].new_page()
+            page.on("console", lambda message: said.append(message.text))
+            page.on("pageerror", lambda error: said.append(str(error)))
+            page.on("request", lambda request: asked.append((request.url, url)))
+            page.goto(f"{url}{path}")
+            page.wait_for_selector(settled, state="attached")
+            page.server, page.said = url, said
+            return page
+
+        start.opened = opened
+        yield start
+        titles = [page.title() for context in contexts for page in context.pages]
+        for context in contexts:
+            context.close()
+    assert said == []
+    assert all(url.startswith((own, "data:,")) for url, own in asked)
+    assert not any(title.startswith("PWNED") for title in titles)
+
+
+def ask(page, question, answers=1):
+    """Ask, and wait for the answers."""
+    before = int(page.locator("html").get_attribute("data-settled"))
+    page.locator("#question").fill(question)
+    page.keyboard.press("Enter")
+    page.wait_for_function("(n) => Number(document.documentElement.dataset.settled) >= n", arg=before + answers)
+
+
+def in_view(page, inner):
+    box = inner.bounding_box()
+    return box["y"] >= 0 and box["y"] + box["height"] <= page.viewport_size["height"]
+
+
+def test_an_answer_comes_as_it_is_written_and_its_marks_open_the_documents_at_their_passages(page_of, index):
+    """With RAGBED_PICTURE=docs/serve.png, that picture is made anew."""
+    goes_on = threading.Event()
+
+    def held(body):
+        *first, last = [piece for piece in model(body)["pieces"] if b"content" in piece]
+        return {"pieces": [*first[:6], goes_on, *first[6:], last, *ending()]}
+
+    page = page_of(held, lambda url: configurations(index, url), viewport={"width": 1280, "height": 760})
+    assert page.locator("#cards .card").count() == 2
+    assert "0.62" in page.locator("#cards .chosen").inner_text()
+    page.locator("#question").fill(FERRY)
+    page.keyboard.press("Enter")
+    page.get_by_text("The Petrel took the").wait_for()
+    assert page.locator(".tools").count() == 0
+    settle(page, goes_on.set)
+    assert page.locator(".words").inner_text().endswith("by four votes to one 3.")
+    assert page.locator(".words li").all_inner_texts() == [
+        "it makes 14 knots, two more than the Cormorant did 1", "it needs 18 % less fuel on the same crossing 1"]
+    page.locator(".words .chip").first.click()
+    source = page.frame_locator("#pane iframe")
+    source.locator("rect").first.wait_for()
+    picture = source.locator("figure:has(rect) img").first
+    picture.evaluate("(image) => image.decode()")
+    assert picture.evaluate("(image) => image.naturalWidth") == 960  # of 480 points
+    assert in_view(page, source.locator("rect").first)
+    if "RAGBED_PICTURE" in os.environ:
+        page.screenshot(path=os.environ["RAGBED_PICTURE"])
+    page.locator(".words .chip").last.click()
+    source.locator("mark").first.wait_for()
+    assert "approved with four votes to one" in source.locator("mark").last.inner_text()
+    assert in_view(page, source.locator("mark").first)
+    assert source.locator("main").bounding_box()["y"] < 0  # it is far down in its document
+    page.locator(".took").click()
+    assert page.locator(".path li b").all_inner_texts() == ["Search", "Answer"]
+    assert "700 tokens read, 12 written" in page.locator(".path").inner_text()
+
+
+def test_two_configurations_answer_side_by_side(page_of, index, tmp_path):
+    page = page_of(model, lambda url: configurations(index, url))
+    page.locator("#which").click()
+    page.locator("#choose .compare").click()
+    page.keyboard.press("Escape")
+    ask(page, BRIEF, answers=2)
+    ask(page, FERRY, answers=2)
+    assert page.locator(".label").all_inner_texts() == [
+        "direct · exact match 0.62", "chain_of_thought · exact match 0.68"] * 2
+    left, right = page.locator(".turn").last.locator(".answer").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().toJSON())")
+    assert left["top"] == right["top"]
+    assert left["right"] <= right["left"]
+    with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as database:
+        asked = database.execute("SELECT configuration, place, question FROM turns").fetchall()
+    assert sorted(asked) == [("chain_of_thought", 0, BRIEF), ("chain_of_thought", 1, FERRY),
+                             ("direct", 0, BRIEF), ("direct", 1, FERRY)]
+
+
+def test_in_a_live_experiment_each_answer_says_what_gave_it(page_of, index, tmp_path):
+    page = page_of(model, lambda url: configurations(index, url), explore=0.5)
+    assert page.locator("#which bdi").inner_text() == "Live experiment"
+    for _ in range(3):
+        page.locator("#new").click()
+        ask(page, BRIEF)
+        with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as database:
+            drawn, probability = database.execute(
+                "SELECT configuration, probability FROM turns ORDER BY rowid DESC LIMIT 1").fetchone()
+        assert probability == 0.5
+        assert page.locator(".label").inner_text().startswith(f"{drawn} · exact match")
+    page.locator("#which").click()
+    page.locator("#choose label", has_text="chain_of_thought").click()
+    assert page.locator("#which bdi").inner_text() == "chain_of_thought"
+
+
+def test_what_people_say_of_an_answer_is_kept_and_there_again_with_the_conversation(page_of, index, tmp_path):
+    page = page_of(model, lambda url: configurations(index, url)[:1])
+    ask(page, BRIEF)
+    page.get_by_role("button", name="Bad answer").click()
+    page.get_by_label("Comment").fill("It leaves the island line out")
+    page.get_by_role("button", name="Save").click()
+    page.locator(".comment .soft", has_text="Saved").wait_for()
+    ask(page, FERRY)
+    page.get_by_role("button", name="Good answer").last.click()
+    page.wait_for_selector('[data-thumb="up"][aria-pressed="true"]')
+    page.get_by_role("button", name="New conversation").click()
+    assert page.locator(".turn").count() == 0
+    settle(page, page.get_by_role("button", name=BRIEF).click)
+    page.locator(".turn").nth(1).wait_for()
+    assert page.locator(".turn .asked").all_inner_texts() == [BRIEF, FERRY]
+    assert page.locator('[aria-pressed="true"]').evaluate_all("(all) => all.map((one) => one.dataset.thumb)") == [
+        "down", "up"]
+    assert page.get_by_label("Comment").first.input_value() == "It leaves the island line out"
+    ask(page, UNSAID)
+    again = page_of.opened(page.server, f"/?{page.url.partition('?')[2]}")
+    assert again.locator(".turn .asked").all_inner_texts() == [BRIEF, FERRY, UNSAID]
+    with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as database:
+        assert sorted(database.execute("SELECT thumb, comment FROM feedback")) == [
+            ("down", "It leaves the island line out"), ("up", "")]
+
+
+def test_refusals_failures_and_what_was_stopped_look_like_it_and_can_be_asked_again(page_of, index, tmp_path):
+    waits = threading.Event()
+    lines = iter([{"status": 400, "error": {"message": "the model is gone"}},
+                  {"pieces": [delta(content="The Petrel"), waits, *ending()]}])
+    page = page_of(lambda body: next(lines, None) or model(body), lambda url: configurations(index, url)[:1])
+    ask(page, UNSAID)
+    answer = page.locator(".answer").last
+    assert "failed" in answer.get_attribute("class")
+    assert "the model is gone" in answer.inner_text()
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_text("The Petrel", exact=True).wait_for()
+    settle(page, page.get_by_role("button", name="Stop").click)
+    assert "You stopped this answer." in page.locator(".answer").last.inner_text()
+    waits.set()
+    with sqlite3.connect(tmp_path / "traffic" / "traffic.sqlite") as database:  # what nobody waits for ends
+        while database.execute("SELECT count(*) FROM turns WHERE ended IS NULL").fetchone() != (0,):
+            page.wait_for_timeout(50)
+    settle(page, page.get_by_role("button", name="Try again").last.click)
+    answer = page.locator(".answer").last
+    assert "refused" in answer.get_attribute("class")
+    assert "The documents do not say" in answer.inner_text()
+
+
+def test_where_keys_are_wanted_the_page_asks_for_one_and_sources_open_too(page_of, index):
+    keys = Keys(["ana 0123456789abcdef"])
+    page = page_of(model, lambda url: configurations(index, url)[:1], lambda serving: serving_app(
+        serving, GateSettings(keys=keys)), settled="dialog[open]")
+    page.locator("#key-field").fill("wrong-wrong-wrong")
+    page.keyboard.press("Enter")
+    page.get_by_text("The server does not know this key.").wait_for()
+    page.locator("#key-field").fill("0123456789abcdef")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(SETTLED, state="attached")
+    ask(page, FERRY)
+    page.locator(".words .chip").first.click()
+    picture = page.frame_locator("#pane iframe").locator("figure:has(rect) img").first
+    picture.evaluate("(image) => image.decode()")
+    with page.context.expect_page() as tab:
+        page.get_by_label("Open in a tab of its own").click()
+    tab.value.locator("rect").first.wait_for()
+    page.said.clear()  # the browser tells of each 401
+
+
+def test_everything_can_be_done_by_keys(page_of, index):
+    page = page_of(model, lambda url: configurations(index, url))
+    page.locator("#talk").focus()
+    page.keyboard.press("/")
+    page.keyboard.type("Which ferry replaced")
+    page.keyboard.press("Shift+Enter")
+    settle(page, lambda: (page.keyboard.type("the Cormorant?"), page.keyboard.press("Enter")))
+    assert page.locator(".asked").inner_text() == "Which ferry replaced\nthe Cormorant?"
+    focused = "document.activeElement"
+    page.keyboard.press("Shift+Tab")
+    assert "took" in page.evaluate(f"{focused}.className")
+    page.locator(".words .chip").first.focus()
+    page.keyboard.press("Enter")
+    page.frame_locator("#pane iframe").locator("rect").first.wait_for()
+    assert page.evaluate(f"{focused}.id") == "pane"
+    page.keyboard.press("Escape")
+    assert page.locator("#pane").is_hidden()
+    assert page.evaluate(f"{focused}.className") == "chip"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert page.locator("#peek").inner_text().startswith("aster-2025.pdf")
+    page.locator("#new").focus()
+    page.keyboard.press("Enter")
+    ask(page, BRIEF)
+    page.locator("#list li").nth(1).wait_for()
+    page.locator("#list button").first.focus()
+    page.keyboard.press("ArrowDown")
+    settle(page, lambda: page.keyboard.press("Enter"))
+    assert page.locator(".asked").inner_text().startswith("Which ferry")
+
+
+def test_nothing_that_a_model_or_a_document_says_is_more_than_text(page_of, tmp_path):
+    name = "<img src=x onerror=alert(1)>.html"
+    pages = {name: f"<title>{HOSTILE.replace('<', '&lt;')}</title><p>Oslo {HOSTILE.replace('<', '&lt;')} {HOSTILE}</p>"}
+    index = index_of(tmp_path, pages)
+    page = page_of(lambda body: streamed(f"{HOSTILE} [1] 🦊[1]"), lambda url: [direct(index, f"{url}#m")])
+    ask(page, f"Oslo? {HOSTILE}")
+    words = page.locator(".words")
+    assert f"<script>{ATTACK}</script>" in words.inner_text()
+    assert words.locator("script, img, a, i, iframe").count() == 0
+    assert words.locator(".chip").all_inner_texts() == ["1", "1"]
+    assert words.locator("strong, code").all_inner_texts() == ["<b>", "<i>bold</i>"]
+    words.locator(".chip").first.hover()
+    assert name in page.locator("#peek").inner_text()
+    words.locator(".chip").first.click()
+    source = page.frame_locator("#pane iframe")
+    source.locator("mark").first.wait_for()
+    assert source.locator("script, img, a, i, b").count() == 0
+    assert "<script>" in source.locator("main").inner_text()
+    page.locator(".took").click()
+    page.locator(".path summary").click()
+    settle(page, page.locator("#list button").first.click)
+    assert page.locator(".words .chip").count() == 2
+    assert page.locator("main img, main script, #pane img, #list img").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_it_fits_a_phone_and_can_be_read(page_of, index, scheme):
+    page = page_of(model, lambda url: configurations(index, url), color_scheme=scheme,
+                   viewport={"width": 390, "height": 780}, is_mobile=True, reduced_motion="reduce")
+    readable = ("h1, h2, h3, strong, .soft, .mean, .words p, .words li, .chip, .number, .source, .took, .label, "
+                "#list button")
+    assert min(page.locator(readable).evaluate_all(CONTRASTS)) >= 4.5
+    ask(page, FERRY)
+    ask(page, UNSAID)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator(".chip").first.click()
+    page.frame_locator("#pane iframe").locator("rect").first.wait_for()
+    assert page.locator("#pane").bounding_box() == {"x": 0, "y": 0, "width": 390, "height": 780}
+    page.locator("#pane-close").click()
+    page.locator("#menu").click()
+    assert page.locator("#list button").inner_text() == FERRY
+    page.keyboard.press("Escape")
+    page.wait_for_function("getComputedStyle(document.getElementById('threads')).visibility === 'hidden'")
+    assert min(page.locator(readable).evaluate_all(CONTRASTS)) >= 4.5

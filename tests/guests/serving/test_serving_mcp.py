@@ -1,0 +1,122 @@
+"""The tools of the Model Context Protocol, by the SDK's own client, over HTTP and over a process's stdin and stdout."""
+import asyncio
+import contextlib
+import os
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from ragbed.experiments.guests.serving.app import serving_app
+from ragbed.experiments.guests.serving.gate import GateSettings
+from ragbed.experiments.guests.serving.keys import Keys
+
+mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
+from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+
+QUESTION = "Which country is Oslo the capital of?"
+REPLY = "It is Norway [1]."
+
+
+async def called(client, tool, **arguments):
+    """What a tool gave, or the text of its error."""
+    result = await client.call_tool(tool, arguments)
+    return result.content[0].text if result.is_error else result.structured_content
+
+
+def kept(folder, query):
+    """Rows of the traffic."""
+    with contextlib.closing(sqlite3.connect(folder / "traffic" / "traffic.sqlite")) as connection:
+        return connection.execute(query).fetchall()
+
+
+async def test_the_tools_have_schemas_and_say_that_documents_are_untrusted(answering):
+    url, _ = answering()
+    async with mcp.Client(f"{url}/mcp") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert list(tools) == ["search", "ask", "open"]
+    assert all("untrusted" in tool.description and tool.annotations.read_only_hint for tool in tools.values())
+    assert list(tools["search"].input_schema["properties"]) == ["query", "k", "configuration"]
+    assert tools["search"].input_schema["required"] == ["query"]
+    assert tools["ask"].output_schema["required"] == ["outcome", "text", "citations", "configuration", "record"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])  # today's clients, and those that begin with a handshake
+async def test_what_is_found_can_be_opened_and_an_answer_cites_it(answering, mode):
+    url, _ = answering(REPLY)
+    async with mcp.Client(f"{url}/mcp", mode=mode) as client:
+        (found,) = (await called(client, "search", query="Oslo", k=1))["passages"]
+        assert (found["title"], found["text"], found["pages"]) == ("oslo.txt", "Oslo is the capital of Norway.", None)
+        assert found["url"].startswith(f"{url}/documents/{found['document']}?")
+        opened = await called(client, "open", document=found["document"], chunk=found["chunk"])
+        assert (opened["text"], opened["start"], opened["end"], opened["length"]) == (found["text"], 0, 30, 30)
+        assert (await called(client, "open", document=found["document"]))["text"] == found["text"]
+        answer = await called(client, "ask", question=QUESTION)
+    assert (answer["outcome"], answer["text"], answer["configuration"]) == ("answered", REPLY, "direct")
+    (cited,) = answer["citations"]
+    assert (cited["n"], cited["start"], cited["end"], cited["chunk"]) == (1, 13, 16, found["chunk"])
+
+
+async def test_what_goes_wrong_is_an_error_of_the_tool(answering):
+    url, _ = answering({"status": 400, "error": {"message": "no such model"}})
+    async with mcp.Client(f"{url}/mcp") as client:
+        for tool, arguments, said in (
+                ("ask", {"question": "  "}, "the question is empty"), ("ask", {"question": QUESTION}, "no such model"),
+                ("ask", {"question": QUESTION, "configuration": "gpt-5"}, "no configuration 'gpt-5'; there are direct"),
+                ("search", {"query": "Oslo", "k": 51}, "less than or equal to 50"),
+                ("open", {"document": "x"}, "search again"),
+                ("open", {"document": "../../etc/passwd", "chunk": "y"}, "search again")):
+            assert said in await called(client, tool, **arguments)
+
+
+async def test_a_client_that_leaves_ends_its_question(answering, tmp_path):
+    hold = threading.Event()
+    url, model = answering({"text": REPLY, "hold": hold})
+    async with mcp.Client(f"{url}/mcp") as client:
+        asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
+        while not model.requests:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    ended = []
+    while not ended:
+        await asyncio.sleep(0.01)
+        ended = kept(tmp_path, "SELECT outcome FROM turns WHERE ended IS NOT NULL")
+    hold.set()
+    assert ended == [("error",)]
+
+
+async def test_the_tools_want_the_same_keys_and_know_whose_they_are(answering, tmp_path):
+    gate = GateSettings(Keys(["ann ann-key-0123456789"]))
+    url, _ = answering(REPLY, options={"make": lambda serving: serving_app(serving, gate)})
+    assert httpx.post(f"{url}/mcp", json={}).status_code == 401
+    async with (httpx.AsyncClient(headers={"Authorization": "Bearer ann-key-0123456789"}) as http,
+                mcp.Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client):
+        answer = await called(client, "ask", question=QUESTION)
+    assert kept(tmp_path, "SELECT record, owner FROM turns") == [(answer["record"], "ann")]
+
+
+@pytest.mark.slow
+async def test_a_process_speaks_the_protocol_on_stdout_and_nothing_else(serve, capitals, tmp_path):
+    model = serve([REPLY])
+    arguments = ["-m", "ragbed", "serve", str(capitals), "--mcp", "--model", f"{model.url}#m",
+                 "--reasoning", "direct", "--retriever", "bm25", "--traffic", str(tmp_path / "traffic")]
+    command = StdioServerParameters(command=sys.executable, args=arguments, cwd=tmp_path,
+                                    env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)})
+    with open(tmp_path / "log", "w") as log:
+        async with mcp.Client(stdio_client(command, errlog=log)) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "ask", "open"]
+            answer = await called(client, "ask", question=QUESTION)
+    assert (answer["text"], answer["citations"][0]["title"], answer["citations"][0]["url"]) == (REPLY, "oslo.txt", "")
+    assert (tmp_path / "log").read_text() == ""
+
+
+def test_without_the_package_the_extra_is_named(ragbed, monkeypatch, capitals):
+    monkeypatch.setattr("ragbed.documents.errors.find_spec", lambda name: None if name == "mcp" else name)
+    status, _, err = ragbed("serve", capitals, "--mcp")
+    assert status == 2
+    assert "mcp is not installed; run: pip install 'ragbed[mcp]'" in err
