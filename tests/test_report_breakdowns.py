@@ -85,8 +85,8 @@ def detective_file(tmp_path: Path) -> Path:
 
 def test_the_first_column_is_what_the_sentences_and_the_plot_are_about(detective: BeautifulSoup) -> None:
     assert words(detective.select_one(".headline")).startswith(
-        "With the whole document (full), b has the highest accuracy, 0.60 [0.50, 0.70]")
-    assert "Mean accuracy with its interval" in detective.select_one("#plot svg")["aria-label"]
+        "b scores highest (0.60)")
+    assert "Mean accuracy with its 95 % interval" in detective.select_one("#plot svg")["aria-label"]
     assert words(detective.select_one("#plot .axis-title")) == "↑ mean accuracy"
 
 
@@ -163,8 +163,7 @@ def test_a_run_without_views_or_published_tables_has_no_such_sections(tmp_path: 
 
 def test_the_schemes_columns_come_first_and_the_rest_stands_apart(detective: BeautifulSoup) -> None:
     heads = [words(head) for head in detective.select("table.cells thead th")]
-    assert heads == ["Cell", "accuracy", "reasoning score by lexical", "outcomes", "passages", "tokens", "calls",
-                     "price"]
+    assert heads == ["Cell", "reasoning score by lexical", "outcomes", "passages", "tokens", "calls"]
     assert [words(head) for head in detective.select("#figures .more thead th")] == ["Cell", "well-formed"]
 
 

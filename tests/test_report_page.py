@@ -159,7 +159,7 @@ def test_of_a_large_run_the_figures_are_of_all_and_the_questions_a_stated_sample
     assert "These are" not in whole.soup.select_one("#questions").text
     for page in (whole, part):
         page.soup.select_one("#questions").extract()
-    assert "Of 12 answers, 2 failed: HTTP 418." in " ".join(part.soup.main.text.split())
+    assert "2 of 12 answers failed (HTTP 418) and count as wrong." in " ".join(part.soup.main.text.split())
     assert part.soup.main == whole.soup.main
     assert part.soup.header == whole.soup.header
     assert len((town.run / "times.jsonl").read_text().splitlines()) == 12

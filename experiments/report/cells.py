@@ -12,6 +12,7 @@ from ragbed.experiments.cells import FACTORS, labels, short_name, shortened, tel
 from ragbed.experiments.metrics import METRICS, family_of, shown_name
 from ragbed.experiments.words import metric_words, visible
 
+FAILED = ("too_long", "budget", "timeout", "error")  # outcomes without a reply
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
 _PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not worth a word
 
@@ -81,6 +82,15 @@ class ReportCell:
     def tokens_each(self) -> float | None:
         """Prompt and completion tokens per question."""
         return (self.prompt_tokens + self.completion_tokens) / self.n if self.n else None
+
+    @property
+    def failed(self) -> int:
+        """How many questions ended without a reply."""
+        return sum(count for name, count in self.outcomes if name in FAILED)
+
+    @property
+    def refused(self) -> int:
+        return dict(self.outcomes).get("refused", 0)
 
     @property
     def bar(self) -> list[tuple[str, float, float]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -17,26 +16,18 @@ from ragbed.documents.errors import RunError
 from ragbed.experiments.analysis.cases import causes_of
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.record import Result
-from ragbed.experiments.report.cells import Table, table
+from ragbed.experiments.report.cells import FAILED, table
 from ragbed.experiments.report.charts import drawn
-from ragbed.experiments.report.competition import CellPairs, cost_of, front, plot
-from ragbed.experiments.report.entrants import contenders, entrants
+from ragbed.experiments.report.comparable_cells import comparable_cells, merge_replicates
 from ragbed.experiments.report.layout import sections
 from ragbed.experiments.report.packing import BUDGET, as_json
+from ragbed.experiments.report.pareto import cost_chart, cost_of, pareto_front
 from ragbed.experiments.report.questions import browse
-from ragbed.experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
-from ragbed.experiments.report.sentences_more import (
-    failure_kinds,
-    on_causes,
-    on_cost,
-    on_effects,
-    on_failures,
-    on_refusals,
-    without_reply,
-)
+from ragbed.experiments.report.summary_table import ranked_plot, summary_rows
+from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.report.text import ReportInput, pieces
 from ragbed.experiments.runs.finished import Finished, no_collections
-from ragbed.experiments.words import column_words, metric_words, two, visible
+from ragbed.experiments.words import column_words, metric_words, money, probability, two, visible
 from ragbed.retrieval.storage.files import in_place_of, why_unwritten, write_atomically
 
 LARGEST = 100_000  # answers that the questions of a page have; of a run with more it shows a sample of the questions
@@ -79,11 +70,10 @@ def _facts(run: Finished) -> list[tuple[str, str]]:
     return [(name, visible(str(value))) for name, value in found.items() if value is not None]
 
 
-_APART = "Best of each"  # has a line for each level
 # In the order in which they use each other.
 SCRIPTS = ("unpack.js", "dom.js", "focus.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js",
            "answers.js", "evidence.js", "trace.js", "browse.js", "print.js")
-_AFTER = ("Comparisons", "Breakdowns", "Published figures")  # sections that stand after the table of all figures
+_AFTER = ("Comparisons", "Breakdowns", "Published figures")  # sections after the other figures
 STYLES = ("page.css", "tables.css", "charts.css", "questions.css", "answers.css")
 
 
@@ -101,49 +91,10 @@ def render(view: ReportInput, budget: int = BUDGET) -> str:
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["pieces"] = pieces
     environment.filters["two"] = two
+    environment.filters["money"] = money
+    environment.filters["signed"] = lambda value: f"{value:+z.2f}"
+    environment.filters["p_words"] = probability
     return environment.get_template("page.html.j2").render(_context(view, budget))
-
-
-@dataclass(frozen=True, slots=True)
-class Takeaway:
-    """Lines of sentences, and what they are about; the first of all is about nothing in particular."""
-
-    about: str
-    lines: tuple[str, ...]
-
-
-def _takeaways(summary: Mapping[str, Any], whole: Table, kinds: Counter[str]) -> list[Takeaway]:
-    """What a reader takes home first, then quality, factors, cost, causes, refusals and failures: each a sentence."""
-    if not whole.cells:
-        return []
-    best, cost, tested = contenders(whole), cost_of(whole.cells), CellPairs.of(summary.get("comparisons"), whole)
-    among, silent = tested.among(best) if tested else None, without_reply(whole)
-    first = [*([silent.said] if silent.all or silent.many else []),
-             *([] if silent.all else [headline(best, among, cost)])]
-    race = (summary.get("comparisons") or {}).get("said")
-    if race:  # means of different questions are in no order
-        return [Takeaway("", tuple(race)), *([Takeaway("Failures", tuple(failed))] if (failed := on_failures(
-            whole, kinds)) else [])]
-    parts = (("", first), ("Ceiling and floor", on_bounds(whole, best)), ("Differences", on_differences(tested)),
-             ("What it beats", on_quality(best, among)), (_APART, on_parts(whole, tested)),
-             ("Factors", on_effects(summary.get("effects"))), ("Cost", on_cost(best, cost, among)),
-             ("Causes", on_causes(best, summary.get("error_analysis"))),
-             ("Refusals", on_refusals(whole)), ("Failures", on_failures(whole, kinds)))
-    return [Takeaway(about, tuple(said)) for about, said in parts if said]
-
-
-def verdicts(summary: Mapping[str, Any], whole: Table, failures: Iterable[tuple[str, str]] = ()) -> list[Takeaway]:
-    """Return what a reader takes home of the ways of answering, a paragraph for each matter, with the outcome and the
-    kind of every failure."""
-    return [one if one.about == _APART else Takeaway(one.about, (" ".join(one.lines),))
-            for one in _takeaways(summary, whole, failure_kinds(failures))]
-
-
-def headlines(summary: Mapping[str, Any]) -> list[str]:
-    """Return the sentences that say which cell is best, by the summary alone."""
-    whole = entrants(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
-    shown = ("",) if whole.cells and without_reply(whole).all else ("", "Ceiling and floor", "Differences", _APART)
-    return [line for one in _takeaways(summary, whole, Counter()) if one.about in shown for line in one.lines]
 
 
 def _context(view: ReportInput, budget: int) -> dict[str, Any]:
@@ -154,26 +105,30 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
     cells = table(summary.get("cells") or (), summary.get("columns") or ())
     results: list[Result] = []
     browser = browse(view, cells.cells, results, budget)
-    failures = view.failures if view.sample else [
-        (one.outcome, one.failure.kind) for one in results if one.failure is not None]
-    whole = entrants(cells, summary.get("repeated") or ())
-    rivals, cost = contenders(whole), cost_of(whole.cells)
+    kinds = Counter(kind for outcome, kind in (view.failures if view.sample else [
+        (one.outcome, one.failure.kind) for one in results if one.failure is not None]) if outcome in FAILED)
+    whole = merge_replicates(cells, summary.get("repeated") or ())
+    cost = cost_of(whole.cells)
     merged = len(whole.cells) < len(cells.cells)
     shown = sections(summary.get("views") or (), cells, whole, bool(view.rights) and not merged)
-    chart = plot(whole, cost)
+    chart = cost_chart(whole, cost)
     asked = not cells.cells or any(cell.factors.get("model") != NO_MODEL for cell in cells.cells)
     before = [one for one in shown if one.title not in _AFTER]
     after = [one for one in shown if one.title in _AFTER]
     return {
-        "table": cells, "front": {id for cell in front(rivals, cost) for id in cell.ids}, "before": before,
-        "after": after, "verdicts": verdicts(summary, whole, failures), "asked": asked,
+        "table": cells, "rest": cells.columns if merged else [
+            column for column in cells.columns if column.joined or column.parts[0] not in (
+                *cells.judges, "citation_f1")],
+        "front": {id for cell in pareto_front(comparable_cells(whole), cost) for id in cell.ids},
+        "before": before, "after": after, "sentences": summary_text(summary, whole, kinds), "asked": asked,
+        "ranked": ranked_plot(summary_rows(summary, whole), whole), "first": whole.cells[0] if whole.cells else None,
         "plot": None if chart is None else drawn(chart, whole, {
             id: cell.number for cell in whole.cells for id in cell.ids}),
         "right": ", or else ".join(metric_words(name) for name in view.rights),
         "headline": list(view.rights) in ([], [cells.quality]), "facts": (*cells.shared, *view.facts),
         "quality": column_words(cells.judges[0]) if len(cells.judges) == 1 else metric_words(cells.quality),
         "links": [("summary", "Summary"), *([("plot", "Cost and quality")] if asked and chart else []),
-                  *((one.anchor, one.title) for one in before), ("figures", "All figures"),
+                  *((one.anchor, one.title) for one in before), ("figures", "More figures"),
                   *((one.anchor, one.title) for one in after), ("questions", "Questions")],
         "name": visible(view.name), "run": visible(str(summary.get("run") or "")), "browser": browser,
         "sample": view.sample, "count": view.sample[0] if view.sample else browser.count,

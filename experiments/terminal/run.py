@@ -12,7 +12,10 @@ from ragbed.agents.journal import Mode
 from ragbed.documents.errors import UserError
 from ragbed.documents.shards import Shard
 from ragbed.experiments.analysis.view import View
-from ragbed.experiments.report.page import headlines, report_run
+from ragbed.experiments.report.cells import table
+from ragbed.experiments.report.comparable_cells import merge_replicates
+from ragbed.experiments.report.page import report_run
+from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.running.cassette import Replay, misses
 from ragbed.experiments.running.prepare import check_all
 from ragbed.experiments.running.runner import RunWatch, run
@@ -129,7 +132,8 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
 
 def _show(folder: RunFolder) -> None:
     summary = folder.summary()
-    for text in headlines(summary):
+    cells = merge_replicates(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
+    for text in summary_text(summary, cells):
         say(text)
     say("")
     header, rows = run_table(summary["cells"], summary["columns"])

@@ -1,4 +1,4 @@
-"""The cells as ways of answering, repeats and seeds together, and which of them compete for the first place."""
+"""Which cells of a run can be compared with each other, and one cell for all repeats of the same configuration."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -11,24 +11,23 @@ from ragbed.experiments.report.cells import Figure, ReportCell, Table, column
 from ragbed.experiments.words import plural
 from ragbed.strategies.reasoning.pipeline import OWN
 
-# The gold alone is at no user's hand: it is the ceiling; closed-book is the floor.
+# Users have no gold passages: that condition is an upper bound, closed-book a lower one.
 _TIERS = (("retrieved",), ("given", "full"), ("gold",), ("closed-book",))
-_PLAIN = {"perturbation": None, "show": "question"}  # anything else is done to the evidence or told of the gold
-_SETTINGS = {"retrieved": "With retrieval (retrieved)", "given": "With the benchmark's own passages (given)",
-             "full": "With the whole document (full)", "gold": "With the gold alone (gold)",
-             "closed-book": "Without any document (closed-book)"}
+_UNCHANGED = {"perturbation": None, "show": "question"}  # other values change the evidence, or reveal the gold
 
 
-def contenders(table: Table) -> Table:
-    """Return the cells of the first condition of `retrieved`, `given` and `full`, `gold` and `closed-book` that there
-    is, without perturbation where any has none; called by what tells these apart. A pipeline that searches by itself
-    competes with any."""
-    ranked = {cell.id: None if cell.factors.get("retrieval") == OWN else rank(cell.factors.get("condition") or "")
-              for cell in table.cells}
-    first = min((place for place in ranked.values() if place is not None and place >= 0), default=None)
-    cells = [cell for cell in table.cells if ranked[cell.id] in (first, None)] or list(table.cells)
-    for name, plain in _PLAIN.items():
-        cells = [cell for cell in cells if cell.factors.get(name) in (None, plain)] or cells
+def comparable_cells(table: Table) -> Table:
+    """Return the cells that a user would choose between, labelled by the factors in which these differ.
+
+    These are the cells of the first condition that the run has, of `retrieved`, then `given` and `full`, `gold`, and
+    `closed-book`; without perturbation if any has none. A pipeline that retrieves by itself is always one of them.
+    """
+    tiers = {cell.id: None if cell.factors.get("retrieval") == OWN else _tier(cell.factors.get("condition") or "")
+             for cell in table.cells}
+    first = min((tier for tier in tiers.values() if tier is not None), default=None)
+    cells = [cell for cell in table.cells if tiers[cell.id] in (first, None)] or list(table.cells)
+    for name, unchanged in _UNCHANGED.items():
+        cells = [cell for cell in cells if cell.factors.get(name) in (None, unchanged)] or cells
     if len(cells) == len(table.cells):
         return table
     factors = [name for name in table.varying if len({cell.factors.get(name) for cell in cells}) > 1]
@@ -36,32 +35,22 @@ def contenders(table: Table) -> Table:
                    varying=tuple(factors))
 
 
-def setting_of(table: Table) -> str:
-    """Return the start of a sentence about its cells: the condition that all share, or how many they are."""
-    shared = {cell.factors.get("condition") or "" for cell in table.cells}
-    return in_words(shared.pop()) if len(shared) == 1 else f"Of {len(table.cells)} cells"
-
-
-def in_words(condition: str) -> str:
-    """Return what is shown under a condition, as the start of a sentence."""
-    return _SETTINGS.get(condition, f"Under {condition}" if condition else "In this run")
-
-
-def rank(condition: str) -> int:
-    """Conditions in the order in which they compete."""
-    return next((place for place, tier in enumerate(_TIERS) if condition in tier), -1)
+def _tier(condition: str) -> int | None:
+    return next((place for place, tier in enumerate(_TIERS) if condition in tier), None)
 
 
 def _label(cell: ReportCell, table: Table, factors: list[str]) -> str:
-    """By the factors that are left, with what follows the factors in its name, such as its number of repeats."""
+    """Keep what follows the factors in a name, such as the number of repeats."""
     whole = called(cell.factors, table.varying)
     rest = cell.label.removeprefix(whole) if cell.label.startswith(whole) else ""
     return (called(cell.factors, factors) or cell.factors.get("reasoning") or cell.label) + rest
 
 
-def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
-    """Return the table with one cell for all that ask the same again, under the first one's id: comparisons name them
-    so. Without the summary's figures of them, `repeated`, they have their means and no intervals."""
+def merge_replicates(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
+    """Return the table with one cell for all repeats and seeds of a configuration, under the id of the first.
+
+    `repeated` has the summary's pooled figures. Without them a merged cell has the mean of its figures and no interval.
+    """
     factors = [name for name in table.varying if name not in REPLICATED]
     if len(factors) == len(table.varying):
         return table
@@ -70,11 +59,11 @@ def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
     for cell in table.cells:
         key = tuple(value for name, value in cell.factors.items() if name not in REPLICATED)
         alike.setdefault(key, []).append(cell)
-    cells = tuple(_together(cells, factors, known.get(cells[0].id, {})) for cells in alike.values())
+    cells = tuple(_merged(cells, factors, known.get(cells[0].id, {})) for cells in alike.values())
     return replace(table, cells=cells, varying=tuple(factors))
 
 
-def _together(cells: Sequence[ReportCell], factors: Sequence[str], known: Mapping[str, Any]) -> ReportCell:
+def _merged(cells: Sequence[ReportCell], factors: Sequence[str], known: Mapping[str, Any]) -> ReportCell:
     first = cells[0]
     label = called(first.factors, factors) or first.factors.get("reasoning") or first.label
     if len(cells) == 1:
