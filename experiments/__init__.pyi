@@ -20,7 +20,6 @@ from .question import (
     distinct,
 )
 from .record import (
-    UNITS,
     Grade,
     Record,
     Result,
@@ -33,9 +32,7 @@ from .record import (
     Support,
     SupportLabel,
     Timing,
-    Unit,
     Verdict,
-    used,
 )
 from .report import ReportInput, write_report
 from .running.plan import Plan
@@ -49,7 +46,6 @@ __all__ = [
     "METRICS",
     "RANKED",
     "SPANS",
-    "UNITS",
     "Attack",
     "Benchmark",
     "Bucket",
@@ -81,7 +77,6 @@ __all__ = [
     "Support",
     "SupportLabel",
     "Timing",
-    "Unit",
     "Verdict",
     "aggregate",
     "check_settings",
@@ -91,6 +86,5 @@ __all__ = [
     "read_settings",
     "run",
     "score",
-    "used",
     "write_report",
 ]

@@ -19,7 +19,7 @@ from ragbed.experiments.commands.ask import ask, search
 from ragbed.experiments.commands.construct import construct, review
 from ragbed.experiments.commands.index import index
 from ragbed.experiments.commands.options import Command, refuse
-from ragbed.experiments.commands.read import budgets, compare, diagnose, dose, effects, report, show
+from ragbed.experiments.commands.read import compare, diagnose, dose, effects, report, show
 from ragbed.experiments.commands.retrieval import evaluate_retrieval, negatives
 from ragbed.experiments.commands.run import import_, run
 from ragbed.experiments.commands.shards import merge
@@ -49,7 +49,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "new strategy": new_strategy, "check strategy": check_strategy, "index": index, "search": search, "ask": ask,
     "construct": construct, "review": review, "run": run, "merge": merge,
     "import": import_, "judge": judge, "rescore": rescore, "report": report, "show": show,
-    "compare": compare, "effects": effects, "dose": dose, "budgets": budgets, "diagnose": diagnose,
+    "compare": compare, "effects": effects, "dose": dose, "diagnose": diagnose,
     "evaluate-retrieval": evaluate_retrieval, "negatives": negatives, "export": export,
     "cassette export": cassette_export, "cassette show": cassette_show, "verify": verify}
 # The first word of each command, in the order of the help. Commands of other people's guests come last.
@@ -59,7 +59,7 @@ _PANELS: dict[str, tuple[str, ...]] = {
     "Build": ("construct", "questions", "review"),
     "Measure": ("run", "merge", "import", "judge", "rescore"),
     "Serve": ("serve",),
-    "Read": ("report", "show", "compare", "effects", "dose", "budgets", "diagnose"),
+    "Read": ("report", "show", "compare", "effects", "dose", "diagnose"),
     "Retrieval": ("evaluate-retrieval", "negatives"),
     "Share": ("export", "cassette", "verify")}
 _GROUP_HELP = {"cassette": "Keep a run in one file, and replay it anywhere.", "check": "Check your own code.",

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -248,18 +248,3 @@ class Record(Stored):
 
     result: Result
     timing: Timing
-
-
-Unit = Literal["tokens", "calls", "searches", "seconds"]
-UNITS: tuple[Unit, ...] = get_args(Unit)
-
-
-def used(record: Record, unit: Unit) -> float:
-    """Return what the answer took, without judges and sub-questions; searches need the record's trace."""
-    if unit == "tokens":
-        return record.result.usage.tokens
-    if unit == "calls":
-        return record.result.usage.calls
-    if unit == "searches":
-        return sum(step.kind == "search" for step in record.result.trace)
-    return record.timing.seconds

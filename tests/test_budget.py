@@ -159,8 +159,8 @@ def test_an_amount_that_is_none_or_given_twice_is_one_line(town, ragbed, texts, 
 
 @pytest.mark.parametrize(("settings", "says"), [
     ({"budget": {"euros": 5}}, ["unknown setting 'budget.euros'", "dollars, tokens, seconds"]),
-    ({"cell_limits": {"calls": 0}}, ["cell_limits.calls"]), ({"cell_limits": {"dollars": 1}}, ["dollars"])])
-def test_a_budget_or_allowance_that_is_none_is_one_line(town, ragbed, settings, says):
+    ({"budget": {"tokens": 0}}, ["budget.tokens"])])
+def test_a_budget_that_is_none_is_one_line(town, ragbed, settings, says):
     ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", **settings), says=says)
 
 
@@ -177,53 +177,6 @@ def test_a_dry_run_says_how_its_bounds_stand_to_the_budget(town, ragbed):
     err = ragbed("run", town.config(url, calls=priced(url), budget={"dollars": 0.01, "seconds": 90}), "--dry-run")[2]
     assert "The budget of $0.01 will stop the run before its end: it asks for at least $" in err
     assert "The budget of 90 seconds may stop the run" in err
-
-
-def outcomes(town):
-    """By cell, the outcomes of its questions in their order, and what each used."""
-    found = {}
-    for record in town.records():
-        result = record["result"]
-        found.setdefault(result["cell"], []).append((result["outcome"], result["usage"]["calls"]))
-    return list(found.values())
-
-
-def test_questions_that_nothing_is_left_for_end_with_the_outcome_budget_and_count(ragbed, serve, town):
-    server = serve(lambda _: "<Answer>Norway [1]</Answer>")
-    path = town.config(server.url, reasoning=["direct", "chain_of_thought"], conditions="given",
-                       cell_limits={"calls": 2}, concurrency=8)
-    status, out, _ = ragbed("run", path, "--json")
-    assert status == 0
-    assert len(server.requests) == 4
-    for cell in outcomes(town):
-        assert sorted(cell) == [("answered", 1)] * 2 + [("budget", 0)] * (len(cell) - 2)
-    rows = json.loads(out)["cells"]
-    assert all(row["n"] == sum(row["outcomes"].values()) == 6 for row in rows)
-    said = {record["result"]["failure"]["message"] for record in town.records() if record["result"]["failure"]}
-    assert said == {"the cell may use 2 calls, and its questions have used 2"}
-
-
-def test_the_tokens_of_earlier_questions_are_gone_for_later_ones(ragbed, serve, town):
-    usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
-    server = serve(lambda _: {"text": "<Answer>Norway [1]</Answer>", "usage": usage})
-    path = town.config(server.url, reasoning="direct", conditions="given", cell_limits={"tokens": 250})
-    assert ragbed("run", path)[0] == 0
-    # The third question begins with 50 of them left, and its call uses 100.
-    assert outcomes(town) == [[("answered", 1)] * 2 + [("budget", 1)] + [("budget", 0)] * 3]
-    before = town.records()
-    assert ragbed("rescore", town.run)[0] == 0
-    assert [record["result"] for record in town.records()] == [record["result"] for record in before]
-
-
-def test_a_stopped_run_goes_on_with_what_its_cells_have_left(ragbed, serve, town):
-    server = serve(lambda _: {"status": 401} if len(server.requests) == 3 else "<Answer>Norway [1]</Answer>")
-    path = town.config(server.url, reasoning="direct", conditions="given", cell_limits={"calls": 4}, concurrency=1)
-    assert ragbed("run", path)[0] == 2
-    assert ragbed("run", path)[0] == 0
-    assert [outcome for outcome, _ in outcomes(town)[0]] == ["answered"] * 4 + ["budget"] * 2
-    whole = [record["result"] for record in town.records()]
-    assert ragbed("run", path, "--journal", "replay")[0] == 0
-    assert [record["result"] for record in town.records()] == whole
 
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": 0, "completion_tokens": 0}])

@@ -14,11 +14,9 @@ from typing import Any
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.benchmark_views import attacks, depth, wins, worlds
 from ragbed.experiments.analysis.breakdowns import by_tag, chain, gap, history, order
-from ragbed.experiments.analysis.crossed import crossed_views
 from ragbed.experiments.analysis.dose_views import dose_views
 from ragbed.experiments.analysis.effects import effect_views
 from ragbed.experiments.analysis.error_analysis import cause_views
-from ragbed.experiments.analysis.grades import grade_views
 from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, Finding
 from ragbed.experiments.analysis.pairs import comparison_views
 from ragbed.experiments.analysis.published import paper_views
@@ -26,20 +24,16 @@ from ragbed.experiments.analysis.tradeoff import refusal_views
 from ragbed.experiments.analysis.variants import labels_of, variants_of
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.analysis.weight_views import weight_views
-from ragbed.experiments.analysis.wordings import wording_views
 from ragbed.guests import loaded
 
 # In the order of the report's sections. Those of guests come after them, in the order of `ragbed.guests`.
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
-    "crossed": lambda run: crossed_views(run.cells, run.columns),
     "effects": lambda run: effect_views(run.found.get("effects"), run.judge),
-    "wordings": lambda run: wording_views(run.found.get("wordings")),
     "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.rights),
     "dose": lambda run: dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge),
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
     "history": history,
     "weight": weight_views,
-    "grades": grade_views,
     "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
     "papers": paper_views,
 })

@@ -3,20 +3,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
+from ragbed.agents.types import Outcome
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.compared_run import ComparedRun
-from ragbed.experiments.analysis.pairs import change_of, difference_view, on_replicates, tested_pairs
+from ragbed.experiments.analysis.pairs import change_of, difference_view, on_replicates, row_of, tested_pairs
 from ragbed.experiments.analysis.variants import VARIED, Variant, with_own_intervals
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.cells import FACTORS
 from ragbed.experiments.metrics import METRICS, family_of, metric_named, shown_name
 from ragbed.experiments.question import Question
 from ragbed.experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
-from ragbed.experiments.words import ON_INTERVALS
+from ragbed.experiments.words import ON_INTERVALS, verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +252,54 @@ def heading(findings: RunComparison) -> str:
 def change_named(findings: RunComparison, one: CellComparison) -> str:
     """Return what a comparison is of, in words."""
     return change_of(one.match.factor, *findings.cells(one.match), one.match.baseline, one.match.cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A question with its score and outcome in the baseline and in the cell."""
+
+    question: str
+    before: float
+    after: float
+    before_outcome: Outcome
+    after_outcome: Outcome
+
+
+def flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
+    """Return the flips of a finding, losses first, in the order of the questions; none for a metric of sets."""
+    scores = finding.pairs.scores
+    if scores is None:
+        return []
+    before, after = (cell.answers for cell in findings.cells(finding.match))
+    found = [Flip(name, float(first), float(second), before[name].outcome, after[name].outcome)
+             for name, (first, second) in zip(finding.pairs.questions, scores, strict=True) if first != second]
+    places = {name: place for place, name in enumerate(findings.second.questions)}
+    return sorted(found, key=lambda flip: (flip.after > flip.before, places[flip.question]))
+
+
+def findings_json(findings: RunComparison, with_flips: bool) -> dict[str, Any]:
+    """Return the comparisons as JSON, each with the names of its cells; `with_flips` adds the flips of each."""
+    rows = [{"metric": one.comparison.metric, **row_of(*findings.cells(one.match), one.comparison),
+             **cell_names(findings, one.match), "verdict": verdict(one.comparison),
+             **({"flips": [asdict(flip) for flip in flips(findings, one)]} if with_flips else {})}
+            for one in findings.found]
+    return {"first": str(findings.first.path), "second": str(findings.second.path), "scoring": findings.first.scoring,
+            "comparisons": rows, "notes": list(findings.notes)}
+
+
+def cell_names(findings: RunComparison, match: Match) -> dict[str, str]:
+    """Return ids and names of the two cells of a match, as JSON has them."""
+    first, second = findings.cells(match)
+    return {"first": first.row["id"], "second": second.row["id"], "first_name": match.baseline,
+            "second_name": match.cell}
+
+
+def flip_view(findings: RunComparison, metric: str) -> View | None:
+    """Return the questions whose score by the metric differs; None without any."""
+    found = [one for one in findings.found if one.comparison.metric == metric]
+    places = {id: place for place, id in enumerate(findings.second.questions, start=1)}
+    rows = [(f"#{places[flip.question]}", findings.second.questions[flip.question].text, change_named(findings, one),
+             f"{flip.before:g} {flip.before_outcome}", f"{flip.after:g} {flip.after_outcome}")
+            for one in found for flip in flips(findings, one)]
+    return View(f"flips:{metric}", f"Questions whose {metric} differs", (
+        "number", "question", "cell", "baseline's", "cell's"), tuple(rows), 3, 3) if rows else None

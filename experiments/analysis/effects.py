@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ragbed.experiments.metrics.metric import Floats
 
-_CROSSED = tuple(name for name in VARIED if name != "wording")  # each strategy has wordings of its own
 _DIGITS = 10
 _LONGEST = 64  # combinations above which an interaction is shown on demand
 
@@ -33,13 +32,13 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
     None where fewer than two factors vary among the cells that have the metric: the effects of one are comparisons.
 
     A factor's levels are compared where all of them were asked under the same levels of the others, over the questions
-    that have a score in all of these cells (`statistics.factorial`). Repeats, seeds and wordings are no factor: a
-    question's score is its mean over them. The metric is one that questions have.
+    that have a score in all of these cells (`statistics.factorial`). Repeats and seeds are not factors: a question's
+    score is its mean over them. The metric is one that questions have.
     """
     every = variants_of(rows, answers)
     having = [one for one in every if any(row.scores.get(metric) is not None for row in one.answers.values())]
     levels = [variant.levels for variant in having]
-    if len(varying(levels, _CROSSED)) < 2:
+    if len(varying(levels, VARIED)) < 2:
         return None
     notes = []
     if any(variant.cells > 1 for variant in every):
@@ -47,7 +46,7 @@ def effects(rows: CellRows, answers: Answers, clusters: Clusters, metric: str,
     if len(having) < len(every):
         notes.append(f"Cells without {metric}, which are left out: {len(every) - len(having)}.")
     made: dict[str, Any] = {"metric": metric, "crossed": False, "factors": [], "interactions": [], "notes": notes}
-    design = design_of(levels, _CROSSED)
+    design = design_of(levels, VARIED)
     told = [one for term in design.terms if (one := _Term.of(design, term, having, clusters, metric, scoring)).n]
     if left_out := max((one.left_out for one in told), default=0):
         notes.append(f"Questions without {metric} in every cell compared, which are left out: {left_out} at most.")

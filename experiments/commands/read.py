@@ -63,8 +63,6 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help=(
                 "--shared", help="Check --fail-if over the questions that both runs have. Without, it is refused where "
                                  "one of them has others.")] = False,
             flips: Annotated[bool, typer.Option("--flips", help="List the questions whose score differs.")] = False,
-            steps: Annotated[bool, typer.Option("--steps", help="Show at which step the two answers to each question "
-                                                                "part, as a histogram.")] = False,
             junit: Annotated[Path | None, typer.Option(help="Write the conditions of --fail-if to this file as JUnit's "
                                                             "tests.")] = None,
             json: AsJson = False) -> None:
@@ -75,14 +73,14 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help=(
     """
     from ragbed.experiments.terminal.analyses import show_comparisons, show_folder_comparison
 
-    only_baseline = second is None and not any((metric, cell, fail_if, shared, flips, steps, junit))
+    only_baseline = second is None and not any((metric, cell, fail_if, shared, flips, junit))
     if only_baseline and (compare_folder := load_for_folder("comparison", first)):
         found, views = compare_folder(first, baseline)
         show_folder_comparison(found, views, json)
         return
     first, second = locate_run(first), second and locate_run(second)
     show_comparisons((first, second), metric or [], cell or [], baseline, fail_if or [], shared=shared, flips=flips,
-                     steps=steps, junit=junit, json=json)
+                     junit=junit, json=json)
 
 
 def effects(run: FinishedRun, metric: Metric = None, json: AsJson = False) -> None:
@@ -112,22 +110,6 @@ def dose(run: FinishedRun,
     from ragbed.experiments.terminal.analyses import show_dose
 
     show_dose(run, metric, json)
-
-
-def budgets(run: FinishedRun,
-            unit: Annotated[str, typer.Option(help="What is budgeted for each question: tokens, calls, searches or "
-                                                   "seconds.")] = "tokens",
-            at: Annotated[str | None, typer.Option(help="Budgets, as in 500,1000,2000; by default those that a tenth "
-                                                        "to all of the records keep.")] = None,
-            metric: Metric = None, json: AsJson = False) -> None:
-    """Compare ways of answering at equal budgets for a question.
-
-    An answer that took more than the budget counts as ended by it, so that a strategy is not better merely for having
-    spent more. Nothing is asked again.
-    """
-    from ragbed.experiments.terminal.analyses import show_budgets
-
-    show_budgets(run, unit, at, metric, json)
 
 
 def diagnose(run: FinishedRun, cell: CellName = None,

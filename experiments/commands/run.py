@@ -89,10 +89,6 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked: cells, calls, tokens, "
                                                             "price, and the smallest difference that so many questions "
                                                             "can detect.")] = False,
-        precision: Annotated[float | None, typer.Option("--precision", min=0.001, help=(
-            "With --dry-run: how many questions and wordings tell two strategies apart to within so much."))] = None,
-        pilot: Annotated[Path | None, typer.Option("--pilot", metavar="RUN", help=(
-            "With --dry-run: a finished run that tells how much wordings and questions vary."))] = None,
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped.
 
@@ -110,14 +106,12 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     part = part_of(shard, *["--launcher"] * bool(launcher), *["--dry-run"] * dry)
     options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
-    if (precision or pilot) and not dry:
-        refuse("--precision and --pilot plan a run; give --dry-run with them")
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ()), "probe": probe or one.probe})
             for one in (runs if cassette else _with_models(runs, fresh, journal != "replay", part))]
     if dry:
-        _plan(runs, precision, pilot, json)
+        _plan(runs, json)
     else:
         _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher)
 
@@ -227,12 +221,12 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
         in_turn(runs, carry, json, fresh, replay=journal == "replay", shard=shard)
 
 
-def _plan(runs: Sequence[RunSettings], precision: float | None, pilot: Path | None, json: bool) -> None:
+def _plan(runs: Sequence[RunSettings], json: bool) -> None:
     from ragbed.experiments.running.dry_run import plan_run
     from ragbed.experiments.terminal.display import print_json
     from ragbed.experiments.terminal.dry_run import show_plan, show_total
 
-    plans = [plan_run(settings, precision, pilot) for settings in runs]
+    plans = [plan_run(settings) for settings in runs]
     if json:
         print_json(plans if len(plans) > 1 else plans[0])
         return

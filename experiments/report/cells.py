@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 from ragbed.agents.types import OUTCOMES
-from ragbed.experiments.analysis.crossed import crossed_factors
 from ragbed.experiments.cells import FACTORS, labels, short_name, shortened, telling
 from ragbed.experiments.metrics import METRICS, family_of, shown_name
 from ragbed.experiments.words import metric_words, visible
@@ -205,8 +204,15 @@ def _outcomes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def crossed(table: Table) -> tuple[str, str] | None:
-    """Return the two factors of the table that are crossed; None where fewer than two vary."""
-    return crossed_factors([cell.factors for cell in table.cells], table.varying)
+    """Return the two factors that charts show together: reasoning and condition, or the two with the most levels. None
+    if fewer than two vary."""
+    if {"reasoning", "condition"} <= set(table.varying):
+        return "reasoning", "condition"
+    counts = {name: len({level_of(cell, name) for cell in table.cells}) for name in table.varying}
+    most = sorted(table.varying, key=lambda name: (-counts[name], table.varying.index(name)))
+    apart = [name for name in most[1:]  # a factor that follows from the first, as rules from closed-book, adds nothing
+             if len({(level_of(cell, most[0]), level_of(cell, name)) for cell in table.cells}) > counts[most[0]]]
+    return (most[0], apart[0]) if apart else None
 
 
 def level_of(cell: ReportCell, factor: str) -> str:

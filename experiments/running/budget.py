@@ -5,9 +5,8 @@ import asyncio
 import json
 import re
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from uuid import uuid4
@@ -17,12 +16,9 @@ from ragbed.agents.database import Database
 from ragbed.agents.journal import Mode
 from ragbed.agents.models import without_opening
 from ragbed.agents.replies import Tell
-from ragbed.agents.settings import Limits
 from ragbed.documents.errors import BudgetSpent, CallError, SettingsError
-from ragbed.experiments.record import UNITS, Record, used
-from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
-from ragbed.experiments.settings.spending import Budget, CellLimits, shown
+from ragbed.experiments.settings.spending import Budget, shown
 from ragbed.strategies.types import Generate, Usage
 
 if TYPE_CHECKING:
@@ -226,46 +222,3 @@ def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
             raise SettingsError(f"budget.dollars: no price is known of {name}; give calls.prices, in US dollars per "
                                 f"million tokens, as in prices: {{{name!r}: {{prompt: 1, completion: 4}}}}, or set "
                                 "budget.tokens")
-
-
-class CellBudgets:
-    """What the questions of each cell may use together; without `cell_limits` no question waits for another."""
-
-    def __init__(self, limits: CellLimits, each: Limits) -> None:
-        self._limits, self._each = limits.given, each
-        self._used: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
-        self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    def recall(self, folder: RunFolder, done: Collection[tuple[str, str]]) -> None:
-        """Take over what earlier sessions used for the (cell, question) pairs whose records stay."""
-        for record in folder.records(traces=True) if self._limits and done else ():
-            if (record.result.cell, record.result.question) in done:
-                self._take(record)
-
-    def turn(self, cell: str) -> AbstractAsyncContextManager[None]:
-        """Held while a question of the cell is asked, where what it uses decides what the next one may use."""
-        return self._turns[cell] if self._limits else nullcontext()
-
-    def spent(self, cell: str) -> str | None:
-        """Return what of the cell's limits is used up, in words; None where something of each part is left."""
-        so_far = self._used[cell]
-        return next((f"the cell may use {limit:g} {name}, and its questions have used {so_far[name]:g}"
-                     for name, limit in self._limits.items() if so_far[name] >= limit), None)
-
-    def limits(self, cell: str) -> Limits:
-        """Return what the cell's next question may use, where something of each part is left."""
-        if not self._limits:
-            return self._each
-        left = {name: limit - self._used[cell][name] for name, limit in self._limits.items()}
-        return self._each.model_copy(update={
-            name: min(getattr(self._each, name), amount if name == "seconds" else int(amount))
-            for name, amount in left.items()})
-
-    def count(self, record: Record) -> None:
-        """A question of the cell was asked."""
-        if self._limits:
-            self._take(record)
-
-    def _take(self, record: Record) -> None:
-        for unit in UNITS:
-            self._used[record.result.cell][unit] += used(record, unit)

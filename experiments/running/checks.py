@@ -28,10 +28,9 @@ _INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
 def check_divisible(plan: Plan) -> None:
     """Make sure that a shard of a run answers its questions as the whole run does. Raises SettingsError where what one
     question is asked depends on the answers to others."""
-    settings = plan.settings
-    if plan.shard is not None and (settings.race or settings.cell_limits.given):
-        raise SettingsError(f"--shard: with {'race' if settings.race else 'cell_limits'} the answers to all questions "
-                            "decide what is asked next, so that it cannot be divided; leave one of the two out")
+    if plan.shard is not None and plan.settings.race:
+        raise SettingsError("--shard: with race the answers to all questions decide what is asked next, so that it "
+                            "cannot be divided; leave one of the two out")
 
 
 def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Benchmark) -> None:

@@ -3,12 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ragbed.agents.models import without_opening
 from ragbed.agents.settings import Context
-from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.notes import on_skipped
 from ragbed.experiments.analysis.pairs import planned_pairs
 from ragbed.experiments.cells import Cell, labels
@@ -17,7 +15,7 @@ from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.bounds import Bounds, Use, bounds_of
 from ragbed.experiments.running.budget import check_prices
-from ragbed.experiments.running.foreseen import Foreseen, detectable, judged, precision
+from ragbed.experiments.running.foreseen import Foreseen, detectable, judged
 from ragbed.experiments.running.identity import identities, what_differs
 from ragbed.experiments.running.jobs import SAMPLE, on_prefixes, spread
 from ragbed.experiments.running.plan import Plan
@@ -42,10 +40,9 @@ class CellPlan:
     most: float | None
 
 
-def plan_run(settings: RunSettings, wanted: float | None = None, pilot: Path | None = None) -> dict[str, Any]:
+def plan_run(settings: RunSettings) -> dict[str, Any]:
     """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it; UserError where the run
-    could not begin: its benchmark, exemplars, conditions or models do not fit. `wanted` and `pilot` are as in
-    `precision`."""
+    could not begin: its benchmark, exemplars, conditions or models do not fit."""
     plan = Plan.of(settings)
     benchmark, cells = plan.benchmark, plan.cells
     check_prices(settings, plan.models)
@@ -58,14 +55,10 @@ def plan_run(settings: RunSettings, wanted: float | None = None, pilot: Path | N
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
     told = detectable(benchmark, cells, grouped, planned_pairs(summary))
-    precise = precision(cells, told["questions"], told["worth"], wanted, pilot)
-    if precise is None and (wanted or pilot):
-        raise SettingsError("--precision and --pilot are of strategies over several wordings; set wordings, as in "
-                            "--set wordings=5, and two strategies that have them")
     return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
-            "detectable": told, "precision": precise,
+            "detectable": told,
             "notes": [*(["A race: this is the most that is asked."] if plan.schedule else []),
                       *_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
 

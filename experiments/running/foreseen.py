@@ -3,7 +3,6 @@ and the smallest difference that the run can detect.
 """
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,7 +12,6 @@ from typing import Any
 
 from ragbed.agents.scripted import questions
 from ragbed.documents.chunkers import CrestSizes, Sections
-from ragbed.documents.errors import RunError
 from ragbed.documents.types import Chunk, Format
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.judges import Graded
@@ -25,13 +23,10 @@ from ragbed.experiments.running.crossing import has_index
 from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
-from ragbed.experiments.runs.finished import open_finished
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.retrievers import RetrieverFactor
 from ragbed.experiments.statistics import Clusters, assumed, planned
-from ragbed.experiments.statistics.components import ASSUMED, PLANNED, half_width, questions_for
 from ragbed.experiments.statistics.testing import worth_planned
-from ragbed.strategies.prompting import WORDINGS
 from ragbed.strategies.types import Reply
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
@@ -150,33 +145,3 @@ def detectable(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters, 
             "assumed": assumed(metric, len(sizes) < len(asked)),
             "of_one_pair": planned(metric, *counts, clusters=sizes),
             "of_all_pairs": planned(metric, *counts, comparisons=max(1, pairs), clusters=sizes)}
-
-
-def precision(cells: Sequence[Cell], questions: int, worth: float, wanted: float | None = None,
-              pilot: Path | None = None) -> dict[str, Any] | None:
-    """Return how precisely the run will tell its strategies apart over all wordings: half of the interval of a
-    difference, four times out of five; and how many questions the wanted one takes in 2 to `WORDINGS` wordings, None
-    where no number is enough. None where the run has fewer than two strategies or wordings.
-
-    Args:
-        worth: as how many independent ones the questions count, where no pilot tells.
-        pilot: a finished run with wordings, whose components are taken, as large as they may well be, in the place of
-            assumed ones; RunError where it has none.
-    """
-    compared = [cell for cell in cells if cell.wording is not None]
-    strategies, wordings = len({one.reasoning for one in compared}), len({one.wording for one in compared})
-    if strategies < 2 or wordings < 2 or worth < 2:
-        return None
-    variances: Sequence[float] = ASSUMED
-    if pilot is not None:
-        with open_finished(pilot) as run:
-            found = run.summary.get("wordings") or []
-        if not any(PLANNED[1] in one["components"] for one in found):
-            raise RunError(f"{pilot} compares no wordings of several strategies; run it with wordings: {WORDINGS}")
-        variances = [max(one["components"][name]["likely"] for one in found) for name in PLANNED]
-        worth = questions * found[0]["units"] / found[0]["questions"]
-    needed = {count: questions_for(wanted, variances, strategies, count) for count in range(2, WORDINGS + 1)
-              } if wanted else {}
-    return {"half": half_width(variances, strategies, wordings, round(worth)), "wordings": wordings, "wanted": wanted,
-            "pilot": pilot and str(pilot), "deviations": [math.sqrt(one) for one in variances],
-            "questions": {count: found and math.ceil(found * questions / worth) for count, found in needed.items()}}

@@ -31,7 +31,6 @@ from ragbed.strategies.types import Usage
 if TYPE_CHECKING:
     from ragbed.agents.database import Database
     from ragbed.agents.journal import Model
-    from ragbed.agents.settings import Limits
     from ragbed.documents.types import Chunk
     from ragbed.experiments.cells import Cell
     from ragbed.experiments.question import Question
@@ -62,10 +61,10 @@ class CellPlayer:
         """Return how the question's sub-questions are answered."""
         return self._tasks.sub_answers(question)
 
-    async def answer(self, question: Question, limits: Limits) -> Answer:
-        """Play the cell's strategies over one question, within the limits of what it may use."""
+    async def answer(self, question: Question) -> Answer:
+        """Play the cell's strategies over one question."""
         shown = self._shown(self.cell, question)
-        answer = await self._play(self._tasks.whole(question), shown.search, limits)
+        answer = await self._play(self._tasks.whole(question), shown.search)
         return replace(answer, notes=(*answer.notes, *shown.notes)) if shown.notes else answer
 
     async def answer_without(self, question: Question, numbers: Mapping[str, int], left_out: Collection[int],
@@ -78,17 +77,18 @@ class CellPlayer:
             return [chunk for chunk in await found(action) if (number := numbers.get(chunk.id)) not in left_out
                     and (number is not None or not alone)]
 
-        return await self._play(self._tasks.whole(question), search, self.settings.limits, numbers)
+        return await self._play(self._tasks.whole(question), search, numbers)
 
     async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
         """Play the cell's reasoning strategy over a sub-question, its references to earlier answers filled in, and the
         evidence that its question had."""
         task = self._tasks.part(question, place, text, evidence)
         chunks = tuple(passage.chunk for passage in evidence)
-        return await self._play(task, instant(chunks), self.settings.limits)
+        return await self._play(task, instant(chunks))
 
-    async def _play(self, task: Task, search: SearchFunction, limits: Limits,
+    async def _play(self, task: Task, search: SearchFunction,
                     numbers: Mapping[str, int] = MappingProxyType({})) -> Answer:
+        limits = self.settings.limits
         runtime = Runtime(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
         play = self._live[task.id] = Playback(task, self._tasks.reasoning, runtime, numbers)
         try:

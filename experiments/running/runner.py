@@ -22,7 +22,7 @@ from ragbed.experiments.metrics import ScoredRow, scored_result
 from ragbed.experiments.query_variations import QueryVariation, asked_in
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, Result, Support, Verdict
-from ragbed.experiments.running.budget import CellBudgets, Metered, Spending, check_prices
+from ragbed.experiments.running.budget import Metered, Spending, check_prices
 from ragbed.experiments.running.cassette import Replay
 from ragbed.experiments.running.checks import check_divisible, preflight
 from ragbed.experiments.running.gold import Places, match
@@ -46,7 +46,6 @@ from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.retrieval.rerankers.reranker import Aids
 from ragbed.retrieval.types import Progress
-from ragbed.strategies.types import Failure
 
 _REPLAYED_AT_ONCE = 32  # no server is asked; so many share a commit
 
@@ -150,7 +149,6 @@ def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
 
 async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work) -> None:
     folder, watch, plan, spending = work.folder, work.watch, work.plan, work.spending
-    work.cell_budgets.recall(folder, done)
     spending.recall(folder.database)
     spending.check(plan, folder.done())
     if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
@@ -190,7 +188,6 @@ class _Work:
         settings = plan.settings
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
         self.resources, self.journal, self.watch, self.answers = resources, journal, watch, answers
-        self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[tuple[str, int], CellPlayer] = {}
         judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
                     for one in (settings.judge, settings.support)]
@@ -200,10 +197,8 @@ class _Work:
         resources.aids, self._grader = Aids(judges), judges(settings.grader) if settings.grader else None
 
     async def carry_out(self, job: Job) -> None:
-        async with self.cell_budgets.turn(job.cell.id):
-            record = await self._record(job)
-            kept = self._timed(record)
-            self.cell_budgets.count(kept)
+        record = await self._record(job)
+        kept = self._timed(record)
         follow_up = self.plan.follow_up
         if follow_up is not None and follow_up.is_due(record.result, job.question, self.plan):
             probes, cost = await follow_up.ask(record.result, job.question, partial(self._player, job.cell),
@@ -218,14 +213,12 @@ class _Work:
     async def _record(self, job: Job) -> Record:
         cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
                                                        self.plan.scheme)
-        player, spent = self._player(cell, cell.repeat), self.cell_budgets.spent(cell.id)
+        player = self._player(cell, cell.repeat)
         seed = settings.seed if cell.seed is None else cell.seed
         variation = QueryVariation.parse(cell.variation or "as_asked")
         asked = await asked_in(variation, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
-        failure = Failure("budget", spent) if spent is not None else asked.end.failure
         worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
-        answer = await player.answer(worded, self.cell_budgets.limits(cell.id)) \
-            if failure is None else unasked(failure)
+        answer = await player.answer(worded) if asked.end.failure is None else unasked(asked.end.failure)
         answer, placed = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,

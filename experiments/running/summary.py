@@ -14,7 +14,6 @@ from ragbed.experiments.analysis.error_analysis import figures_of
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.pairs import comparisons
 from ragbed.experiments.analysis.variants import repeated
-from ragbed.experiments.analysis.wordings import on_wordings, wording_effects
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.metrics import aggregate, may_refuse, outcomes
 from ragbed.experiments.question import Question
@@ -61,7 +60,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
                       *notes.on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
                       *notes.on_variations(((cell.variation, result) for cell in cells for result in by_cell[cell.id]),
                                          settings.paraphrasing_model, plan.models),
-                      *on_wordings(found.get("wordings", ())), *notes.on_halves(rows),
+                      *notes.on_halves(rows),
                       *notes.on_late_clues(questions.values()),
                       *notes.on_miners(plan.finders, cells, questions.values()),
                       *_on_rankings(plan, by_cell, questions),
@@ -99,10 +98,9 @@ def _between(rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell], by_cell: 
         return {"comparisons": plan.schedule.comparisons(answers), "effects": None, "repeated": together}
     reached = {cell.id: reached_of(cell.change, by_cell[cell.id], questions) for cell in cells}
     dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together, reached)
-    worded = wording_effects(rows, answers, grouped, metric, settings.scoring)
     return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed, together),
             "effects": effects(rows, answers, grouped, metric, settings.scoring), "repeated": together,
-            **({"wordings": worded} if worded else {}), **({} if dose is None else {"dose": dose})}
+            **({} if dose is None else {"dose": dose})}
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,

@@ -29,7 +29,7 @@ from ragbed.experiments.settings.retrievers import (
     told_apart,
     with_defaults,
 )
-from ragbed.experiments.settings.spending import Budget, CellLimits
+from ragbed.experiments.settings.spending import Budget
 from ragbed.retrieval.rerankers.reranker import judges_of
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.settings.choosing import Strategy
@@ -200,7 +200,6 @@ class RunSettings(Matrix):
     include: Annotated[list[Included], matrix.ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     race: bool = False
     limits: Limits = Limits()
-    cell_limits: CellLimits = CellLimits()
     calls: ModelSettings = ModelSettings()
     budget: Budget = Budget()
     concurrency: int | None = Field(default=None, ge=1, le=1024)

@@ -1,7 +1,6 @@
 """`ragbed compare`, `effects`, `dose`, `budgets` and `diagnose` at work: each computes from records and shows views."""
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -11,11 +10,17 @@ from typing import Any
 import typer
 
 from ragbed.documents.errors import RunError, SettingsError
-from ragbed.experiments.analysis.budgets import budget_views, budgets_of_run
 from ragbed.experiments.analysis.cases import case_view, cases_of
 from ragbed.experiments.analysis.catalogue import labels_of_variants
 from ragbed.experiments.analysis.causes import BY_NAME, CAUSES, Cause, cause_of
-from ragbed.experiments.analysis.compare import RunComparison, compare_views, find
+from ragbed.experiments.analysis.compare import (
+    RunComparison,
+    cell_names,
+    compare_views,
+    find,
+    findings_json,
+    flip_view,
+)
 from ragbed.experiments.analysis.compared_run import read_compared
 from ragbed.experiments.analysis.dose import dose_of_run
 from ragbed.experiments.analysis.dose_views import dose_views
@@ -23,11 +28,9 @@ from ragbed.experiments.analysis.effects import effect_views, effects
 from ragbed.experiments.analysis.error_analysis import cause_views, error_analysis_of
 from ragbed.experiments.analysis.gates import Gate, Passed
 from ragbed.experiments.analysis.notes import ON_MINERS
-from ragbed.experiments.analysis.steps import findings_json, flip_view, parting_views, partings_json, partings_of
 from ragbed.experiments.analysis.tradeoff import refusal_views, tradeoff_of
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.metrics import metric_named
-from ragbed.experiments.record import UNITS
 from ragbed.experiments.runs.finished import Finished, cells_named, no_collections, open_finished
 from ragbed.experiments.statistics import clusters
 from ragbed.experiments.terminal.display import note, print_json, say
@@ -35,7 +38,6 @@ from ragbed.experiments.terminal.tables import print_views
 
 _CHECKED = {"questions": "--shared checks the questions that both have",  # how a gate is of what both runs have
             "cells": "name those to check with --cell"}
-_MOST = 50  # budgets
 _SHOWN = 200  # questions that a terminal shows
 
 
@@ -76,31 +78,6 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
         found = {**found, "notes": [*found["notes"], *miners]}
         _show({**_about(run), **found}, dose_views(found, labels_of_variants(run.rows), run.rows[0]["judge"]),
               run.name, json)
-
-
-def show_budgets(path: Path, unit: str, at: str | None, metric: str | None, json: bool) -> None:
-    """Compute what each way of answering reaches with equal budgets, and show it; UserError where there is no finished
-    run, or an option does not fit."""
-    chosen, budgets = next((one for one in UNITS if one == unit), None), _budgets(at)
-    if chosen is None:
-        raise SettingsError(f"--unit {unit!r}: there are {', '.join(UNITS)}")
-    if metric is not None:
-        metric_named(metric)
-    with open_finished(path) as run:
-        found = budgets_of_run(run, chosen, budgets, metric or run.summary["columns"][0].split(" / ")[0])
-        if not any(point["n"] for row in found["rows"] for point in row["at"]):
-            raise RunError(f"{found['metric']} is no metric of the cells of {path}; see `ragbed list metrics`")
-        _show({**_about(run), **found}, budget_views(found, run.rows[0]["judge"]), run.name, json)
-
-
-def _budgets(text: str | None) -> list[float]:
-    try:
-        found = [float(part) for part in text.split(",")] if text else []
-    except ValueError:
-        found = [-1.0]
-    if len(found) > _MOST or not all(math.isfinite(one) and one > 0 for one in found):
-        raise SettingsError(f"--at {text!r}: give at most {_MOST} numbers above 0, as in --at 500,1000,2000")
-    return found
 
 
 def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> None:
@@ -160,11 +137,11 @@ def _show(found: Mapping[str, Any], views: Sequence[View], heading: str, json: b
 
 
 def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str],
-                     baseline: str | None, fail_if: Sequence[str], *, shared: bool, flips: bool, steps: bool,
+                     baseline: str | None, fail_if: Sequence[str], *, shared: bool, flips: bool,
                      junit: Path | None, json: bool) -> None:
     """Compare, as `find` does, and show; exit status 1 where a gate fails, a condition of `fail_if`. With `shared`,
     gates are of the questions that both runs have, though one has others; `flips` lists the questions whose score
-    differs, and `steps` at which step the answers to each part. Gates are written as tests to the file `junit`. Raises
+    differs. Gates are written as tests to the file `junit`. Raises
     UserError for what the user can mend."""
     gates = [Gate.parse(text) for text in fail_if]
     if junit:
@@ -177,7 +154,6 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
         findings = _find(paths, metrics, cells, baseline, gates)
     passed = [Passed.of(gate, one) for gate in gates for one in findings.found if one.comparison.metric == gate.metric]
     failed = [one for one in passed if not one.passes]
-    partings = partings_of(findings) if steps else []
     left_out = {what: said for what, said in findings.left_out.items()
                 if gates and not (what == "questions" and shared)}
     if junit:
@@ -188,13 +164,14 @@ def show_comparisons(paths: tuple[Path, Path | None], metrics: Sequence[str], ce
         raise RunError("--fail-if cannot be checked of both runs: " + "; ".join(
             f"{said.rstrip('.')}; {_CHECKED[what]}" for what, said in left_out.items()))
     if json:
-        parted = {"steps": partings_json(findings, partings)} if steps else {}
-        views = {"views": [view.as_json() for view in compare_views(findings)]}
-        print_json({**findings_json(findings, failed, flips), **parted, **views})
+        print_json({**findings_json(findings, flips),
+                    "failed": [{"condition": one.gate.text, **cell_names(findings, one.finding.match)}
+                               for one in failed],
+                    "views": [view.as_json() for view in compare_views(findings)]})
     else:
         named = dict.fromkeys(one.comparison.metric for one in findings.found)
         flipped = [view for name in named if (view := flip_view(findings, name))] if flips else []
-        print_views([*compare_views(findings), *flipped, *parting_views(findings, partings)], whole=True)
+        print_views([*compare_views(findings), *flipped], whole=True)
     for one in failed:
         note(f"fails: {one.said}")
     if failed:

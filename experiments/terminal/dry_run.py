@@ -18,8 +18,6 @@ def show_plan(plan: Mapping[str, Any]) -> None:
                 title=f"{plan['run']}: {len(rows)} cells of {plan['questions']:,} questions")
     _show_judge(plan["judge"])
     say(_detectable(plan["detectable"]))
-    if plan["precision"]:
-        say(_precise(plan["precision"]))
     for text in plan["notes"]:
         note(text)
 
@@ -74,18 +72,6 @@ def _detectable(found: Mapping[str, Any]) -> str:
         return said + "."
     return said + (f"; corrected for all {found['pairs']} pairs that differ in one factor: " +
                    ("none." if every is None else f"{every:.3f}."))
-
-
-def _precise(found: Mapping[str, Any]) -> str:
-    parts = " and ".join(f"{one:.2f}" for one in found["deviations"])
-    said = (f"In {found['wordings']} wordings two strategies are told apart to within {found['half']:.3f}, whatever "
-            "the wording, four times out of five, where wordings, questions by strategy, and what is left have "
-            f"standard deviations of {parts}" + (f", as {found['pilot']} may have" if found["pilot"] else "") + ".")
-    if not found["wanted"]:
-        return said
-    enough = [f"{questions:,} questions in {count}" for count, questions in found["questions"].items() if questions]
-    takes = f"{' or '.join(enough)} wordings" if enough else f"more than {max(found['questions'])} wordings"
-    return f"{said} Within {found['wanted']:g} takes {takes}."
 
 
 def _count(found: Mapping[str, Any]) -> str:
