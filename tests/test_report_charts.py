@@ -26,7 +26,7 @@ def test_a_summary_of_less_has_fewer_sections(tmp_path):
     nothing = dict.fromkeys(("comparisons", "effects", "error_analysis", "tradeoff"))
     made = page(tmp_path, SUMMARY | nothing)
     assert [words(link) for link in made.select("nav[aria-label=Sections] a")] == [
-        "Summary", "Cost and quality", "Factors", "More figures", "Questions"]
+        "Summary", "Cost and quality", "More figures", "Questions"]
     assert made.select("#causes, #refusals, #comparisons") == []
 
 
@@ -66,37 +66,14 @@ def view(report, name):
     return report.select_one(f'[data-view="{name}"]')
 
 
-def test_two_factors_are_crossed_with_shades(report):
-    grid = view(report, "crossed:")
-    assert [words(head) for head in grid.select("thead th")] == ["reasoning", "n", *CONDITIONS]
-    squares = grid.select("tbody td[class]")
-    assert [square["class"] for square in squares] == [[f"shade-{at}"] for at in (0, 4, 8, 2, 6, 10)]
-    assert words(squares[-1]) == "0.50 [0.40, 0.60] highest"
-
-
-def test_means_lead_to_what_is_wrong_and_counts_to_what_became_right_or_wrong(tmp_path):
+def test_counts_lead_to_what_became_right_or_wrong(tmp_path):
     made = page(tmp_path, SUMMARY, ("unified",))
-    square = view(made, "crossed:").select("td[class]")[1].a
-    assert (square["href"], square["aria-label"]) == ("#questions?cell=3&wrong=3", "wrong in direct · gold")
     assert "unified score of 1" in words(made.select_one("#causes figcaption"))
     row = view(made, "comparisons:reasoning").select("tbody tr")[1]
     up, down = (row.select_one(f'[data-label="{name}"] a') for name in ("up", "down"))
     assert (up["href"], words(up)) == ("#questions?right=2&wrong=1", "9")
     assert down["href"] == "#questions?right=1&wrong=2"
     assert down["aria-label"] == f"4 down: right in direct · retrieved, wrong in {HOSTILE} · retrieved"
-
-
-def test_a_combination_that_was_not_run_is_named(tmp_path):
-    made = page(tmp_path, SUMMARY | {"cells": CELLS[:-1]})
-    assert words(view(made, "crossed:").select("td")[-1]) == "none"
-
-
-def test_a_third_factor_makes_a_heat_map_for_each_of_its_levels(tmp_path):
-    cells = [one | {"id": one["id"] + model, "model": model} for model in "ab" for one in CELLS]
-    made = page(tmp_path, {"columns": ["em"], "cells": cells})
-    assert [words(title) for title in made.select("#factors h3")] == [
-        "Reasoning × condition: mean exact match, a", "Reasoning × condition: mean exact match, b"]
-    assert page(tmp_path, {"columns": ["em"], "cells": CELLS[:2]}).select("#factors") == []
 
 
 def test_a_bar_has_a_part_for_each_cause_that_leads_to_its_questions(report):
@@ -205,25 +182,6 @@ def test_colours_and_shapes_stand_for_the_two_factors(report):
             f"reasoning direct {HOSTILE}", "condition retrieved gold closed-book"]
     assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] + [
         ["spot", "c1", "faded"], ["spot", "c2", "faded"]] * 2
-
-
-def test_means_over_fewer_questions_say_how_many_and_why(tmp_path):
-    unified = [one | {"metrics": {"unified": {"mean": 0.5, "low": 0.4, "high": 0.6,
-                                              "n": 30 if one["condition"] == "closed-book" else 50}}} for one in CELLS]
-    made = page(tmp_path, {"columns": ["unified"], "cells": unified})
-    assert [words(square) for square in view(made, "crossed:").select("td[class]")[1:3]] == [
-        "0.50 [0.40, 0.60]", "0.50 [0.40, 0.60] n 30"]
-    assert words(made.select_one("#factors .hint")) == (
-        "Under closed-book each mean is over 30 of 50 questions: closed-book offers no refusal, so that the 20 "
-        "unanswerable ones have no score.")
-
-
-def test_without_reasoning_and_condition_the_two_largest_factors_are_crossed(tmp_path):
-    cells = [cell("direct", model=model, perturbation=change, id=f"{model}{change}")
-             for model in "ab" for change in (None, "shuffle", "negatives@5")]
-    grid = view(page(tmp_path, {"columns": ["em"], "cells": cells}), "crossed:")
-    assert [words(head) for head in grid.select("thead th")] == ["perturbation", "n", "a", "b"]
-    assert [words(head) for head in grid.select("tbody th")] == ["none", "shuffle", "negatives@5"]
 
 
 def test_the_ideal_of_refusals_is_at_the_share_that_is_answerable(tmp_path):
