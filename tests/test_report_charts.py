@@ -1,6 +1,6 @@
 """The report's charts and tables: what they draw, out of which part of the summary, and what stands beside them."""
 import pytest
-from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, pair, words
+from charted import CELLS, HOSTILE, SUMMARY, cell, page, pair, words
 
 from ragbed.experiments.metrics import share_of
 
