@@ -26,7 +26,7 @@ from ragbed.agents.search import keep_search, request_key
 from ragbed.agents.types import outcome_to_json
 from ragbed.documents.errors import RunError
 from ragbed.documents.json import loads
-from ragbed.documents.places import open_file
+from ragbed.documents.paths import open_file
 from ragbed.documents.types import Format
 from ragbed.retrieval.storage.files import in_place_of, why_unwritten
 from ragbed.strategies.types import Failure, Reply

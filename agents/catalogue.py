@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from ragbed.documents.errors import ModelError
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.documents.rows import read_rows
 from ragbed.retrieval.storage.files import unchanged_sha256
 

@@ -22,7 +22,7 @@ from ragbed.agents.types import CallOutcome
 from ragbed.documents.errors import MissingExtra, RecipeMismatch, SettingsError
 from ragbed.documents.http import sanitize_line
 from ragbed.documents.json import loads
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.strategies.types import Failure, Reply, Turn
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ async def open_checkpointer(place: str | Path) -> AsyncIterator[Any]:
     """
     async with contextlib.AsyncExitStack() as opened:
         is_server = str(place).startswith(("postgres://", "postgresql://"))
-        yield await (_open_postgres(str(place), opened) if is_server else _open_sqlite(local(place), opened))
+        yield await (_open_postgres(str(place), opened) if is_server else _open_sqlite(expand_path(place), opened))
 
 
 async def _open_sqlite(path: Path, opened: contextlib.AsyncExitStack) -> Any:

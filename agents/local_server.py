@@ -15,7 +15,7 @@ from typing import IO
 from ragbed.agents.settings import LocalSettings
 from ragbed.documents.errors import MissingExtra, ModelError
 from ragbed.documents.http import Address, sanitize_line
-from ragbed.documents.places import child_environment, processors
+from ragbed.documents.paths import child_environment, count_cores
 
 _ENOUGH = 5.0  # seconds for a child to end by itself
 
@@ -78,7 +78,7 @@ class LocalServer:
         assert child.stdin is not None
         assert child.stdout is not None
         order = {"model": str(self._weights.resolve()), "key": key, "context": self._settings.context,
-                 "threads": self._settings.threads or max(processors() - 1, 1), "parent": os.getpid()}
+                 "threads": self._settings.threads or max(count_cores() - 1, 1), "parent": os.getpid()}
         child.stdin.write(json.dumps(order).encode() + b"\n")
         await child.stdin.drain()
         line = await child.stdout.readline()

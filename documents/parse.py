@@ -1,4 +1,4 @@
-"""Bytes to text, whatever the file says of its characters, and to a document by the parser of its suffix."""
+"""Turn the bytes of a file into text, whatever its encoding, and into a document, by the parser for its suffix."""
 from __future__ import annotations
 
 import codecs
@@ -9,13 +9,19 @@ from importlib import import_module
 from pathlib import PurePosixPath
 
 from ragbed.documents.errors import DocumentError
-from ragbed.documents.sources import SUFFIXES, unknown_type
+from ragbed.documents.sources import parsers_by_suffix, unknown_type
 from ragbed.documents.types import Document, Page, digest
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A parsed document: its own title or first heading, empty if there is neither, both renderings and its pages."""
+    """What a parser makes of a file.
+
+    Attributes:
+        title: the document's own title or first heading; empty if it has neither.
+        html, plain: both renderings; see `Document`.
+        hidden: number of characters left out because a reader cannot see them.
+    """
 
     title: str
     html: str
@@ -24,61 +30,93 @@ class Parsed:
     hidden: int = 0
 
 
+Parser = Callable[[bytes, str], Parsed]
+
+
 def parse_document(data: bytes, source: str, id: str | None = None) -> Document:
-    """Parse a document; the suffix of its source, a relative path or name, picks the parser. Its id is the benchmark's
-    own, else the hash of `source`. Raises DocumentError where it cannot be parsed, is of another type than its suffix
-    says, or holds no text."""
-    parsed = prepare(source)(data, source)
+    """Parse a file into a document.
+
+    Args:
+        source: relative path or name; its suffix picks the parser.
+        id: the benchmark's own id; by default a hash of `source`.
+
+    Raises:
+        DocumentError: the file cannot be parsed, is not of the type its suffix says, or holds no text.
+        MissingExtra: its parser needs a package that is not installed.
+    """
+    parsed = find_parser(source)(data, source)
     if not parsed.plain.strip():
         raise DocumentError(source, "holds no text")
     title = parsed.title or PurePosixPath(source).name
     return Document(id or digest(source), source, title, parsed.html, parsed.plain, parsed.pages, parsed.hidden)
 
 
-_MODULES = {"markdown": "text", "csv": "spreadsheets", "xlsx": "spreadsheets", "docx": "office",
-            "pptx": "office"}
+_MODULES = {"markdown": "text", "csv": "spreadsheets", "xlsx": "spreadsheets", "docx": "office", "pptx": "office"}
 
 
-def prepare(source: str) -> Callable[[bytes, str], Parsed]:
-    """Import the parser for that name; DocumentError where the suffix is unknown."""
+def find_parser(source: str) -> Parser:
+    """Import the parser for a file name. Raises DocumentError if no parser reads its suffix."""
     problem = unknown_type(source)
     if problem is not None:
         raise DocumentError(source, problem)
-    kind = SUFFIXES[PurePosixPath(source).suffix.lower()]
+    kind = parsers_by_suffix()[PurePosixPath(source).suffix.lower()]
+    if ":" in kind:
+        return _guest_parser(kind)
     module = import_module(f"ragbed.documents.parsers.{_MODULES.get(kind, kind)}")
-    parser: Callable[[bytes, str], Parsed] = getattr(module, f"parse_{kind}")
+    parser: Parser = getattr(module, f"parse_{kind}")
     return parser
 
 
-# What browsers read the label as (WHATWG Encoding Standard, section 4.2): the supersets that pages really use.
-_MEANT = {"euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252", "ascii": "cp1252",
+def _guest_parser(target: str) -> Parser:
+    """Wrap a guest's parser, which returns a page of HTML or a `Parsed`."""
+    from ragbed import guests
+    from ragbed.documents.parsers.html import parse_page
+    from ragbed.documents.user_code import UserCode
+
+    parser = guests.load(target)
+
+    def parse(data: bytes, source: str) -> Parsed:
+        with UserCode(lambda line: DocumentError(source, f"{target}: {line}")):
+            made = parser(data, source)
+        if not isinstance(made, str | Parsed):
+            raise DocumentError(source, f"{target} returned {type(made).__name__}; return HTML as text, or a Parsed")
+        return parse_page(made) if isinstance(made, str) else made
+
+    return parse
+
+
+# Browsers read these labels as the larger sets that pages really use (WHATWG Encoding Standard, section 4.2).
+_SUPERSETS = {"euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252", "ascii": "cp1252",
           "shift_jis": "cp932", "iso8859-9": "cp1254"}
-_NO_SETS = frozenset({"undefined", "unicode-escape", "raw-unicode-escape", "idna", "punycode", "utf-7"})
-_WIDE = frozenset({"cp949", "gb18030", "cp932", "euc_jp", "big5", "big5hkscs", "johab", "iso2022_jp", "iso2022_kr"})
+_UNUSABLE = frozenset({"undefined", "unicode-escape", "raw-unicode-escape", "idna", "punycode", "utf-7"})
+_MULTI_BYTE = frozenset({"cp949", "gb18030", "cp932", "euc_jp", "big5", "big5hkscs", "johab", "iso2022_jp",
+                          "iso2022_kr"})
 _MAGIC = {b"%PDF-": "a PDF", b"PK\x03\x04": "a ZIP or Office file", b"\x89PNG": "a PNG image",
           b"\xff\xd8\xff": "a JPEG image", b"GIF8": "a GIF image", b"\x1f\x8b": "a gzip archive",
           b"\x7fELF": "a program", b"\xd0\xcf\x11\xe0": "an old Office file"}
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
-_SAMPLE = 100_000
-_KS_X_1001 = 2  # bytes; Python's codec spells the other syllables out in eight
+_SAMPLE = 100_000  # characters or bytes
+_KS_X_1001 = 2  # bytes of a syllable of that standard; Python's codec spells every other syllable out in eight
 
 
 def decode(data: bytes, source: str, declared: str | None = None) -> str:
-    """Decode the text of a file. In order: a byte order mark; UTF-8 where it fits, since other text hardly ever does;
-    the declared set, if it is a multi-byte one that fits; UTF-8 with a few damaged bytes; Korean or Japanese where the
-    bytes are plainly that; the declared set; and what charset-normalizer finds most likely. Raises DocumentError where
-    the data is binary."""
+    """Decode a text file. Raises DocumentError if the data is binary.
+
+    The first of these that fits decides: a byte order mark; UTF-8, since other text is hardly ever valid UTF-8; the
+    declared encoding, if it is a multi-byte one; UTF-8 with a few damaged bytes; Korean or Japanese, if most characters
+    are; the declared encoding; the best guess of charset-normalizer.
+    """
     for magic, kind in _MAGIC.items():
         if data.startswith(magic):
             raise DocumentError(source, f"is {kind}, not text")
-    text = _marked(data) or _guessed(data, declared)
+    text = _decode_marked(data) or _guess(data, declared)
     if text is None or len(_CONTROL.findall(text[:_SAMPLE])) > 0.02 * len(text[:_SAMPLE]) + 2:
         raise DocumentError(source, "binary data, not text")
     return text
 
 
-def _marked(data: bytes) -> str | None:
-    """Text with a byte order mark, or in UTF-16 without one, whose Latin letters have a zero in every other byte."""
+def _decode_marked(data: bytes) -> str | None:
+    """Decode text with a byte order mark, or UTF-16 without one: its Latin letters have a zero in every other byte."""
     from bs4.dammit import EncodingDetector
 
     rest, mark = EncodingDetector.strip_byte_order_mark(data)
@@ -89,41 +127,41 @@ def _marked(data: bytes) -> str | None:
     return rest.decode(mark, "replace") if mark else None
 
 
-def _guessed(data: bytes, declared: str | None) -> str | None:
-    named = _set_of(declared)
+def _guess(data: bytes, declared: str | None) -> str | None:
+    named = _codec_name(declared)
     if named in ("iso2022_jp", "iso2022_kr") and b"\x1b" in data:
         return data.decode(named, "replace")
-    strict = _strictly(data, "utf-8")
-    if strict is None and named in _WIDE:
-        strict = _strictly(data, named)
+    strict = _decode_strictly(data, "utf-8")
+    if strict is None and named in _MULTI_BYTE:
+        strict = _decode_strictly(data, named)
     if strict is not None:
         return strict
     damaged = data.decode("utf-8", "replace")
     if damaged.count("\ufffd") * 20 < sum(character > "\x7f" for character in damaged):
         return damaged
-    return _eastern(data) or _strictly(data, named) or _likely(data)
+    return _decode_eastern(data) or _decode_strictly(data, named) or _guess_statistically(data)
 
 
-def _set_of(declared: str | None) -> str | None:
+def _codec_name(declared: str | None) -> str | None:
     try:
         name = codecs.lookup(declared or "").name
     except (LookupError, ValueError):
         return None
-    return None if name.replace("_", "-") in _NO_SETS else _MEANT.get(name, name)
+    return None if name.replace("_", "-") in _UNUSABLE else _SUPERSETS.get(name, name)
 
 
-def _strictly(data: bytes, name: str | None) -> str | None:
+def _decode_strictly(data: bytes, name: str | None) -> str | None:
     try:
         return data.decode(name) if name else None
     except (UnicodeError, LookupError):
         return None
 
 
-def _eastern(data: bytes) -> str | None:
-    """Korean or Japanese, where the bytes are mostly Hangul of KS X 1001, or kana, in their own set.
+def _decode_eastern(data: bytes) -> str | None:
+    """Decode Korean or Japanese if most characters are then Hangul of KS X 1001, or kana.
 
-    Western text in Latin-1 rarely decodes as CP949 at all, and where it does its syllables are the rare ones
-    outside KS X 1001; Japanese becomes jamo, Chinese half Hanja.
+    Western text in Latin-1 rarely decodes as CP949; if it does, its syllables are rare ones outside KS X 1001. Japanese
+    decodes as jamo, Chinese half as Hanja.
     """
     def hangul(character: str) -> bool:
         return "가" <= character <= "힣" and len(character.encode("euc_kr", "ignore")) == _KS_X_1001
@@ -139,8 +177,9 @@ def _eastern(data: bytes) -> str | None:
     return None
 
 
-def _likely(data: bytes) -> str | None:
-    """The best guess; among Western sets a guess is no better than Windows-1252, which most files are."""
+def _guess_statistically(data: bytes) -> str | None:
+    """Decode with the most likely encoding. For Western text this is Windows-1252: most files are, and a guess between
+    Western encodings is unreliable."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(data[:_SAMPLE]).best()
@@ -148,5 +187,5 @@ def _likely(data: bytes) -> str | None:
         return None
     guess = data.decode(best.encoding, "replace")
     latin = sum(character < "\u0250" for character in guess[:_SAMPLE])
-    western = _strictly(data, "cp1252") if latin > 0.9 * len(guess[:_SAMPLE]) else None
+    western = _decode_strictly(data, "cp1252") if latin > 0.9 * len(guess[:_SAMPLE]) else None
     return western or guess

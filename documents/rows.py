@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.json import loads
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -141,8 +141,8 @@ class Row:
 def read_rows(file: Path) -> Iterator[Row]:
     """Return the rows of a `.parquet`, `.jsonl` or `.json` file; the last is one record, a list of them, or has one a
     line. Raises BenchmarkError where the file cannot be read, or holds something other than JSON objects."""
-    if not (place := local(file)).is_file():
-        other = "not a file" if place.is_dir() else "a pipe or a device, and no file"
+    if not (place := expand_path(file)).is_file():
+        other = "not a file" if place.is_dir() else "a pipe or a device, not a file"
         raise BenchmarkError(f"{file}: {other if place.exists() else 'no such file'}")
     if file.suffix == ".parquet":
         return _parquet(file)
@@ -186,7 +186,7 @@ def read_json(file: Path) -> Any:
 def read_text(file: Path) -> str:
     """Return the text of a file in UTF-8, with or without a byte order mark; BenchmarkError where it cannot be read."""
     try:
-        return local(file).read_text(encoding="utf-8-sig")
+        return expand_path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Finds what to read: files, folders and globs become a sorted list of sources."""
+"""Find the files to read: expand files, folders and globs into a sorted list of sources."""
 from __future__ import annotations
 
 import glob
@@ -9,9 +9,11 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import takewhile
 from pathlib import Path, PurePath
 
+from ragbed import guests
 from ragbed.documents.errors import DocumentError
 
 SUFFIXES: dict[str, str] = {
@@ -22,29 +24,40 @@ SUFFIXES: dict[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".xlsx": "xlsx", ".xlsm": "xlsx",
     ".docx": "docx", ".docm": "docx", ".pptx": "pptx", ".pptm": "pptx",
 }
-"""The parser of each file suffix (lower case)."""
+"""ragbed's own parser for each file suffix (lower case)."""
 
-LARGEST = 100_000_000  # bytes above which a file is refused
+MAX_BYTES = 100_000_000  # of a file
 _LINKED_FOLDER = "a link to a folder, which is not followed"
+
+
+@cache
+def parsers_by_suffix() -> dict[str, str]:
+    """Return the parser for each suffix: a kind, as in `SUFFIXES`, or the "module:attribute" of a guest's parser. A
+    guest may replace one of ragbed's own. Raises SettingsError if two guests add the same suffix."""
+    return {**SUFFIXES, **{suffix.lower(): target for suffix, target in guests.entries("parser").items()}}
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to read. Its relative path is that to what was given, with forward slashes and in NFC, so that ids do not
-    depend on the machine; longer by parent folders where two given folders would collide."""
+    """A file to read.
+
+    Attributes:
+        relative: path below the folder that was given, with forward slashes and in NFC, so that ids do not depend on
+            the machine. It starts further up if two given folders hold equal paths.
+        problem: why the file will not be read, if that is known already; `read_documents` reports it.
+    """
 
     path: Path
     relative: str
-    problem: str | None = None  # why it will not be read, where that is known already; `read_documents` reports it
+    problem: str | None = None
 
 
 def find_sources(sources: Sequence[str | Path]) -> list[Source]:
-    """Return the files that `sources` name, sorted by their relative path.
+    """Return the files that `sources` name, sorted by relative path.
 
-    A folder is searched recursively, without hidden entries and unknown suffixes. A link inside a folder, or
-    below the fixed part of a glob, is followed to a file below that folder only; other links are listed with their
-    problem, and so are folders that cannot be read or that only a glob names. A file that is named itself is
-    always listed.
+    Folders are searched recursively; hidden entries and unknown suffixes are skipped. Inside a folder, or below the
+    fixed part of a glob, a link is followed only to a file in that folder. Other links, unreadable folders, and folders
+    that only a glob names are listed with their `problem`. A file named directly is always listed.
 
     Raises:
         DocumentError: a path is empty or does not exist, a folder cannot be read, or a glob matches nothing.
@@ -57,19 +70,19 @@ def find_sources(sources: Sequence[str | Path]) -> list[Source]:
 
 
 def unread_files(sources: Sequence[str | Path]) -> list[str]:
-    """Return the files below these folders that `find_sources` leaves out since no parser reads them, sorted by their
-    relative path; hidden ones, and what is no regular file, are not among them."""
+    """Return the relative paths, sorted, of regular files that `find_sources` skips because no parser reads their type.
+    Hidden files are not among them."""
     folders = [path for given in sources if os.path.isdir(path := Path(os.path.expanduser(given)))]
-    return sorted({source.relative for folder in folders for source in _folder(folder, _strange)
-                   if _strange(source.path)})
+    return sorted({source.relative for folder in folders for source in _folder(folder, _of_unknown_type)
+                   if _of_unknown_type(source.path)})
 
 
 def unknown_type(name: str | PurePath) -> str | None:
-    """Say what is wrong with the suffix of a name; None if a parser reads it."""
+    """Describe what is wrong with a name's suffix; return None if a parser reads it."""
     suffix = PurePath(name).suffix
-    if suffix.lower() in SUFFIXES:
+    if suffix.lower() in parsers_by_suffix():
         return None
-    return f"unknown type {suffix or 'without a suffix'}; known are {', '.join(SUFFIXES)}"
+    return f"unknown type {suffix or 'without a suffix'}; known are {', '.join(parsers_by_suffix())}"
 
 
 def _expand(given: str | Path) -> Iterator[Source]:
@@ -124,21 +137,21 @@ def _unreadable(path: Path) -> str | None:
         return f"cannot be read: {error.strerror}"
     if not stat.S_ISREG(found.st_mode):
         return "not a regular file"
-    return f"larger than the limit of {LARGEST:,} bytes" if found.st_size > LARGEST else None
+    return f"larger than the limit of {MAX_BYTES:,} bytes" if found.st_size > MAX_BYTES else None
 
 
 def _wanted(path: Path) -> bool:
-    """Tell whether a folder's entry is for us: neither hidden, nor of another type, nor a pipe or device."""
+    """Tell whether a folder's entry is to be read: not hidden, of a known type, and not a pipe or a device."""
     return not path.name.startswith(".") and unknown_type(path) is None and _unreadable(path) != "not a regular file"
 
 
-def _strange(path: Path) -> bool:
+def _of_unknown_type(path: Path) -> bool:
     return not path.name.startswith(".") and unknown_type(path) is not None and path.is_file()
 
 
 def _folder(root: Path, wanted: Callable[[Path], bool] = _wanted) -> Iterator[Source]:
     inside = os.path.realpath(root)
-    waiting = [root]  # `os.walk` calls itself for each level, and so fails where folders are nested deep
+    waiting = [root]  # `os.walk` recurses, and so fails in deeply nested folders
     while waiting:
         folder = waiting.pop()
         try:

@@ -1,7 +1,7 @@
-"""The process that parses: requests as JSON lines on stdin, answers as JSON lines on stdout.
+"""The parsing process: reads requests from stdin and writes answers to stdout, one JSON object per line.
 
-It is started by `documents.workers` and ends when its stdin does. For each request it first says `ready`, when
-the parser is imported, so that the deadline counts parsing only.
+`documents.workers` starts it, and it ends when its stdin ends. It answers each request twice: `ready` once the parser
+is imported, so that the deadline covers parsing only, then the document or the reason why there is none.
 """
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ragbed.documents.errors import DocumentError, MissingExtra
-from ragbed.documents.parse import parse_document, prepare
+from ragbed.documents.errors import DocumentError, UserError
+from ragbed.documents.parse import find_parser, parse_document
 
-_MEMORY = 6 * 1024**3
+_MAX_MEMORY = 6 * 1024**3  # bytes
 
 
 def main() -> None:
-    """Answers requests until stdin ends. What libraries print to stdout goes nowhere."""
+    """Answer requests until stdin ends. Send what libraries print to stderr, since stdout holds the answers."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _limit_memory()
@@ -31,7 +32,8 @@ def main() -> None:
 
     for line in sys.stdin.buffer:
         request = json.loads(line)
-        prepare(request["relative"])
+        with suppress(UserError):  # which the answer then reports
+            find_parser(request["relative"])
         say({"ready": True})
         _alarm(int(request["deadline"]) + 10)
         say(_answer(request))
@@ -40,45 +42,45 @@ def main() -> None:
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
-        data = read(Path(request["path"]), request["largest"])
+        data = read(Path(request["path"]), request["max_bytes"])
         return asdict(parse_document(data, request["relative"]))
     except DocumentError as error:
         return {"reason": error.reason}
-    except MissingExtra as error:
+    except UserError as error:
         return {"reason": str(error)}
     except MemoryError:
-        return {"reason": f"needs more than {_MEMORY // 1024**3} GB of memory to parse"}
+        return {"reason": f"needs more than {_MAX_MEMORY // 1024**3} GB of memory to parse"}
     except RecursionError:
         return {"reason": "nested too deeply to parse"}
 
 
-def read(path: Path, largest: int) -> bytes:
-    """Return the bytes of a file; DocumentError where it cannot be read, is empty, or has more than `largest` bytes."""
+def read(path: Path, max_bytes: int) -> bytes:
+    """Read a file. Raises DocumentError if it cannot be read, is empty, or has more than `max_bytes` bytes."""
     try:
         with path.open("rb") as file:
-            data = file.read(largest + 1)
+            data = file.read(max_bytes + 1)
     except OSError as error:
         raise DocumentError(str(path), f"cannot be read: {error.strerror}") from error
     if not data:
         raise DocumentError(str(path), "the file is empty (0 bytes)")
-    if len(data) > largest:
-        raise DocumentError(str(path), f"larger than the limit of {largest:,} bytes")
+    if len(data) > max_bytes:
+        raise DocumentError(str(path), f"larger than the limit of {max_bytes:,} bytes")
     return data
 
 
 def _limit_memory() -> None:
-    """A document that expands without bound must not take the machine with it."""
+    """Keep a document that expands without bound from taking all memory of the machine."""
     if sys.platform == "win32":
         return
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = _MEMORY if hard == resource.RLIM_INFINITY else min(_MEMORY, hard)
+    limit = _MAX_MEMORY if hard == resource.RLIM_INFINITY else min(_MAX_MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 def _alarm(seconds: int) -> None:
-    """The kernel ends this process some seconds after the deadline, even where the parent is gone; 0 ends the wait."""
+    """Have the kernel end this process in that many seconds, even if the parent is gone; 0 cancels it."""
     if sys.platform != "win32":
         signal.alarm(seconds)
 

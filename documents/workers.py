@@ -1,4 +1,4 @@
-"""Reads documents in worker processes, each of which is killed when it is late."""
+"""Read documents in worker processes, and kill those that miss their deadline."""
 from __future__ import annotations
 
 import json
@@ -16,44 +16,44 @@ from threading import Timer
 from typing import Any
 
 from ragbed.documents.errors import DocumentError
-from ragbed.documents.places import child_environment, processors
-from ragbed.documents.sources import LARGEST, Source, find_sources
+from ragbed.documents.paths import child_environment, count_cores
+from ragbed.documents.sources import MAX_BYTES, Source, find_sources
 from ragbed.documents.types import Document, Page
 
-_START = 120.0  # seconds that a worker may take to start and to import a parser
+_MAX_START = 120.0  # seconds for a worker to start and import a parser
 
 
 class Worker:
-    """One parsing process, started when first needed and again after it died."""
+    """One parsing process. It is started on first use, and again after it died."""
 
-    def __init__(self, deadline: float, largest: int) -> None:
+    def __init__(self, deadline: float, max_bytes: int) -> None:
         self._deadline = deadline
-        self._largest = largest
+        self._max_bytes = max_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
 
     @property
     def process(self) -> int | None:
-        """The id of the process; None before it is started."""
+        """Return the id of the process; None before it is started."""
         return None if self._process is None else self._process.pid
 
     def parse(self, source: Source) -> Document | DocumentError:
-        """Return the document, or why it cannot be read; a crash or a missed deadline is a reason too."""
+        """Parse a file. Return an error if it cannot be read, crashes the process or misses the deadline."""
         if self._closed:
             return DocumentError(source.relative, "not read: reading was ended")
         used = self._process is not None
-        process = self._started()
+        process = self._start()
         assert process.stdin is not None
         request = {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
-                   "largest": self._largest}
-        with suppress(BrokenPipeError):  # the answer that does not come will tell
+                   "max_bytes": self._max_bytes}
+        with suppress(BrokenPipeError):  # then no answer comes, which is handled below
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-        ready, _ = _line(process, _START)
+        ready, _ = _read_answer(process, _MAX_START)
         if ready is None and used:  # it died between two files, so this one is not to blame
             self.close()
             return self.parse(source)
-        answer, late = _line(process, self._deadline) if ready else (None, False)
+        answer, late = _read_answer(process, self._deadline) if ready else (None, False)
         if answer is None:
             return DocumentError(source.relative, self._death(process, late, ready is not None))
         if "reason" in answer:
@@ -61,13 +61,13 @@ class Worker:
         return Document(**{**answer, "pages": tuple(Page(**page) for page in answer["pages"])})
 
     def interrupt(self) -> None:
-        """Ends the process for good, while another thread may wait for its answer."""
+        """End the process for good. Another thread may be waiting for its answer."""
         self._closed = True
         if self._process is not None:
             self._process.kill()
 
     def close(self) -> None:
-        """Ends the process and frees its pipes; only when no other thread uses it."""
+        """End the process and close its pipes. No other thread may be using it."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -78,7 +78,7 @@ class Worker:
                 assert pipe is not None
                 pipe.close()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "ragbed.documents.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -94,8 +94,8 @@ class Worker:
         return f"{what}: signal {signal.Signals(-code).name}" if code and code < 0 else f"{what}: exit status {code}"
 
 
-def _line(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, Any] | None, bool]:
-    """The next answer, or None and whether the process was killed for being late."""
+def _read_answer(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, Any] | None, bool]:
+    """Return the next answer; or None, and whether the process was killed because it missed its deadline."""
     assert process.stdout is not None
     expired: list[bool] = []
 
@@ -119,17 +119,23 @@ _AHEAD = 4
 
 
 def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: int | None = None,
-                   largest: int = LARGEST) -> Iterator[Document | DocumentError]:
-    """Return each source's document, or the error that says why there is none, in the order of `sources`. Files are
-    parsed in processes of their own, by default as many as there are processors to use, so that one which hangs or
-    kills its parser costs itself only. Each may take `deadline` seconds, and hold `largest` bytes."""
-    count = max(1, min(workers or processors(), len(sources)))
+                   max_bytes: int = MAX_BYTES) -> Iterator[Document | DocumentError]:
+    """Yield the document of each source, or the error that explains why there is none, in the order of `sources`.
+
+    Files are parsed in worker processes, so that a file which hangs or crashes its parser does not affect the others.
+
+    Args:
+        deadline: seconds to parse one file.
+        workers: number of processes; by default one for each available core.
+        max_bytes: size limit of one file.
+    """
+    count = max(1, min(workers or count_cores(), len(sources)))
     idle: SimpleQueue[Worker] = SimpleQueue()
     waiting: deque[Future[Document | DocumentError]] = deque()
     with ExitStack() as owned, ThreadPoolExecutor(count) as threads, ExitStack() as running:
         running.callback(lambda: [future.cancel() for future in waiting])
         for _ in range(count):
-            worker = owned.enter_context(closing(Worker(deadline, largest)))
+            worker = owned.enter_context(closing(Worker(deadline, max_bytes)))
             running.callback(worker.interrupt)
             idle.put(worker)
         for source in sources:
@@ -140,9 +146,9 @@ def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: 
             yield waiting.popleft().result()
 
 
-def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARGEST) -> Document:
-    """Return the document in one file; its source is the file's name; DocumentError where it cannot be read."""
-    (result,) = read_documents(find_sources([path]), deadline, 1, largest)
+def read_document(path: str | Path, deadline: float = 120.0, max_bytes: int = MAX_BYTES) -> Document:
+    """Parse one file in a worker process. Raises DocumentError if it cannot be read."""
+    (result,) = read_documents(find_sources([path]), deadline, 1, max_bytes)
     if isinstance(result, DocumentError):
         raise result
     return result

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from ragbed.documents.places import cache_dir
-from ragbed.documents.sources import LARGEST, Source
+from ragbed.documents.paths import cache_dir
+from ragbed.documents.sources import MAX_BYTES, Source
 from ragbed.documents.types import digest
 from ragbed.retrieval.storage.files import made, opened, write_atomically
 
@@ -35,7 +35,7 @@ def file_of(folder: Path, source: str, sha256: str) -> bytes | None:
     for place in _folders(_note(folder)):
         path = Path(place, source)
         with suppress(OSError, ValueError):
-            if path.is_file() and path.stat().st_size <= LARGEST:
+            if path.is_file() and path.stat().st_size <= MAX_BYTES:
                 data = path.read_bytes()
                 if hashlib.sha256(data).hexdigest() == sha256:
                     return data

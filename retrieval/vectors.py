@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.errors import IndexFolderError, ModelError
-from ragbed.documents.places import processors
+from ragbed.documents.paths import count_cores
 from ragbed.retrieval.embedders.opening import check_named
 from ragbed.retrieval.milvus import MilvusVectors
 from ragbed.retrieval.storage.manifest import KEYS, VECTORS, Manifest
@@ -69,7 +69,7 @@ class VectorIndex:
         if not index.is_trained:
             _learn(index, vectors, choice.settings)
         # The graph depends on the order in which the vectors come.
-        faiss.omp_set_num_threads(choice.settings.threads if isinstance(choice.settings, Hnsw) else processors())
+        faiss.omp_set_num_threads(choice.settings.threads if isinstance(choice.settings, Hnsw) else count_cores())
         # Room for that many vectors at once: what grows by doubling takes three times its size while it grows.
         stored = faiss.downcast_index(getattr(index, "storage", None) or getattr(index, "refine_index", None) or index)
         if hasattr(stored, "codes"):
@@ -103,7 +103,7 @@ class VectorIndex:
         if not allowed or not k or not len(queries):
             shape = len(queries), k
             return np.full(shape, np.finfo(np.float32).min, np.float32), np.full(shape, -1, np.int64)
-        faiss.omp_set_num_threads(1 if len(queries) == 1 else processors())
+        faiss.omp_set_num_threads(1 if len(queries) == 1 else count_cores())
         bits = None if among is None else np.packbits(among, bitorder="little")
         chosen = {} if bits is None else {"sel": faiss.IDSelectorBitmap(bits)}
         index, parameters = _plan(self.settings, self._index, k, allowed, chosen)
@@ -197,7 +197,7 @@ def _learn(index: Any, vectors: Matrix, settings: Decided) -> None:
     sample = np.resize(_block(vectors[rows]), (max(number, LEAST), vectors.shape[1]))
     faiss = _faiss()
     if lists:
-        faiss.omp_set_num_threads(processors())
+        faiss.omp_set_num_threads(count_cores())
         found = faiss.extract_index_ivf(index)
         faiss.Clustering(found.d, found.nlist, found.cp).train(sample, found.quantizer)
     # Learning pieces is many short steps, at whose ends threads wait for each other: on busy cores two took six times

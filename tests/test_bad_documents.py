@@ -59,7 +59,7 @@ def test_every_bad_document_is_named_and_the_rest_is_read(tmp_path: Path) -> Non
 def test_a_file_above_the_limit_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"x" * 1_001)
     (tmp_path / "b.txt").write_bytes(b"x" * 1_000)
-    assert results(tmp_path, largest=1_000) == {"a.txt": "larger than the limit of 1,000 bytes", "b.txt": "x" * 1_000}
+    assert results(tmp_path, max_bytes=1_000) == {"a.txt": "larger than the limit of 1,000 bytes", "b.txt": "x" * 1_000}
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="this user reads every file")
@@ -102,7 +102,7 @@ def test_a_parser_that_is_killed_is_named_and_the_next_file_is_read(tmp_path: Pa
     (tmp_path / "a.html").write_text("<p>fine")
     (tmp_path / "b.html").write_text("<table>" + "<tr><td>1</td><td>2</td></tr>" * 150_000)
     quick, slow = find_sources([tmp_path])
-    with closing(Worker(deadline=30, largest=100_000_000)) as worker:
+    with closing(Worker(deadline=30, max_bytes=100_000_000)) as worker:
         assert isinstance(worker.parse(quick), Document)
         assert worker.process is not None
         Timer(0.3, os.kill, (worker.process, signal.SIGKILL)).start()
@@ -118,7 +118,7 @@ def test_a_parser_is_given_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("RAGBED_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "MLFLOW_TRACKING_PASSWORD", "client_secret"):
         monkeypatch.setenv(name, "sk-canary-0123456789")
     (tmp_path / "page.txt").write_text("Words.")
-    with closing(Worker(deadline=30, largest=1_000)) as worker:
+    with closing(Worker(deadline=30, max_bytes=1_000)) as worker:
         assert isinstance(worker.parse(find_sources([tmp_path])[0]), Document)
         assert b"sk-canary" not in Path(f"/proc/{worker.process}/environ").read_bytes()
 
@@ -155,4 +155,4 @@ def test_a_pipe_given_as_settings_cassette_or_metadata_is_one_line(tmp_path, rag
     (tmp_path / "a.txt").write_text("text")
     for asked in (["run", pipe], ["run", "--replay", pipe], ["cassette", "show", pipe],
                   ["index", tmp_path / "a.txt", "--out", tmp_path / "i", "--metadata", pipe]):
-        ragbed.refuses(*asked, says=["a pipe or a device, and no file"])
+        ragbed.refuses(*asked, says=["a pipe or a device, not a file"])

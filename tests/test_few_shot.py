@@ -69,7 +69,7 @@ def test_settings_keep_the_path_tables_the_name_of_the_file_and_its_content_is_a
     ({}, "strategy few_shot: exemplars has to be given"), ({"exemplars": 3}, "expected the path of a file, not 3"),
     ({"exemplars": "nowhere.jsonl"}, "exemplars: nowhere.jsonl: no such file"), ({"exemplars": ""}, "an empty path"),
     ({"exemplars": "."}, "exemplars: .: not a file"),
-    ({"exemplars": "a\0b"}, "no path that can be read"), ({"exemplars": "mills.jsonl", "count": 0}, "count")])
+    ({"exemplars": "a\0b"}, "cannot be read"), ({"exemplars": "mills.jsonl", "count": 0}, "count")])
 def test_what_does_not_fit_is_one_line(settings, says, monkeypatch, tmp_path, write):
     write(MILL)
     monkeypatch.chdir(tmp_path)

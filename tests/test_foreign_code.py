@@ -106,8 +106,8 @@ def test_what_a_broken_strategy_was_too_short_to_show_was_not_seen(here):
 
 
 @pytest.mark.parametrize(("kind", "said"), [
-    ("loop.py:recipe", "no path that can be read"), ("\0.py:recipe", "no path that can be read"),
-    ("\ud800.py:recipe", "no path that can be read"), ("x" * 300 + ".py:recipe", "no path that can be read"),
+    ("loop.py:recipe", "cannot be read"), ("\0.py:recipe", "cannot be read"),
+    ("\ud800.py:recipe", "cannot be read"), ("x" * 300 + ".py:recipe", "cannot be read"),
     ("pipe.py:recipe", "no file; a strategy is a file of Python source"),
     ("zero.py:recipe", "no file; a strategy is a file of Python source"),
     ("folder.py:recipe", "no file; a strategy is a file of Python source"),

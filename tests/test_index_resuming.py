@@ -11,7 +11,7 @@ import pytest
 from embedders import Lengths
 
 from ragbed.documents import Document
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.retrieval import Index, IndexSettings, build_index, index_documents
 from ragbed.retrieval.building import job
 from ragbed.retrieval.storage.folder import replaced

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from ragbed.agents.conformance.playing import difference, examine
 from ragbed.agents.settings import Limits
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.places import child_environment
+from ragbed.documents.paths import child_environment
 from ragbed.strategies.settings.choosing import Family, Said, chosen, known
 from ragbed.strategies.settings.plugins import FAMILIES, family_of
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ragbed.documents.errors import BenchmarkError, MissingExtra
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, read_csv, read_json, read_rows
 
 PredictionFormat = Literal["jsonl", "trec_rag", "inspect", "ragas", "ragchecker"]
@@ -35,7 +35,7 @@ class Prediction:
 def read_predictions(format: PredictionFormat, path: Path) -> Iterator[Prediction]:
     """Yield the answers of a file. Raises BenchmarkError, in one line with file and line, where it cannot be read or a
     row does not fit; and MissingExtra where the package that reads the format is not installed."""
-    file = local(path)
+    file = expand_path(path)
     if file.is_file():
         _check_size(file, file.stat().st_size)
     return _inspect(file) if format == "inspect" else map(_READERS[format], _ROWS.get(format, read_rows)(file))

@@ -11,7 +11,7 @@ from ragbed.agents.pipelines.base import Channel, PipelineSettings, fields_of
 from ragbed.agents.pipelines.formats import Prediction, PredictionFormat, read_predictions
 from ragbed.documents.errors import CallError, SettingsError
 from ragbed.documents.http import Response
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.retrieval.storage.files import sha256_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Predictions(PipelineSettings):
     def sources(self) -> Sequence[str]:
         """Return the file's hash."""
         try:
-            return [sha256_of(local(self.path))]
+            return [sha256_of(expand_path(self.path))]
         except OSError as error:
             raise SettingsError(f"{self.path}: cannot be read: {error.strerror}") from error
 
@@ -64,7 +64,7 @@ class Predictions(PipelineSettings):
     def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
         """Return what to note of rows that are left out. Raises SettingsError where such rows are refused, two rows
         answer one question, or a row has the id of one and the text of another. A replay needs no file."""
-        if not local(self.path).is_file():
+        if not expand_path(self.path).is_file():
             return None
         rows, by_text = self.rows(), {_spaced(text): id for id, text in questions.items()}
         answered: dict[tuple[str, int], str] = {}

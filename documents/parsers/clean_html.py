@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ragbed.documents.places import keeps_hidden
+from ragbed.documents.paths import keep_hidden_text
 from ragbed.documents.types import normalize
 
 
@@ -40,7 +40,7 @@ def normalised(text: str) -> str:
     from macOS, and neither BM25 nor a gold answer would match across the two. NFKC is avoided: it would turn
     x² into x2. Tag characters, which spell text that nobody sees, go too, unless hidden text is kept.
     """
-    text = text if keeps_hidden() else TAGS.sub("", text)
+    text = text if keep_hidden_text() else TAGS.sub("", text)
     return normalize("NFC", _UNWANTED.sub("", _LINE_END.sub("\n", text)))
 
 
@@ -169,7 +169,7 @@ class Tidy:
     def text(self, raw: str) -> None:
         """Adds text; white space is collapsed outside `pre`."""
         text = normalised(raw)
-        self.hidden += 0 if keeps_hidden() else len(TAGS.findall(raw))
+        self.hidden += 0 if keep_hidden_text() else len(TAGS.findall(raw))
         if self._inside("pre"):
             self.events.append(text.replace("\t", "    "))
             return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragbed.documents.parse import Parsed, decode
 from ragbed.documents.parsers.clean_html import HEADINGS, Tidy, normalised, write_html
 from ragbed.documents.parsers.plain import write_plain
-from ragbed.documents.places import keeps_hidden
+from ragbed.documents.paths import keep_hidden_text
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -104,7 +104,7 @@ def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
 
 def _is_hidden(tag: Tag) -> bool:
     """Tell whether no reader can see the element: by its own attributes, not by a sheet of styles or a script."""
-    if not tag.attrs or keeps_hidden():
+    if not tag.attrs or keep_hidden_text():
         return False
     style = _style(tag)
     if tag.has_attr("hidden") or tag.get("aria-hidden") == "true" or _UNSEEN.search(style):

@@ -15,7 +15,7 @@ from ragbed.documents.parse import Parsed
 from ragbed.documents.parsers.clean_html import HEADINGS, Open, Tidy, normalised
 from ragbed.documents.parsers.html import parse_page
 from ragbed.documents.parsers.plain import write_pages
-from ragbed.documents.places import keeps_hidden
+from ragbed.documents.paths import keep_hidden_text
 
 if TYPE_CHECKING:
     from pptx.slide import Slide
@@ -79,7 +79,7 @@ def _seen(file: io.BytesIO) -> tuple[io.BytesIO, int]:
             part = old.read(name)
             if _REWRITTEN.search(part.replace(b"\0", b"")):  # in UTF-16 too
                 root = etree.fromstring(part, parser)
-                for run in [] if keeps_hidden() else list(root.iter(f"{_WORD}r")):
+                for run in [] if keep_hidden_text() else list(root.iter(f"{_WORD}r")):
                     mark = run.find(f"{_WORD}rPr/{_WORD}vanish")
                     parent = run.getparent()
                     if mark is not None and parent is not None and mark.get(f"{_WORD}val") not in ("0", "false"):
@@ -127,7 +127,7 @@ def _slide(slide: Slide) -> Tidy:
         for paragraph in notes.paragraphs:
             _block(tidy, "p", paragraph.text)
     tidy.boundary()
-    if slide.element.get("show") in ("0", "false") and not keeps_hidden():
+    if slide.element.get("show") in ("0", "false") and not keep_hidden_text():
         return _unseen(tidy)
     return tidy
 
@@ -147,7 +147,7 @@ def _shapes(tidy: Tidy, shapes: Iterable[Any]) -> None:
         kind = shape.placeholder_format.type if shape.is_placeholder else None
         if kind in (KIND.DATE, KIND.FOOTER, KIND.HEADER, KIND.SLIDE_NUMBER):
             continue
-        if drawn.get("hidden") in ("1", "true") and not keeps_hidden():
+        if drawn.get("hidden") in ("1", "true") and not keep_hidden_text():
             tidy.hidden += len("".join(shape.element.xpath(".//a:t/text()")))
         elif hasattr(shape, "shapes"):
             _shapes(tidy, shape.shapes)

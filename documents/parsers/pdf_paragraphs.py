@@ -10,7 +10,7 @@ from typing import Any
 
 from ragbed.documents.numbers import CURRENCIES, is_number
 from ragbed.documents.parsers.clean_html import normalised, plain_spaces
-from ragbed.documents.places import keeps_hidden
+from ragbed.documents.paths import keep_hidden_text
 
 Box = tuple[float, float, float, float]
 Word = tuple[float, float, float, float, str, int, int, int]
@@ -46,7 +46,7 @@ def without_hidden(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> t
              for index, raw in enumerate(block.get("lines", ())) for span in raw["spans"] if span["text"].strip()]
     scan = all(span.get("alpha") == 0 or span["size"] < _LEAST_SIZE for _, _, span in spans)
     boxes, hidden = defaultdict(list), 0
-    for number, index, span in spans if not keeps_hidden() else ():
+    for number, index, span in spans if not keep_hidden_text() else ():
         if span["size"] < _LEAST_SIZE or (span.get("alpha") == 0 and not scan):
             boxes[number, index].append(span["bbox"])
             hidden += len(span["text"].strip())

@@ -16,7 +16,7 @@ from ragbed.documents.parse import Parsed, decode
 from ragbed.documents.parsers.clean_html import Close, Event, Open, normalised, write_html
 from ragbed.documents.parsers.office import opened_archive
 from ragbed.documents.parsers.plain import write_plain
-from ragbed.documents.places import keeps_hidden
+from ragbed.documents.paths import keep_hidden_text
 
 _CELLS = 1_000_000
 _LONGEST = 131_072  # characters of a field of CSV
@@ -58,7 +58,7 @@ def parse_xlsx(data: bytes, source: str) -> Parsed:
             sheet.reset_dimensions()  # which say what the file claims
             rows = [[_value(cell) for cell in row] for row in _bounded(sheet.iter_rows(), source, left)]
             left -= sum(map(len, rows))
-            if sheet.sheet_state != "visible" and not keeps_hidden():
+            if sheet.sheet_state != "visible" and not keep_hidden_text():
                 hidden += sum(len(text) for row in rows for text in row)
             elif any(map(any, rows)):
                 events += _sheet(sheet.title, rows)

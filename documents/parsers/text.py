@@ -6,7 +6,7 @@ import re
 from ragbed.documents.parse import Parsed, decode
 from ragbed.documents.parsers.clean_html import TAGS, Close, Event, Open, normalised, plain_spaces, write_html
 from ragbed.documents.parsers.html import parse_page
-from ragbed.documents.places import keeps_hidden
+from ragbed.documents.paths import keep_hidden_text
 
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _ALIGNED = re.compile(r"\S(?: {3,}|\t)\S|^(?: {2,}|\t)\S.*\n", re.MULTILINE)
@@ -23,7 +23,7 @@ def parse_text(data: bytes, source: str) -> Parsed:
         if paragraph.strip():
             tag = "pre" if _ALIGNED.search(paragraph) else "p"
             events += [Open(tag), paragraph if tag == "pre" else paragraph.strip(), Close(tag)]
-    return Parsed("", write_html(events), text, hidden=0 if keeps_hidden() else len(TAGS.findall(decoded)))
+    return Parsed("", write_html(events), text, hidden=0 if keep_hidden_text() else len(TAGS.findall(decoded)))
 
 
 def parse_markdown(data: bytes, source: str) -> Parsed:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbed.documents.errors import BenchmarkError, SettingsError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.experiments.analysis.compared_run import read_compared
 from ragbed.experiments.analysis.notes import on_unranked
 from ragbed.experiments.analysis.pairs import tested_pairs
@@ -37,7 +37,7 @@ def read_run(file: Path) -> Rankings:
     equal scores the document whose id is the greater comes first, as there. Raises BenchmarkError where the file cannot
     be read, or a line does not fit."""
     found: dict[str, dict[str, float]] = {}
-    place = local(file)
+    place = expand_path(file)
     if place.exists() and not place.is_file():
         raise BenchmarkError(f"{file}: is no regular file; write the run into one")
     for number, line in _lines(place):

@@ -21,7 +21,7 @@ from typing import Literal
 
 from ragbed.documents.chunkers import ChunkerSettings, Recursive
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, fitting, read_csv, read_text
 from ragbed.documents.types import Document, digest
 from ragbed.experiments.benchmarks.base import About, Selection, files_below
@@ -50,7 +50,7 @@ class ChunkingEval(Selection):
 
     def whole(self) -> Benchmark:
         """Return all questions, over the chunks of all corpora."""
-        folder = local(self.path)
+        folder = expand_path(self.path)
         place, corpora = folder / "corpora", dict[str, Document]()
         for file in files_below(place, (".md", ".txt")):
             if file.stem in corpora:

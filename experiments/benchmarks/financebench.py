@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, fitting
 from ragbed.documents.types import Chunk, Document, Page
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles, gathered
@@ -53,7 +53,7 @@ class FinanceBench(RecordFiles):
     def whole(self) -> Benchmark:
         """Return all questions, over the PDFs where they are there."""
         beside = fetched(self.path) / "pdfs"
-        pdfs = local(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
+        pdfs = expand_path(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
         questions, documents = gathered(fitting(partial(_question, pdfs=pdfs), self.rows()))
         return Benchmark("financebench", questions, documents, corpus=None if pdfs is None else str(pdfs))
 

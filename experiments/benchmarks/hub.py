@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 
 _PREFIX = "hub:"
 CARD = "card.json"
@@ -32,7 +32,7 @@ def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
     fetching; the cache is still read. Raises BenchmarkError where it is no path, or the dataset is neither in the cache
     nor can it be fetched."""
     if not path.startswith(_PREFIX):
-        return _own_format(local(path))
+        return _own_format(expand_path(path))
     try:
         return _snapshot(path, ["*.parquet", "*.jsonl", "*.json", *also], _ONLY_CACHED.get())
     except (OSError, ValueError) as error:

@@ -39,7 +39,7 @@ from pydantic import (
 )
 
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, fitting, read_rows
 from ragbed.documents.types import Format, digest
 from ragbed.experiments.benchmarks.base import About, Selection
@@ -127,7 +127,7 @@ class OwnQuestions(Selection):
 
     def whole(self) -> Benchmark:
         """Return all questions of the file."""
-        path = local(self.path)
+        path = expand_path(self.path)
         return Benchmark(path.stem, read_questions(path), corpus=self.corpus)
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from ragbed.documents.errors import BenchmarkError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, read_rows
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.benchmarks.base import About, Selection
@@ -158,18 +158,18 @@ class MinedBenchmark(Selection):
 
     def whole(self) -> Benchmark:
         """Return all questions with their negatives."""
-        folder = local(self.path)
+        folder = expand_path(self.path)
         return read_benchmark(folder, read_manifest(folder))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
         """Return that of the benchmark it was mined from; its paper's tables are of other evidence, and left out."""
-        return replace(source_of(read_manifest(local(self.path))).scheme_of(questions), published=())
+        return replace(source_of(read_manifest(expand_path(self.path))).scheme_of(questions), published=())
 
     @classmethod
     def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the settings of the paper of the benchmark that it was mined from."""
         try:
-            manifest = read_manifest(local(str(fields.get("path", ""))))
+            manifest = read_manifest(expand_path(str(fields.get("path", ""))))
             return source_of(manifest).run_as(manifest.benchmark)
         except BenchmarkError:
             return super().run_as(fields)  # loading will say what is amiss

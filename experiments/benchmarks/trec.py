@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.experiments.benchmarks.base import About, Selection, files_below, files_in
 from ragbed.experiments.benchmarks.hub import fetched
 from ragbed.experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
@@ -49,10 +49,10 @@ class Trec(Selection):
         folder = path if path.is_dir() else path.parent
         qrels = part(path, "qrels", (*_TEXT, ".qrels", *RECORDS))[0] if path.is_dir() else path
         named = [folder / f"topics{suffix}" for suffix in (*_TEXT, *RECORDS)] if self.topics is None else []
-        topics = [local(self.topics)] if self.topics is not None else (
+        topics = [expand_path(self.topics)] if self.topics is not None else (
             [file for file in named if file.is_file()][:1] or part(folder, "queries", (*RECORDS, *_TEXT)))
         name, questions = f"trec:{folder.name}", judged_questions(read_qrels(qrels), read_topics(topics), qrels)
-        place = folder / "corpus" if self.corpus is None else local(self.corpus)
+        place = folder / "corpus" if self.corpus is None else expand_path(self.corpus)
         if place.is_dir() and not files_in(place, RECORDS):
             return Benchmark(name, questions, corpus=str(place))
         files = part(folder, "corpus") if self.corpus is None else files_below(place, RECORDS)

@@ -96,11 +96,11 @@ def evaluate_retrieval(
 
 def _settings(target: str, path: str | None, given: dict[str, Any], k: int | None, split: str | None,
               part: Part) -> RunSettings:
-    from ragbed.documents.places import local
+    from ragbed.documents.paths import expand_path
     from ragbed.experiments.benchmarks import BENCHMARKS
     from ragbed.experiments.settings.targets import runs_of_target
 
-    if target in BENCHMARKS and not local(target).is_file():
+    if target in BENCHMARKS and not expand_path(target).is_file():
         k = K if k is None else k
         given = {"name": _name(path or target, part, [given, k, split]), **given, "reasoning": ["search_only"],
                  "retriever": [_retriever(text, k) for text in given.get("retriever") or DEFAULTS],

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.places import open_file
+from ragbed.documents.paths import open_file
 from ragbed.retrieval.filters.terms import Where
 from ragbed.retrieval.retrievers import RetrieverKind, RetrieverSettings
 from ragbed.strategies.settings.choosing import Said

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.types import digest
 from ragbed.experiments.benchmarks import BENCHMARKS
 from ragbed.experiments.settings.file import check_settings, read_runs, read_value, said
@@ -49,7 +49,7 @@ def runs_of_target(target: str, path: str | None, options: Mapping[str, Any], pa
     that does not fit it."""
     if not target.strip():
         raise SettingsError(f"an empty TARGET; {_TARGETS}")
-    file = local(target)
+    file = expand_path(target)
     if not file.is_file() and target in BENCHMARKS:
         runs = [_of_kind(target, path, options, part)]
     else:

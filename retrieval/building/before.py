@@ -18,7 +18,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from ragbed.documents.errors import DocumentError, IndexFolderError, SettingsError
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import Chunk, Document, Page, digest
 from ragbed.retrieval.milvus import MilvusVectors
 from ragbed.retrieval.settings import IndexSettings

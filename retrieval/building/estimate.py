@@ -9,7 +9,7 @@ from time import perf_counter
 from pydantic import ByteSize
 
 from ragbed.documents.errors import DocumentError
-from ragbed.documents.places import processors
+from ragbed.documents.paths import count_cores
 from ragbed.documents.workers import read_documents
 from ragbed.retrieval.building.before import Staging
 from ragbed.retrieval.building.job import BLOCK, stays
@@ -96,7 +96,7 @@ def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEsti
     before = None if job.before is None else job.before.manifest
     kept = before.windows * (len(plan) - len(new)) // max(before.documents, 1) if before else 0
     windows, embedding, dimension = kept + int(found), round(to_embed), job.embedder.dimension
-    workers = max(1, min(processors(), len(pending)))
+    workers = max(1, min(count_cores(), len(pending)))
     index = job.choose(max(windows, 1), dimension).settings
     vectors, packed, peak = index.size(windows, dimension), int(PACKED * characters), peak_memory(workers)
     seconds = {"parsing": parsing / workers, "embedding": _seconds_a_window(job, missing) * embedding,
@@ -122,12 +122,12 @@ def indexing(kind: Decided, count: int, dimension: int) -> float:
     """Return the seconds that learning from so many vectors and adding them takes, on as many cores as it uses. `kind`:
     with everything filled in."""
     if isinstance(kind, Hnsw):
-        return count * LINK * kind.ef_build / 100 * dimension / 384 / min(kind.threads, processors())
+        return count * LINK * kind.ef_build / 100 * dimension / 384 / min(kind.threads, count_cores())
     if not isinstance(kind, Ivf | IvfPq):
         return 0.0
     lists, pieces = kind.lists or 1, LEAST if isinstance(kind, IvfPq) else 0
     learnt = min(max(SAMPLE * lists, LEAST * LEAST), count)
-    shared = (learnt * ROUNDS * lists + count * (lists + pieces)) / processors()
+    shared = (learnt * ROUNDS * lists + count * (lists + pieces)) / count_cores()
     return (shared + learnt * ROUNDS * pieces) * dimension / PRODUCTS  # pieces are learnt on one core
 
 

@@ -7,12 +7,14 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 import ragbed.documents
+from ragbed import guests
 from ragbed.documents.errors import DocumentError, IndexFolderError
-from ragbed.documents.places import keeps_hidden
-from ragbed.documents.sources import SUFFIXES, Source
+from ragbed.documents.paths import keep_hidden_text
+from ragbed.documents.sources import Source, parsers_by_suffix
 from ragbed.documents.types import Document, digest
 from ragbed.documents.workers import read_documents
 from ragbed.retrieval.building.before import Arrival, Before, Staging
@@ -116,13 +118,27 @@ def parsing_code() -> list[Path]:
 def parser_version() -> str:
     """Hash of the code of `documents` that parses, of the versions of the libraries it parses with, and of whether what
     no reader can see is kept."""
-    return _parser_version(keeps_hidden())
+    return _parser_version(keep_hidden_text())
 
 
 @cache
 def _parser_version(keeps: bool) -> str:
     code = [path.read_text(encoding="utf-8") for path in parsing_code()]
-    return digest(str(keeps), *code, *(f"{name} {importlib.metadata.version(name)}" for name in PARSERS))
+    own = (f"{suffix} {target} {_source_of(target)}" for suffix, target in guests.entries("parser").items())
+    return digest(str(keeps), *code, *(f"{name} {_version(name)}" for name in PARSERS), *own)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _source_of(target: str) -> str:
+    """Return the code of the module that a "module:attribute" names, as far as it is a file."""
+    found = find_spec(target.partition(":")[0])
+    return Path(found.origin).read_bytes().hex() if found and found.origin else ""
 
 
 def hash_of(source: Source) -> str | None:
@@ -135,7 +151,7 @@ def hash_of(source: Source) -> str | None:
 
 def kind_of(source: str) -> str:
     """Return the parser that the suffix of a name picks."""
-    return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
+    return parsers_by_suffix().get(PurePosixPath(source).suffix.lower(), "")
 
 
 _ATTEMPTS = 3  # how often a file is read that changes meanwhile

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.documents.errors import MissingExtra, ModelError
-from ragbed.documents.places import cache_dir, processors
+from ragbed.documents.paths import cache_dir, count_cores
 from ragbed.documents.types import digest
 from ragbed.retrieval.embedders.engines import STEP, Facts, PyTorch, batches, padded
 from ragbed.retrieval.models.finding import ModelFolder, plain_tokenizer
@@ -50,7 +50,7 @@ class Graph:
         self.dimension, self.window = facts.dimension, facts.window
         self._reading = self.tokenizer()
         self._reading.enable_truncation(facts.window, direction=facts.truncation)
-        self._workers = ThreadPoolExecutor(processors(), "embed")
+        self._workers = ThreadPoolExecutor(count_cores(), "embed")
 
     @classmethod
     def open(cls, folder: ModelFolder, backend: Literal["onnx", "openvino", "openvino_bfloat16"]) -> Graph:
@@ -66,7 +66,7 @@ class Graph:
             raise _damaged(kept) from error
         if backend == "onnx":
             return cls(read_onnx(kept / _ONNX), kept, facts)
-        run = read_openvino(kept / _OPENVINO, "bf16" if backend == "openvino_bfloat16" else "f32", processors())
+        run = read_openvino(kept / _OPENVINO, "bf16" if backend == "openvino_bfloat16" else "f32", count_cores())
         return cls(run, kept, facts)
 
     def tokenizer(self) -> Tokenizer:

@@ -10,7 +10,7 @@ import numpy as np
 from ragbed.documents.chunkers.spans import Span
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.http import is_loopback
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
 from ragbed.retrieval.embedders.sentence import SentenceEmbedder
 from ragbed.retrieval.embedders.server import ServerEmbedder

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.retrieval.lexical.tokens import Tokenizer
 from ragbed.retrieval.storage.folder import alone, is_whole, keep
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbed.documents.errors import ModelError
 from ragbed.documents.json import loads
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
 from ragbed.retrieval.storage.files import unchanged_sha256
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
 from ragbed.retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
 from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running

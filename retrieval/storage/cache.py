@@ -15,7 +15,7 @@ import numpy as np
 
 from ragbed.documents.chunkers.spans import Span
 from ragbed.documents.errors import ModelError, SettingsError
-from ragbed.documents.places import cache_dir, processors
+from ragbed.documents.paths import cache_dir, count_cores
 from ragbed.documents.types import digest
 from ragbed.retrieval.storage.files import unwritable
 from ragbed.retrieval.storage.folder import alone
@@ -91,7 +91,7 @@ class CachedEmbedder:
             self.reused += len(known)
             advance(len(known))
             missing = sorted(by_key.keys() - known.keys(), key=lambda key: (len(by_key[key]), key))
-            size: int = getattr(self.inner, "at_once", min(max(EACH * processors(), SMALLEST), LARGEST))
+            size: int = getattr(self.inner, "at_once", min(max(EACH * count_cores(), SMALLEST), LARGEST))
             for group in (missing[first:first + size] for first in range(0, len(missing), size)):
                 found = dict(zip(group, embed([by_key[key] for key in group]), strict=True))
                 self._store.write(found)

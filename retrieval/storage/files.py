@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.json import loads
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
 
 

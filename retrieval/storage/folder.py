@@ -16,7 +16,7 @@ from uuid import uuid4
 from filelock import Timeout
 
 from ragbed.documents.errors import IndexFolderError, SettingsError
-from ragbed.documents.places import cache_dir
+from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
 from ragbed.retrieval.storage.files import body_of, changed, hashes_of, hold, made, opened, unwritable
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbed.documents.errors import BenchmarkError, SettingsError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import Row, read_rows
 from ragbed.documents.types import digest
 from ragbed.strategies.types import Exemplar
@@ -43,7 +43,7 @@ def opened(file: Any, reads: bool = True) -> Exemplars:
 def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
     """Read the examples of the file, in its order; SettingsError says which line and field does not fit."""
     try:
-        found = tuple(map(_exemplar, read_rows(local(path))))
+        found = tuple(map(_exemplar, read_rows(expand_path(path))))
     except BenchmarkError as error:
         raise SettingsError(f"exemplars: {error}") from error
     if not found:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from ragbed.documents.errors import BenchmarkError, SettingsError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.types import digest
 from ragbed.documents.user_code import UserCode
 
@@ -58,7 +58,7 @@ def executed(file: Path, named: str) -> tuple[ModuleType, str]:
 def place_of(path: Path) -> Path:
     """Return the whole path of a file that settings name; raise SettingsError where it can name none."""
     try:
-        return local(path).resolve()
+        return expand_path(path).resolve()
     except BenchmarkError as error:
         raise SettingsError(str(error)) from error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from ragbed.documents.errors import SettingsError
-from ragbed.documents.places import local
+from ragbed.documents.paths import expand_path
 from ragbed.documents.rows import read_rows
 from ragbed.documents.sources import find_sources
 from ragbed.documents.types import Chunk, Document, digest
@@ -44,7 +44,7 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
     """Read a set's folder, a JSON Lines file of questions, or `KIND:PATH`; questions may name their gold in an index.
     Raises UserError where it is neither, cannot be read, or has no items."""
     kind, colon, path = target.partition(":")
-    folder = local(target)
+    folder = expand_path(target)
     opened = None
     if index is not None:
         from ragbed.retrieval.index import Index
@@ -60,7 +60,7 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
         items, file = _asked({"kind": "jsonl", "path": target}, documents, opened), _beside(folder)
     elif kind in BENCHMARKS:
         items = _asked({"kind": kind, **({"path": path} if colon else {})}, documents, opened)
-        file = _beside(local(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
+        file = _beside(expand_path(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
     else:
         raise SettingsError(f"{target}: expected the folder of a set that `ragbed construct` wrote, a file of "
                             "questions in JSON Lines, or KIND:PATH with a kind of `ragbed list benchmarks`")
