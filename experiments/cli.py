@@ -22,7 +22,6 @@ from ragbed.experiments.commands.options import Command, refuse
 from ragbed.experiments.commands.read import compare, diagnose, dose, effects, report, show
 from ragbed.experiments.commands.retrieval import evaluate_retrieval, negatives
 from ragbed.experiments.commands.run import import_, run
-from ragbed.experiments.commands.shards import merge
 from ragbed.experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
 from ragbed.experiments.commands.tools import check_strategy, demo, list_, list_models, new_strategy, pull, schema
 from ragbed.guests import entries, load
@@ -47,7 +46,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "list": list_, "models list": list_models, "models pull": pull, "schema": schema,
     "new strategy": new_strategy, "check strategy": check_strategy, "index": index, "search": search, "ask": ask,
-    "construct": construct, "review": review, "run": run, "merge": merge,
+    "construct": construct, "review": review, "run": run,
     "import": import_, "judge": judge, "rescore": rescore, "report": report, "show": show,
     "compare": compare, "effects": effects, "dose": dose, "diagnose": diagnose,
     "evaluate-retrieval": evaluate_retrieval, "negatives": negatives, "export": export,

@@ -29,6 +29,7 @@ The slots that a guest can fill, and what its attribute has to be:
     scheduler  a class of `running.hooks.Schedule`; the setting `race` uses the one named "race"
     follow_up  a class of `running.hooks.FollowUp`; the setting `probe` names it
     parser     a function from a source's bytes to a document; the name is a suffix, as in ".epub"
+    launcher   a `ShardLauncher` (ragbed.experiments.commands.shards); the name is NAME in `--launcher NAME:...`
     tool       a function with annotated arguments that returns text, offered by the server's MCP endpoint
 """
 from __future__ import annotations
@@ -43,7 +44,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 Slot = Literal["command", "opener", "comparison", "analysis", "finding", "setting", "benchmark", "retriever", "vectors",
-               "pipeline", "metric", "parser", "tool", "scheduler", "follow_up"]
+               "pipeline", "metric", "parser", "tool", "scheduler", "follow_up",
+               "launcher"]
 GROUP = "ragbed.guests"  # of entry points
 
 
@@ -70,6 +72,8 @@ BUILT_IN: tuple[Guest, ...] = (
         "command": {"serve": f"{_IN}.serving.commands:serve", "questions": f"{_IN}.serving.commands:questions"},
         "opener": {"traffic.sqlite": f"{_IN}.serving.traffic_runs:brought_up_to_date"},
         "comparison": {"traffic.sqlite": f"{_IN}.serving.live:compare_live"}}),
+    Guest("cluster", {"command": {"merge": f"{_IN}.cluster.commands:merge"},
+                      "launcher": dict.fromkeys(("local", "ray"), f"{_IN}.cluster.launcher:LAUNCHER")}),
 )
 
 

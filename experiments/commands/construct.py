@@ -66,15 +66,15 @@ def construct(
 def _carry_out(settings: ConstructSettings, part: Shard | None, launcher: str | None, fresh: bool, replay: Path | None,
                json: bool) -> None:
     from ragbed.documents.shards import parts
+    from ragbed.experiments.commands.shards import find_launcher
     from ragbed.experiments.terminal.construct import build
-    from ragbed.experiments.terminal.launcher import launch
 
     if part:
         build(settings.part(part), fresh, None, json, part)
     elif launcher and replay:
         refuse("--launcher does not go with --replay")
     elif launcher:
-        shards = launch(sys.argv[1:], launcher, [settings.work], [settings])
+        shards = find_launcher(launcher).launch(sys.argv[1:], launcher, [settings.work], [settings])
         build(settings, fresh, None, json, parts=[one.folder(settings.work) for one in shards])
     else:
         build(settings, fresh, replay, json, parts=() if fresh or replay else parts(settings.work))

@@ -78,12 +78,20 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
     elif dry_run:
         _estimate(sources or [], out, None if add else _settings(given), json)
     elif launcher:
-        from ragbed.experiments.commands.shards import merge_indexes
-        from ragbed.experiments.terminal.launcher import launch
-
-        merge_indexes([one.folder(out) for one in launch(sys.argv[1:], launcher, [out])], out, json, told=True)
+        _launch(launcher, out, json)
     else:
         _build(sources or [], out, None if modes else _settings(given), metadata, remove, json, part)
+
+
+def _launch(launcher: str, out: Path, json: bool) -> None:
+    from ragbed.experiments.commands.shards import find_launcher
+    from ragbed.experiments.terminal.display import Bars
+
+    guest = find_launcher(launcher)
+    folders = [shard.folder(out) for shard in guest.launch(sys.argv[1:], launcher, [out])]
+    with Bars() as bars:
+        report = guest.merge_indexes(folders, out, bars)
+    show_built(report, out, {"shards": len(folders)} if json else None, told=True)
 
 
 def _check(out: Path, json: bool) -> None:

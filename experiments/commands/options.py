@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from ragbed.guests import locate_run
+from ragbed.guests import entries, locate_run
 
 if TYPE_CHECKING:
     from ragbed.documents.shards import Shard
@@ -71,9 +71,9 @@ Sample = Annotated[int | None, typer.Option("--sample", min=1, help="So many que
 ShardName = Annotated[str | None, typer.Option("--shard", metavar="NUMBER/OF", help=(
     "Only this part, as in 3/16, beside the others; `ragbed merge` joins them, parts of a set the same command without "
     "it."))]
-Launcher = Annotated[str | None, typer.Option("--launcher", metavar="WHERE", help=(
-    "Carry it out as shards, and merge them: local:N, in N processes; ray:auto or ray:HOST:PORT, on the nodes of a Ray "
-    "cluster; ray, on this machine."))]
+Launcher = Annotated[str | None, typer.Option("--launcher", metavar="WHERE", hidden=not entries("launcher"), help=(
+    "Run as shards and merge them: local:N (processes), ray:auto or ray:HOST:PORT (a Ray cluster), ray (Ray on this "
+    "machine)."))]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Streamed = Annotated[bool, typer.Option("--stream", help="Show what the model says as it comes, and each step; with "
                                         "--json, one event on each line.")]

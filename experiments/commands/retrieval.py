@@ -62,7 +62,7 @@ def evaluate_retrieval(
     It is a run with the reasoning strategy search_only: the same command continues it, and `ragbed compare`, `report`,
     `show`, `effects`, `verify` and `export` read it. Chunkers, embedders and retrievers are tried in every combination.
     """
-    from ragbed.experiments.running.merge import merged_run
+    from ragbed.experiments.commands.shards import find_launcher
     from ragbed.experiments.settings.targets import Part
     from ragbed.experiments.terminal.evaluate_retrieval import (
         evaluate_retrieval,
@@ -70,7 +70,6 @@ def evaluate_retrieval(
         score_runs,
         show_evaluation,
     )
-    from ragbed.experiments.terminal.launcher import launch
 
     part = part_of(shard, *["--launcher"] * bool(launcher), *["--qrels"] * (qrels is not None))
     if qrels is not None:
@@ -89,8 +88,9 @@ def evaluate_retrieval(
         evaluate_retrieval(settings, run or (), runs, fresh, json, part)
         return
     rankings, place = rankings_in(run or ()), settings.folder
-    shards = launch(sys.argv[1:], launcher, [place], [settings])
-    with merged_run([one.folder(place) for one in shards], place, fresh) as folder:
+    guest = find_launcher(launcher)
+    shards = guest.launch(sys.argv[1:], launcher, [place], [settings])
+    with guest.merged_run([one.folder(place) for one in shards], place, fresh) as folder:
         show_evaluation(folder, rankings, runs, json)
 
 

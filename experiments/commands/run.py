@@ -194,18 +194,19 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
                cassette: Replay | None, shard: Shard | None = None, launcher: str | None = None) -> None:
     from ragbed.documents.errors import BenchmarkError
     from ragbed.experiments.benchmarks.hub import only_cached
-    from ragbed.experiments.commands.shards import merge_and_show
+    from ragbed.experiments.commands.shards import find_launcher
     from ragbed.experiments.terminal.display import print_json
-    from ragbed.experiments.terminal.launcher import launch
-    from ragbed.experiments.terminal.run import Put, carry_out, in_turn
+    from ragbed.experiments.terminal.run import Put, carry_out, in_turn, show_merged
 
-    shards = launch(sys.argv[1:], launcher, [one.folder for one in runs],
-                    runs if journal != "replay" else ()) if launcher else ()
+    launched = find_launcher(launcher) if launcher else None
+    shards = launched.launch(sys.argv[1:], launcher or "", [one.folder for one in runs],
+                             runs if journal != "replay" else ()) if launched else []
 
     def carry(settings: RunSettings, put: Put) -> None:
-        if shards:
+        if launched:
             place = settings.folder
-            merge_and_show([one.folder(place) for one in shards], place, fresh, put if json else None)
+            with launched.merged_run([one.folder(place) for one in shards], place, fresh) as folder:
+                show_merged(folder, len(shards), put if json else None)
             return
         try:
             with only_cached() if cassette else nullcontext():

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from shlex import join
 from typing import Any
 
 import typer
@@ -120,6 +121,14 @@ def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str) -> 
     if put is None:
         note(done)
         say(f"report: {report}")
+
+
+def show_merged(folder: RunFolder, shards: int, put: Put | None) -> None:
+    """Show a run that was merged from shards as `show_finished` does. Exit status 1: every question failed."""
+    retry = join(["ragbed", "run", str(folder.path / "config.yaml"), "--out", str(folder.path.parent), "--retry"])
+    show_finished(folder, f"`{retry}`", put, f"{len(folder.done()):,} records of {shards} shards")
+    if all_failed(folder):
+        raise typer.Exit(1)
 
 
 def run_json(folder: RunFolder) -> dict[str, Any]:

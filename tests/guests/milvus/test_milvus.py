@@ -14,8 +14,8 @@ from embedders import Words
 
 from ragbed.documents import IndexFolderError, SettingsError
 from ragbed.documents.shards import Shard
+from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
 from ragbed.retrieval import Flat, Hnsw, Index, IndexSettings, VectorIndex, build_index
-from ragbed.retrieval.building.merge import merge_indexes
 from ragbed.retrieval.milvus import MilvusVectors
 from ragbed.retrieval.retrievers.dense import nearest_chunks
 
@@ -236,7 +236,7 @@ def test_an_env_file_around_is_not_read(tmp_path):
     (tmp_path / ".env").write_text("STRANGE=1\nMILVUS_URI=http://stranger\n")
     code = "import os, ragbed.retrieval.milvus as m; m._milvus(); assert 'STRANGE' not in os.environ, 'read'"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True,
-                   env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)})
+                   env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])})
 
 
 def test_a_server_that_goes_away_stops_a_run_which_goes_on_when_it_is_back(

@@ -20,11 +20,11 @@ from test_server_embedder import serving, usual
 from ragbed.agents import catalogue
 from ragbed.documents.errors import RunError
 from ragbed.documents.shards import Shard
-from ragbed.experiments.terminal.cluster import on_cluster
+from ragbed.experiments.guests.cluster.ray_nodes import run_on_cluster
 from ragbed.experiments.terminal.display import Bars
 
 pytestmark = [LINUX, pytest.mark.usefixtures("own_cache")]
-PAGES = Path(__file__).parent.parent / "experiments" / "data" / "demo" / "pages"
+PAGES = Path(__file__).parents[3] / "experiments" / "data" / "demo" / "pages"
 KEY = "sk-nobody-may-read-this-12345"
 
 
@@ -176,14 +176,14 @@ def test_an_address_where_no_cluster_is_and_a_missing_package_are_one_line(serve
         free = f"127.0.0.1:{listening.getsockname()[1]}"
     other = serve([]).url.split("/")[2]
     ragbed.refuses("run", path, "--launcher", f"ray:{free}", says=[free, "Connection refused"])
-    ragbed.refuses("run", path, "--launcher", f"ray:{other}", says=[other, "no head of Ray's"])
+    ragbed.refuses("run", path, "--launcher", f"ray:{other}", says=[other, "not the head of a Ray"])
     monkeypatch.setenv("RAY_ADDRESS", free)
     ragbed.refuses("run", path, "--launcher", "ray:auto", says=[free, "Connection refused"])
     for wrong in ("foo", "ray://10.0.0.1:10001", "10.0.0.1:x"):
         ragbed.refuses("run", path, "--launcher", f"ray:{wrong}", says=[wrong, "ray:HOST:PORT"])
     for number in (2, 3):
         Shard(1, number).folder(town.run).mkdir(parents=True)
-    ragbed.refuses("run", path, "--launcher", "ray", says=["2 and into 3 shards"])
+    ragbed.refuses("run", path, "--launcher", "ray", says=["of 2 and of 3"])
     shutil.rmtree(f"{town.run}.shards")
     monkeypatch.setitem(sys.modules, "ray", None)
     ragbed.refuses("run", path, "--launcher", "ray", says=["pip install 'ragbed[ray]'"])
@@ -202,7 +202,7 @@ def test_a_set_is_constructed_on_a_cluster(ragbed, tmp_path):
 
 @pytest.mark.slow
 def test_retrieval_is_evaluated_on_a_cluster_and_a_folder_that_is_not_shared_is_named(ragbed, tmp_path):
-    data = Path(__file__).parent / "data" / "beir"
+    data = Path(__file__).parents[2] / "data" / "beir"
     words = ["evaluate-retrieval", "beir", str(data), "--retriever", "bm25", "--name", "beir", "--out",
              str(tmp_path / "runs")]
     merged = ragbed.json(*words, "--launcher", "ray")
@@ -211,5 +211,5 @@ def test_retrieval_is_evaluated_on_a_cluster_and_a_folder_that_is_not_shared_is_
     assert merged["lines"][0]["n"] == 2
     assert ragbed(*words, "--fresh")[0] == 0
     assert summary.read_bytes() == divided
-    with Bars() as bars, pytest.raises(RunError, match=r"1/2 came to its end .*elsewhere\.shards/1-of-2 is not here"):
-        on_cluster(words, "", [tmp_path / "elsewhere"], {}, bars)
+    with Bars() as bars, pytest.raises(RunError, match=r"1/2 finished .*elsewhere\.shards/1-of-2 is not on this"):
+        run_on_cluster(words, "", [tmp_path / "elsewhere"], {}, bars)

@@ -1,5 +1,7 @@
-"""Merging the shards of a run: their records, calls and searches in one folder, and the summary that the run has which
-was never divided. What they are of, data, models and indexes, is not needed for it."""
+"""Merge the shards of a run: records, calls and searches go into one folder, and the summary is computed.
+
+The benchmark's files, models and indexes are not needed.
+"""
 from __future__ import annotations
 
 import json
@@ -10,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ragbed.documents.errors import RunError
-from ragbed.documents.shards import lacking
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.guests.cluster.merge_indexes import find_gap
 from ragbed.experiments.running.identity import what_changed
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.prepare import OWN_FILES, continues
@@ -22,7 +24,7 @@ from ragbed.experiments.runs.store import RunFolder, content_of, hold, remove
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A shard of a run, whose folder is held: nobody is working on it."""
+    """A shard of a run. Its folder is locked, so nobody is writing to it."""
 
     folder: RunFolder
     made: Made
@@ -31,14 +33,20 @@ class _Part:
 
 @contextmanager
 def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterator[RunFolder]:
-    """Join all shards of a run, and yield the folder `out` of the finished run, closed in the end. Its summary has the
-    bytes of the run that was never divided. Where it is `fresh`, what an earlier run left there is removed. Raises
-    RunError where a folder is no shard, or is being worked on, one is missing, holds another run or lacks records, or
-    what was searched differs."""
+    """Merge all shards of a run into the folder `out` and yield the finished run, which is closed at the end.
+
+    The summary is byte for byte that of an undivided run.
+
+    Args:
+        fresh: remove an earlier run in `out`.
+
+    Raises:
+        RunError: a shard is missing, in use, incomplete or of another run, or searched other content.
+    """
     with ExitStack() as opened:
-        parts = [_opened(path, opened) for path in paths]
-        if apart := lacking({part.folder.path: one.part if (one := part.made.shard) else None for part in parts}):
-            raise RunError(f"the run cannot be merged: {apart}")
+        parts = [_open(path, opened) for path in paths]
+        if problem := find_gap({part.folder.path: one.part if (one := part.made.shard) else None for part in parts}):
+            raise RunError(f"the run cannot be merged: {problem}")
         first, about = parts[0], parts[0].made.shard
         assert about is not None
         for part in parts:
@@ -59,8 +67,8 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         for part in parts:
             folder.database.take_from(part.folder.database.path)
         if folder.stored_questions() != first.made.benchmark["stored"]:
-            raise RunError("the shards' questions are not those of the whole run: one of the folders was begun and not "
-                           "carried out, or is damaged; give the command of each shard once more")
+            raise RunError("the shards do not have all questions of the run: one was started but not finished, or is "
+                           "damaged; give the command of each shard again")
         questions, cells = folder.questions(), map(Cell.of, first.made.cells)
         plan = replace(Plan.of_records(out, first.made.scheme, questions.values(), cells), notes=about.notes)
         folder.keep_records({(cell.id, question) for cell in plan.cells for question in questions})
@@ -68,7 +76,7 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         yield folder
 
 
-def _opened(path: Path, opened: ExitStack) -> _Part:
+def _open(path: Path, opened: ExitStack) -> _Part:
     folder = RunFolder.existing(path)
     opened.callback(folder.close)
     opened.callback(hold(path).release)
@@ -76,13 +84,13 @@ def _opened(path: Path, opened: ExitStack) -> _Part:
 
 
 def _check(part: _Part, first: _Part) -> None:
-    """Raise RunError where two shards are not of one run, or the one lacks records."""
+    """Raise RunError: `part` belongs to another run than `first`, or is incomplete."""
     there, other = first.folder.path, part.folder.path
-    anew = "make the one of them anew that is not wanted, with --fresh"
-    if apart := what_changed(there, first.config, part.config, part.made.model_dump(mode="json")):
-        raise RunError(f"{other} holds another run than {there}, with {apart}; {anew}")
+    anew = "rerun one of them with --fresh"
+    if changes := what_changed(there, first.config, part.config, part.made.model_dump(mode="json")):
+        raise RunError(f"{other} is a shard of another run than {there}: {changes}; {anew}")
     if (part.folder.pins(), part.folder.origin()) != (first.folder.pins(), first.folder.origin()):
-        raise RunError(f"{other} searched an index or chunks of other content than {there}; {anew}")
+        raise RunError(f"{other} searched another index, or other chunks, than {there}; {anew}")
     questions = part.folder.questions()
     wanted = {(str(cell["id"]), id) for cell in part.made.cells for id in questions}
     if missing := wanted - part.folder.done():

@@ -13,8 +13,8 @@ from test_run import started
 
 from ragbed.documents.errors import IndexFolderError
 from ragbed.documents.shards import Shard
+from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
 from ragbed.retrieval import Index, IndexSettings, build_index
-from ragbed.retrieval.building.merge import merge_indexes
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -157,7 +157,7 @@ def test_shards_of_other_sources_or_settings_make_no_index(pages, tmp_path):
     with pytest.raises(IndexFolderError, match="shard 2/2 missing"):
         merge_indexes(folders[:1], tmp_path / "idx")
     build_index([pages], tmp_path / "whole", embedder=Lengths())
-    with pytest.raises(IndexFolderError, match="whole is no shard"):
+    with pytest.raises(IndexFolderError, match="whole is not a shard"):
         merge_indexes([folders[0], tmp_path / "whole"], tmp_path / "idx")
     assert not (tmp_path / "idx").exists()
 
@@ -171,7 +171,7 @@ def test_the_local_launcher_makes_shards_in_processes_and_merges_them(serve, tow
     assert (town.run / "report.html").is_file()
     broken = town.config(serve(lambda body: {"status": 401, "error": {"message": "no"}}).url, "broken")
     status, _, err = ragbed("run", broken, "--launcher", "local:2")
-    assert (status, err.count("ragbed: "), "shards 1/2, 2/2 did not come to the end" in err) == (2, 2, True)
+    assert (status, err.count("ragbed: "), "shards 1/2, 2/2 failed; finished work" in err) == (2, 2, True)
     ragbed.refuses("run", path, "--launcher", "slurm", says=["local:4"])
 
 

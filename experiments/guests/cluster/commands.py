@@ -1,0 +1,61 @@
+"""The command `ragbed merge`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragbed.documents.shards import SUFFIX
+from ragbed.experiments.commands.options import AsJson, Fresh, refuse
+
+Parts = Annotated[list[Path], typer.Argument(metavar="DIR...", help=(
+    "Folders of all shards of an index or a run, or the folder that contains them, as in idx.shards."))]
+Out = Annotated[Path | None, typer.Option("--out", help=(
+    "Output folder. Default: the folder the shards were made for, as in idx."))]
+
+
+def merge(dirs: Parts, out: Out = None, fresh: Fresh = False, json: AsJson = False) -> None:
+    """Merge the shards of an index or a run.
+
+    The merged index equals the index of a single build, and the summary.json of a merged run is byte for byte that of
+    an undivided run. If a shard is missing, incomplete or was made with other settings, the command names it and
+    merges nothing.
+    """
+    folders = [inside for path in dirs
+               for inside in (sorted(path.glob("*-of-*")) if path.is_dir() else []) or [path]]
+    place = out or _whole(folders[0])
+    if place is None:
+        refuse(f"{folders[0]} is not in a folder NAME{SUFFIX}; name the output folder with --out DIR")
+    if any((folder / "records.sqlite").is_file() for folder in folders):
+        if not any((folder / "manifest.json").is_file() for folder in folders):
+            refuse(f"{folders[0]} is not a shard of a run; if it belongs to a constructed set, give the same "
+                   "`ragbed construct` command without --shard")
+        _merge_run(folders, place, fresh, json)
+    else:
+        _merge_index(folders, place, json)
+
+
+def _whole(shard: Path) -> Path | None:
+    """Return the folder of the whole that the folder of a shard belongs to; None if it was moved elsewhere."""
+    place = shard.parent if shard.parent.name else shard.absolute().parent
+    return place.with_name(place.name.removesuffix(SUFFIX)) if place.name.endswith(SUFFIX) else None
+
+
+def _merge_run(folders: list[Path], out: Path, fresh: bool, json: bool) -> None:
+    from ragbed.experiments.guests.cluster.merge_runs import merged_run
+    from ragbed.experiments.terminal.display import print_json
+    from ragbed.experiments.terminal.run import show_merged
+
+    with merged_run(folders, out, fresh) as folder:
+        show_merged(folder, len(folders), print_json if json else None)
+
+
+def _merge_index(folders: list[Path], out: Path, json: bool) -> None:
+    from ragbed.experiments.commands.index import show_built
+    from ragbed.experiments.guests.cluster.merge_indexes import merge_indexes
+    from ragbed.experiments.terminal.display import Bars
+
+    with Bars() as bars:
+        report = merge_indexes(folders, out, bars)
+    show_built(report, out, {"shards": len(folders)} if json else None)
