@@ -18,7 +18,7 @@ from ragbed.agents.models import SHARED, resolve
 from ragbed.agents.settings import LocalSettings
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.http import SERVER_SCHEMES
-from ragbed.documents.places import child_environment
+from ragbed.documents.paths import child_environment
 from ragbed.documents.shards import Shard
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.terminal.display import Bars, note, stoppable
