@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbed.experiments.statistics.anytime import blocks_of, log_e_of_test, log_ratios
+from ragbed.experiments.guests.serving.anytime import blocks_of, log_e_of_test, log_ratios
 
 REPLICATIONS = 2_000
 SHARE = 0.7  # thumbs up of the baseline

@@ -107,3 +107,8 @@ def is_refusal(text: str) -> bool:
     """Tell whether the final answer, its citations removed and folded, begins with the refusal sentence; small models
     leave out its "I"."""
     return (fold(strip_citations(text)).removeprefix("i ") + " ").startswith(_FOLDED_REFUSAL + " ")
+
+
+def refused_as_published(text: str) -> bool:
+    """Tell whether an answer is a refusal by CReSt's published rule: it contains `unanswerable`, in any case."""
+    return "unanswerable" in text.lower()

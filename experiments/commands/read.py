@@ -25,7 +25,8 @@ def report(run: FinishedRun, labels: Labels = None, json: AsJson = False) -> Non
     print_result(json, {"run": str(run), "report": str(path)}, str(path))
 
 
-def show(run: Annotated[Path, typer.Argument(help="A run's folder; the run need not have finished.")],
+def show(run: Annotated[Path, typer.Argument(callback=locate_run,
+                                             help="A run's folder; the run need not have finished.")],
          question: Annotated[str, typer.Argument(help="An id, the beginning of one, or #N for the Nth.")],
          cell: CellName = None,
          prompts: Annotated[bool, typer.Option("--prompts", help="With the prompts as they were sent.")] = False,

@@ -32,7 +32,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ragbed.experiments.metrics.matching import refused_as_published
+from ragbed.strategies.reading import refused_as_published
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.scored import Scored, Scores

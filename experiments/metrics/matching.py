@@ -149,11 +149,6 @@ def _rounds(text: str, answer: str) -> bool:
     return number is not None and "." in answer and ours[0].number.quantize(number) == number
 
 
-def refused_as_published(text: str) -> bool:
-    """Tell by CReSt's published rule: the lower-cased text contains `unanswerable`."""
-    return "unanswerable" in text.lower()
-
-
 def holds_words(text: str, words: str) -> bool:
     """Tell whether the words stand in the text, folded: whole ones, except that what a language without spaces joins to
     the last, such as a Korean particle, may follow it."""

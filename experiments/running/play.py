@@ -21,11 +21,10 @@ from ragbed.agents.search import SearchFunction, instant
 from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from ragbed.documents.errors import RunError
 from ragbed.experiments.benchmarks.fields import with_references
-from ragbed.experiments.metrics.matching import refused_as_published
 from ragbed.experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from ragbed.strategies.answering import read_sub_answers
 from ragbed.strategies.prompting import fill
-from ragbed.strategies.reading import is_refusal, strip_citations
+from ragbed.strategies.reading import is_refusal, refused_as_published, strip_citations
 from ragbed.strategies.types import Usage
 
 if TYPE_CHECKING:

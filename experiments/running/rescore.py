@@ -21,7 +21,6 @@ from ragbed.experiments.analysis.notes import on_support
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.judges import Graded, Lexical, ModelSupport, SupportCheck, claims_of, graded_of
 from ragbed.experiments.metrics import GROUPS, Scoring, metric_named, scored_result
-from ragbed.experiments.metrics.matching import refused_as_published
 from ragbed.experiments.query_variations import NOT_PARAPHRASED
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result, StoredStep, Verdict
@@ -33,6 +32,7 @@ from ragbed.experiments.runs.manifest import manifest_of
 from ragbed.experiments.runs.store import RunFolder, hold
 from ragbed.experiments.settings import RunSettings
 from ragbed.retrieval.types import Progress
+from ragbed.strategies.reading import refused_as_published
 from ragbed.strategies.settings.choosing import Strategy
 from ragbed.strategies.settings.plugins import FAMILIES, file_of
 from ragbed.strategies.settings.source import hash_of

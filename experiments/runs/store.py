@@ -130,6 +130,12 @@ class RunFolder:
         self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)", (
             one.cell, one.question, place, _hash(result), result, record.timing.model_dump_json()))
 
+    def replace_result(self, result: Result) -> None:
+        """Replace the result of a record, which keeps its place and its timing; durable with the next commit."""
+        stored = result.model_dump_json()
+        self.database.put("UPDATE records SET hash = ?, result = ? WHERE cell = ? AND question = ?",
+                          (_hash(stored), stored, result.cell, result.question))
+
     def timing(self, cell: str, question: str) -> Timing | None:
         """When and how long a question was answered in a cell, or None where it has no record."""
         rows = self.database.read("SELECT timing FROM records WHERE cell = ? AND question = ?", (cell, question))

@@ -21,6 +21,7 @@ from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished, open_finished
 from ragbed.experiments.settings.file import content_of, runs_of
 from ragbed.experiments.words import figure
+from ragbed.guests import locate_run
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.retrievers import KINDS
 from ragbed.retrieval.storage.manifest import MANIFEST
@@ -179,7 +180,7 @@ def describe(target: Path, given: Mapping[str, Any]) -> list[Described]:
         raise SettingsError(f"{target} is no index: what answers is in the run's settings; leave out "
                             f"{', '.join(f'--{name}' for name in given)}")
     if target.is_dir():
-        with open_finished(target) as run:
+        with open_finished(locate_run(target)) as run:
             return _of_run(run)
     found = []
     for one in runs_of(content_of(target), str(target)):

@@ -1,7 +1,8 @@
 """The traffic of one configuration as a run of one cell, whose questions are those that were asked.
 
-What reads a run reads it too. No question has gold, so no answer is judged; what needs neither is scored: refusals, the
-reply's form, and numbers cited that were never shown. The summary is made of the records when somebody reads them.
+Everything that reads a run reads it too. Its questions have no gold, so no answer is judged. Refusals, the form of the
+reply, and citations of numbers that were never shown are scored. Scores and summary are computed when somebody reads
+the run, not while a client waits for an answer.
 """
 from __future__ import annotations
 
@@ -53,8 +54,7 @@ class TrafficRun:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        made = manifest_of(folder.path)
-        self.cell, self._scheme = Cell.of(made.cells[0]), made.scheme
+        self.cell = Cell.of(manifest_of(folder.path).cells[0])
         (self._count,), = folder.database.read("SELECT count(*) FROM questions")
         folder.reopen()
 
@@ -86,8 +86,6 @@ class TrafficRun:
         with database.at_once():
             view = match(question.gold, answer.ranked, source_of)
             result = make_result(cell, question, True, answer, view, source_of, database)
-            result = scored_result(result, question, self._scheme, "corrected", cell.rules, cell.separators,
-                                   cell.ranked)
             self.folder.put_question(question, self._count)
             self.folder.put_record(make_record(result, answer.cost), 0)
         self._count += 1
@@ -97,9 +95,8 @@ class TrafficRun:
         return self.folder.timing(self.cell.id, question) is not None
 
     def close(self) -> None:
-        """Close the folder, its summary made."""
+        """Close the folder."""
         self.folder.close()
-        brought_up_to_date(self.folder.path)
 
 
 def settings_of(settings: AssistantSettings, path: Path) -> RunSettings:
@@ -138,7 +135,25 @@ def runs_of(folder: Path) -> list[Path]:
 
 
 def _bring_up_to_date(path: Path) -> None:
-    with closing(RunFolder.existing(path)) as folder, folder.database.snapshot():
+    with closing(RunFolder.existing(path)) as folder:
+        _score_new_records(folder)
+        _summarise(folder)
+
+
+def _score_new_records(folder: RunFolder) -> None:
+    made = manifest_of(folder.path)
+    cell = Cell.of(made.cells[0])
+    unscored = list(folder.results_with('"scores":{}'))
+    questions = folder.questions([result.question for result in unscored]) if unscored else {}
+    with folder.database.at_once():
+        for result in unscored:
+            folder.replace_result(scored_result(result, questions[result.question], made.scheme, "corrected",
+                                                cell.rules, cell.separators, cell.ranked))
+
+
+def _summarise(folder: RunFolder) -> None:
+    path = folder.path
+    with folder.database.snapshot():
         results = folder.results_hash()
         questions = tuple(folder.questions().values())
         if not questions or ((path / "summary.json").is_file() and folder.summary()["results"] == results):

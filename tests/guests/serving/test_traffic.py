@@ -16,7 +16,7 @@ from ragbed.agents import Answer, Assistant, AssistantSettings
 from ragbed.agents.types import unasked
 from ragbed.documents import RunError, SettingsError
 from ragbed.experiments.guests.serving.traffic import Traffic
-from ragbed.experiments.guests.serving.traffic_runs import runs_of
+from ragbed.experiments.guests.serving.traffic_runs import brought_up_to_date, runs_of
 from ragbed.experiments.guests.serving.turns import Asked
 from ragbed.retrieval import build_index
 from ragbed.strategies import REFUSAL
@@ -132,6 +132,7 @@ async def test_two_hundred_turns_at_once_are_all_kept_and_a_cancelled_one_too(se
         await asyncio.sleep(0)
         writing.cancel()
     (run,) = runs_of(folder)
+    brought_up_to_date(run)
     assert json.loads((run / "summary.json").read_text())["cells"][0]["n"] == 201
 
 
