@@ -1,4 +1,4 @@
-"""The package as others install it: sdist, wheel from the sdist, and the wheel next to packages with our folders' names."""
+"""The package as users install it: the sdist, the wheel built from it, and the wheel next to packages of the same names."""
 import os
 import re
 import subprocess
