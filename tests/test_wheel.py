@@ -1,4 +1,4 @@
-"""The package as users install it: the sdist, the wheel built from it, and that wheel next to packages of equal names."""
+"""The package as users install it: the sdist, a wheel built from it, and that wheel next to packages of equal names."""
 import os
 import re
 import subprocess
