@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from pydantic import TypeAdapter, ValidationError
+
 from ragbed.documents.errors import BenchmarkError
 from ragbed.documents.json import loads
 from ragbed.documents.paths import expand_path
@@ -136,6 +138,14 @@ class Row:
             except ValueError as error:
                 self.fail(field, f"JSON text of {expected} ({error})", value)
         return value if isinstance(value, kind) else self.fail(field, expected, value)
+
+    def parse_as(self, adapter: TypeAdapter[T]) -> T:
+        """Return the record as the adapter's type. Raises BenchmarkError: the first field that does not fit."""
+        try:
+            return adapter.validate_python(dict(self.fields))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            self.fail(".".join(map(str, first["loc"])), first["msg"], first["input"])
 
 
 def read_rows(file: Path) -> Iterator[Row]:

@@ -16,11 +16,10 @@ import typer
 from typer.exceptions import TyperException
 
 from ragbed.experiments.commands.ask import ask, search
-from ragbed.experiments.commands.construct import construct, review
 from ragbed.experiments.commands.index import index
 from ragbed.experiments.commands.options import Command, refuse
-from ragbed.experiments.commands.read import compare, diagnose, dose, effects, report, show
-from ragbed.experiments.commands.retrieval import evaluate_retrieval, negatives
+from ragbed.experiments.commands.read import compare, diagnose, effects, report, show
+from ragbed.experiments.commands.retrieval import evaluate_retrieval
 from ragbed.experiments.commands.run import import_, run
 from ragbed.experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
 from ragbed.experiments.commands.tools import check_strategy, demo, list_, list_models, new_strategy, pull, schema
@@ -46,10 +45,9 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "list": list_, "models list": list_models, "models pull": pull, "schema": schema,
     "new strategy": new_strategy, "check strategy": check_strategy, "index": index, "search": search, "ask": ask,
-    "construct": construct, "review": review, "run": run,
-    "import": import_, "judge": judge, "rescore": rescore, "report": report, "show": show,
-    "compare": compare, "effects": effects, "dose": dose, "diagnose": diagnose,
-    "evaluate-retrieval": evaluate_retrieval, "negatives": negatives, "export": export,
+    "run": run, "import": import_, "judge": judge, "rescore": rescore, "report": report, "show": show,
+    "compare": compare, "effects": effects, "diagnose": diagnose,
+    "evaluate-retrieval": evaluate_retrieval, "export": export,
     "cassette export": cassette_export, "cassette show": cassette_show, "verify": verify}
 # The first word of each command, in the order of the help. Commands of other people's guests come last.
 _PANELS: dict[str, tuple[str, ...]] = {

@@ -74,6 +74,14 @@ BUILT_IN: tuple[Guest, ...] = (
         "comparison": {"traffic.sqlite": f"{_IN}.serving.live:compare_live"}}),
     Guest("cluster", {"command": {"merge": f"{_IN}.cluster.commands:merge"},
                       "launcher": dict.fromkeys(("local", "ray"), f"{_IN}.cluster.launcher:LAUNCHER")}),
+    Guest("construct", {"command": {"construct": f"{_IN}.construct.commands:construct"}}),
+    Guest("review", {"command": {"review": f"{_IN}.review.commands:review"}}),
+    Guest("hard_negatives", {
+        "command": {"negatives": f"{_IN}.hard_negatives.commands:negatives",
+                    "dose": f"{_IN}.hard_negatives.commands:dose"},
+        "benchmark": {"mined": f"{_IN}.hard_negatives.benchmark:MinedBenchmark"},
+        "finding": {"dose": f"{_IN}.hard_negatives.dose:dose_finding"},
+        "analysis": {"dose": f"{_IN}.hard_negatives.dose_views:dose_analysis"}}),
 )
 
 

@@ -125,9 +125,10 @@ def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_gr
     graph = {f"ragbed.{name}" for name in (
         "agents.graph", "agents.assistant", "agents.studio", "agents.local_child", "agents.openai_chat",
         "experiments.running.play", "experiments.running.runner", "experiments.terminal.run",
-        "experiments.terminal.evaluate_retrieval", "experiments.construct.play", "experiments.construct.build",
-        "experiments.guests.serving.app", "experiments.guests.serving.configurations", "experiments.construct.card",
-        "experiments.construct.foresee", "experiments.construct.writing", "experiments.terminal.construct",
+        "experiments.terminal.evaluate_retrieval",
+        *(f"experiments.guests.construct.{name}" for name in (
+            "play", "build", "card", "dry_run", "writing", "display")),
+        "experiments.guests.serving.app", "experiments.guests.serving.configurations",
         "experiments.terminal.demo")}
     modules = {".".join(("ragbed", *path.relative_to(ROOT).with_suffix("").parts))
                for path in FILES if path.stem != "__init__"}

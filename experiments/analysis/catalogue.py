@@ -14,7 +14,6 @@ from typing import Any
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.analysis.benchmark_views import attacks, depth, wins, worlds
 from ragbed.experiments.analysis.breakdowns import by_tag, chain, gap, history, order
-from ragbed.experiments.analysis.dose_views import dose_views
 from ragbed.experiments.analysis.effects import effect_views
 from ragbed.experiments.analysis.error_analysis import cause_views
 from ragbed.experiments.analysis.inputs import Analysis, AnalysisInput, Finding
@@ -30,7 +29,6 @@ from ragbed.guests import loaded
 OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "effects": lambda run: effect_views(run.found.get("effects"), run.judge),
     "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.rights),
-    "dose": lambda run: dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge),
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
     "history": history,
     "weight": weight_views,

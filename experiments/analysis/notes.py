@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from ragbed.agents.catalogue import DEFAULT, entry_named
 from ragbed.experiments.cells import Cell
@@ -17,8 +17,6 @@ from ragbed.experiments.record import Result, Support, Verdict
 from ragbed.experiments.settings.retrievers import Finder, parts_of
 from ragbed.experiments.words import price
 from ragbed.retrieval.conditions import Perturbation
-from ragbed.retrieval.mining import miner_names
-from ragbed.retrieval.mining.miners import ALONE
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.types import Rules, Usage
 
@@ -215,9 +213,7 @@ def on_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: I
     searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()
     parts = {name: parts_of(finders[name].retriever) for name in sorted(searching)}
     shared = {miner: names for miner in miners
-              if (names := [name for name, own in parts.items() if own & (
-                 frozenset({miner}) if miner in ALONE or miner not in miner_names() else
-                 parts_of(TypeAdapter(RetrieverSettings).validate_python(miner)))])}
+              if (names := [name for name, own in parts.items() if own & _parts_of_miner(miner)])}
     if not shared:
         return []
     said = "; ".join(f"{miner} by {' and '.join(names)}" for miner, names in shared.items())
@@ -225,3 +221,11 @@ def on_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: I
             "own nearest misses, so its figures, and which retriever is better, are relative to the miners. For a "
             "ranking that is not, mine by random, by a miner that no compared retriever is made of, or by all of them "
             "together."]
+
+
+def _parts_of_miner(name: str) -> frozenset[str]:
+    """Return the parts of the retriever that a miner is named after, or the name alone if it is not a retriever."""
+    try:
+        return parts_of(TypeAdapter(RetrieverSettings).validate_python(name))
+    except ValidationError:
+        return frozenset({name})

@@ -11,7 +11,6 @@ from .injection import Injection
 from .jsonl import Demo, OwnQuestions, load_demo
 from .korean_rag import KoreanRag
 from .mdbench import Mdbench
-from .mined import MinedBenchmark
 from .morehopqa import MoreHopQa
 from .mrceval import Mrceval
 from .mrke import Mrke
@@ -40,7 +39,6 @@ __all__ = [
     "Injection",
     "KoreanRag",
     "Mdbench",
-    "MinedBenchmark",
     "MoreHopQa",
     "Mrceval",
     "Mrke",

@@ -19,7 +19,6 @@ from ragbed.experiments.benchmarks.injection import Injection
 from ragbed.experiments.benchmarks.jsonl import Demo, OwnQuestions
 from ragbed.experiments.benchmarks.korean_rag import KoreanRag
 from ragbed.experiments.benchmarks.mdbench import Mdbench
-from ragbed.experiments.benchmarks.mined import MinedBenchmark
 from ragbed.experiments.benchmarks.morehopqa import MoreHopQa
 from ragbed.experiments.benchmarks.mrceval import Mrceval
 from ragbed.experiments.benchmarks.mrke import Mrke
@@ -34,7 +33,7 @@ from ragbed.guests import loaded
 
 _OWN: tuple[type[Selection], ...] = (
     Crest, Mrceval, Mdbench, DetectiveQa, Mrke, HotpotQa, Musique, TwoWiki, MoreHopQa, MultiHopRag, ClapNq, Squad2, Rgb,
-    FinanceBench, KoreanRag, Mtrag, Beir, Trec, ChunkingEval, MinedBenchmark, Injection, Computed, Demo, OwnQuestions)
+    FinanceBench, KoreanRag, Mtrag, Beir, Trec, ChunkingEval, Injection, Computed, Demo, OwnQuestions)
 
 
 def _kind(settings: type[Selection]) -> Any:

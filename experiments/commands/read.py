@@ -94,25 +94,6 @@ def effects(run: FinishedRun, metric: Metric = None, json: AsJson = False) -> No
     show_effects(run, metric, json)
 
 
-def dose(run: FinishedRun,
-         metric: Annotated[str | None, typer.Option(
-             help="By which curves are compared; see `ragbed list metrics`; by default the first column of the run's "
-                  "table.")] = None,
-         json: AsJson = False) -> None:
-    """Show what more, or harder, negatives do to the answers.
-
-    With the area under each curve.
-
-    A run for it has several doses: under conditions: gold, perturbations: none, negatives@2, negatives@5 and
-    negatives@10; under conditions: retrieved, several retrievers and perturbations: pool@5, pool@10 and pool@20.
-    Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard (the easiest, the middle
-    and the hardest third of each question's own), are mined by `ragbed negatives`.
-    """
-    from ragbed.experiments.terminal.analyses import show_dose
-
-    show_dose(run, metric, json)
-
-
 def diagnose(run: FinishedRun, cell: CellName = None,
              cause: Annotated[str | None, typer.Option(metavar="NAME", help="List the questions that have this cause, "
                                                        "such as retrieval_miss, each with what decided it.")] = None,

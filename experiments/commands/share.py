@@ -40,13 +40,12 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
     `ragbed run --replay FILE` makes the run again from it anywhere.
     """
     from ragbed.experiments.benchmarks.hub import CARD
-    from ragbed.experiments.construct.build import export_set
-    from ragbed.experiments.running.cassette import export_cassette
+    from ragbed.experiments.running.cassette import export_cassette, export_set_cassette
     from ragbed.experiments.runs.finished import open_finished
     from ragbed.experiments.terminal.display import print_result
 
     if (run / CARD).is_file():
-        path, counts = export_set(run, out)
+        path, counts = export_set_cassette(run, out)
         print_result(json, {"set": str(run), "file": str(path), "bytes": path.stat().st_size, **counts}, (
             f"{path}: {_counted(counts)}, {path.stat().st_size} bytes; `ragbed construct ... --replay {path}` builds "
             "the set again from it and the same sources, without a model"))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragbed.agents.cassette import ENDING, CallLine, Cassette, is_cassette, write_cassette
 from ragbed.documents.errors import BenchmarkError, RunError, SettingsError
+from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.running.crossing import finders_of, strategies_of
 from ragbed.experiments.running.identity import difference
 from ragbed.experiments.running.recording import pin
@@ -185,6 +187,23 @@ def export_cassette(run: Finished, out: Path | None = None,
     if path.exists() and not is_cassette(path):
         raise RunError(f"{path} is there, and no cassette; name another file with --out")
     return path, write_cassette(path, version("ragbed"), about.model_dump(mode="json"), run.folder.database)
+
+
+def export_set_cassette(folder: Path, out: Path | None = None) -> tuple[Path, Mapping[str, int]]:
+    """Write the cassette of a set that `ragbed construct` built: a folder with a card, and the calls in `build/`.
+
+    Returns the file, and how many texts, calls and searches it holds. Raises RunError: the file exists and is not a
+    cassette, or it cannot be written.
+    """
+    path = out or Path(f"{folder.name}{ENDING}")
+    if path.exists() and not is_cassette(path):
+        raise RunError(f"{path}: exists and is not a cassette; name another file with --out")
+    calls = RunFolder.existing(folder / "build")
+    try:
+        about = {**json.loads((folder / CARD).read_text(encoding="utf-8")), "pins": calls.pins()}
+        return path, write_cassette(path, version("ragbed"), about, calls.database)
+    finally:
+        calls.close()
 
 
 def holdings(replay: Replay) -> dict[str, Any]:

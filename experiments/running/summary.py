@@ -8,7 +8,6 @@ from typing import Any
 
 from ragbed.experiments.analysis import notes
 from ragbed.experiments.analysis.catalogue import findings, views_of
-from ragbed.experiments.analysis.dose import dose_of, reached_of
 from ragbed.experiments.analysis.effects import effects
 from ragbed.experiments.analysis.error_analysis import figures_of
 from ragbed.experiments.analysis.inputs import AnalysisInput
@@ -42,7 +41,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
              **({"sub_answers": settings.sub_answers, "filled": settings.filled,
                  "sub_usage": _usage([result.sub_usage for result in by_cell[cell.id]])}
                 if "chain" in scheme.groups else {})} for cell in cells]
-    found = {**_between(rows, cells, by_cell, plan, grouped, questions),
+    found = {**_between(rows, by_cell, plan, grouped),
              **figures_of(cells, results, questions, scheme.rights, settings.scoring, grouped.of, settings.seed,
                           plan.sweeps)}
     if plan.schedule and found.get("error_analysis"):
@@ -87,8 +86,8 @@ def _on_rankings(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions:
                         {cell.id: str(cell.finder) for cell in searched})]
 
 
-def _between(rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Result]],
-             plan: Plan, grouped: Clusters, questions: Mapping[str, Question]) -> dict[str, Any]:
+def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[Result]], plan: Plan,
+             grouped: Clusters) -> dict[str, Any]:
     """What the cells do to the metric of the first column, against each other and by factor; repeats together. Of a
     race nothing that is valid at a fixed number of questions alone."""
     settings, metric = plan.settings, plan.scheme.columns[0].split(" / ")[0]
@@ -96,11 +95,8 @@ def _between(rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell], by_cell: 
     together = repeated(rows, answers, grouped, settings.scoring, settings.seed)
     if plan.schedule:
         return {"comparisons": plan.schedule.comparisons(answers), "effects": None, "repeated": together}
-    reached = {cell.id: reached_of(cell.change, by_cell[cell.id], questions) for cell in cells}
-    dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together, reached)
     return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed, together),
-            "effects": effects(rows, answers, grouped, metric, settings.scoring), "repeated": together,
-            **({} if dose is None else {"dose": dose})}
+            "effects": effects(rows, answers, grouped, metric, settings.scoring), "repeated": together}
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,

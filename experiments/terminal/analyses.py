@@ -1,4 +1,4 @@
-"""`ragbed compare`, `effects`, `dose`, `budgets` and `diagnose` at work: each computes from records and shows views."""
+"""`ragbed compare`, `effects`, `budgets` and `diagnose` at work: each computes from records and shows views."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ import typer
 
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.cases import case_view, cases_of
-from ragbed.experiments.analysis.catalogue import labels_of_variants
 from ragbed.experiments.analysis.causes import BY_NAME, CAUSES, Cause, cause_of
 from ragbed.experiments.analysis.compare import (
     RunComparison,
@@ -22,12 +21,9 @@ from ragbed.experiments.analysis.compare import (
     flip_view,
 )
 from ragbed.experiments.analysis.compared_run import read_compared
-from ragbed.experiments.analysis.dose import dose_of_run
-from ragbed.experiments.analysis.dose_views import dose_views
 from ragbed.experiments.analysis.effects import effect_views, effects
 from ragbed.experiments.analysis.error_analysis import cause_views, error_analysis_of
 from ragbed.experiments.analysis.gates import Gate, Passed
-from ragbed.experiments.analysis.notes import ON_MINERS
 from ragbed.experiments.analysis.tradeoff import refusal_views, tradeoff_of
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.metrics import metric_named
@@ -58,26 +54,6 @@ def show_effects(path: Path, metric: str | None, json: bool) -> None:
                        f"between its cells with {name}; those of one are the comparisons of `ragbed compare {path}`")
     _show({"run": str(path), "scoring": run.scoring, "judge": run.judge, **found}, effect_views(found, run.judge),
           f"{run.name}, {run.scoring} scoring", json)
-
-
-def show_dose(path: Path, metric: str | None, json: bool) -> None:
-    """Compute curves over the doses of negatives and the areas under them, and show them; UserError where there is no
-    finished run, no two cells of it differ in the dose alone, or no curve has the metric."""
-    if metric is not None:
-        metric_named(metric)
-    with open_finished(path) as run:
-        run.refuse_race()
-        found = dose_of_run(run, metric or run.summary["columns"][0].split(" / ")[0])
-        if found is None:
-            raise RunError(f"{path}: no two of its cells differ in the number or the hardness of negatives alone; see "
-                           "`ragbed dose --help` for the perturbations that make a curve")
-        if metric is not None and metric not in found["metrics"]:
-            known = dict.fromkeys(name for row in run.rows for name, one in row["metrics"].items() if one["n"])
-            raise RunError(f"{metric} is no metric of the curves of {path}; there are: {', '.join(known)}")
-        miners = [note for note in run.summary["notes"] if note.startswith(ON_MINERS)]
-        found = {**found, "notes": [*found["notes"], *miners]}
-        _show({**_about(run), **found}, dose_views(found, labels_of_variants(run.rows), run.rows[0]["judge"]),
-              run.name, json)
 
 
 def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> None:

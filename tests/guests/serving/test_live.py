@@ -8,7 +8,7 @@ import yaml
 from test_traffic import asking, index, reply, runs_of, served
 
 from ragbed.experiments.benchmarks.jsonl import read_questions
-from ragbed.experiments.construct.review.items import open_set
+from ragbed.experiments.guests.review.items import open_set
 from ragbed.experiments.guests.serving.traffic import drawn
 from ragbed.strategies.types import Turn
 

@@ -1,1 +1,0 @@
-"""Build benchmarks from documents: the five papers' ways, and one whose truth is computed."""

@@ -1,0 +1,1 @@
+"""Build benchmarks from documents: with the methods of five papers, and one whose answers a program computes."""

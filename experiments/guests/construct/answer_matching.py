@@ -1,0 +1,125 @@
+"""Whether a solver's draft is right: what gates count, and what selections by solvers rest on."""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ragbed.documents.numbers import TextValue, values
+from ragbed.experiments.guests.construct.llm import LABELS
+from ragbed.experiments.guests.review.items import Item
+from ragbed.experiments.judges.lexical import grade
+from ragbed.experiments.metrics.matching import holds, is_korean
+from ragbed.strategies.choice import read_choice
+from ragbed.strategies.normalising import normalize_answer, with_values
+from ragbed.strategies.reading import strip_citations
+from ragbed.strategies.support.lexical import NUMBER_WORDS, all_words, content_words
+from ragbed.strategies.types import Draft
+
+_FEW_WORDS = 4  # of an answer in which a number may be written as a word
+_LONG, _MOST = 5, 0.8  # content words from which on an answer is a sentence, and the share of them that is enough
+_RATIO, _SHORT = 3, 10  # a draft may be so many times as long as the answer, or have so many words
+_POLAR = re.compile(r"(yes|no|예|네|아니요|아니오)\s*[,.]", re.IGNORECASE)
+_ASKS_POLAR = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b", re.IGNORECASE)
+_SCALE = re.compile(r"\b(thousand|million|billion)s?\b|(만|억|조)\s?원", re.IGNORECASE)
+_NUMBER = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
+_ALTERNATIVE = re.compile(r"\b(?:or|either)\b|또는|혹은|이거나", re.IGNORECASE)
+_RANGE = re.compile(r"\b(?:between|from)\b[^.]*?\d[^.]*?\b(?:and|to)\b[^.]*?\d|\d\s?[~–]\s?\d", re.IGNORECASE)
+_DENIAL = r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:by|in|on|at|to|of|the|a|an)\s+)*[\"'*]*"
+
+
+def right(item: Item, draft: Draft) -> bool:
+    """Say whether a draft answers an item rightly, by its text alone.
+
+    Of an item with options, it must name the right one and no other. Else an accepted answer has to be the draft, or
+    stand in one of at most three times its length or ten words, as the lexical judge has it: words without case and
+    marks, numbers and dates by their value, yes and no by the first word. Four things more are right: the number in the
+    unit that the question names (`1,577 million` for 1577 where millions are asked for), a number as a word, the last
+    words of a person's name, and a draft that has what the answer says beyond the question, and nothing beside (`12.5`
+    for `The crane lifts 12.5 tonnes`). Of a sentence of five content words or more four fifths are enough, its figures
+    all. An answer that is denied, one of several offered, or the end of a range is wrong.
+    """
+    if item.options:
+        return choice(item, draft) in item.answers
+    if draft.refused or not draft.well_formed:
+        return False
+    text = strip_citations(draft.text).replace("*", "")
+    if text.casefold().strip() in {answer.casefold().strip() for answer in item.answers}:
+        return True
+    return not _hedges(text, item.answers) and any(_says(text, answer, item.question) for answer in item.answers)
+
+
+def choice(item: Item, draft: Draft) -> str | None:
+    """Return the option that an answer names; None where it names none."""
+    labels = tuple(zip(LABELS, item.options, strict=False))
+    chosen = None if draft.refused or not draft.well_formed else read_choice(strip_citations(draft.text), labels)
+    return None if chosen is None else dict(labels)[chosen]
+
+
+def _says(text: str, answer: str, question: str) -> bool:
+    if grade("yes", answer) == "Correct" or grade("no", answer) == "Correct":
+        return grade(text, answer) == "Correct"
+    begins = _POLAR.match(answer)
+    if begins is not None and _ASKS_POLAR.match(question) and grade(text, begins[1]) == "Correct":
+        return True
+    if len(answer.split()) <= _FEW_WORDS:
+        text, answer = (_NUMBER.sub(lambda word: str(NUMBER_WORDS.index(word[0].lower())), one)
+                        for one in (text, answer))
+    for scale in {found for pair in _SCALE.findall(question) for found in pair if found and found not in answer}:
+        text = re.sub(rf"(?<=\d)\s?{scale}(?:s\b|\b|(?=\s?원))", "", text, flags=re.IGNORECASE)
+    return (grade(text, answer) == "Correct" or _without_spaces(text, answer) or _is_name(text, answer, question)
+            or _has_what_matters(text, answer, question))
+
+
+def _without_spaces(text: str, answer: str) -> bool:
+    ours, gold = ("".join(normalize_answer(one).split()) for one in (text, answer))
+    return is_korean(answer) and len(ours) <= _RATIO * len(gold) and holds(ours, gold)
+
+
+def _is_name(text: str, answer: str, question: str) -> bool:
+    """Whether the text is the last words of a name: of a person's name the last alone."""
+    words, said = answer.split(), normalize_answer(text)
+    if not all(word[0].isupper() for word in words):
+        return False
+    least = 1 if re.match(r"who\b|whose\b", question, re.IGNORECASE) else 2
+    return any(said == normalize_answer(" ".join(words[at:])) for at in range(1, len(words) - least + 1))
+
+
+def _has_what_matters(text: str, answer: str, question: str) -> bool:
+    """Whether the text has the answer's words, in whatever order, or those that the question has not itself."""
+    if len(text.split()) > max(_SHORT, _RATIO * len(answer.split())) or _denied(text) != _denied(answer):
+        return False
+    known, asked, wanted = (values(one) for one in (text, question, answer))
+    stray, missing = _beside(known, [*wanted, *asked]), _beside(wanted, known)
+    words, said, before = content_words(answer), all_words(text), content_words(question)
+    if missing and (stray or _beside(wanted, [*known, *asked])):
+        return False
+    if any(any(map(str.isdecimal, word)) and word not in said for word in words - before):  # such as fy2023
+        return False
+    enough = 1.0 if len(words) < _LONG else _MOST
+    if len(words) > 1 and len(words & said) >= enough * len(words):
+        return True
+    rest, beside = words - before, content_words(text) - words - before
+    return bool(rest or _beside(wanted, asked)) and len(rest & said) >= enough * len(rest) and not beside and not stray
+
+
+def _beside(own: Sequence[TextValue], others: Sequence[TextValue]) -> bool:
+    """Whether there is a number or date that none of the others says."""
+    return any(not any(other.says(one) and other.percent == one.percent for other in others) for one in own)
+
+
+def _denied(text: str) -> bool:
+    return re.search(r"\b(?:not|never|no)\b|n't|아니|않|없", text, re.IGNORECASE) is not None
+
+
+def _hedges(text: str, answers: Sequence[str]) -> bool:
+    """Whether the text denies an answer, or offers others beside it."""
+    if any(pattern.search(text) and not any(map(pattern.search, answers)) for pattern in (_ALTERNATIVE, _RANGE)):
+        return True
+    parts = [with_values(part) for part in re.split(r"[,;、]\s|\band\b", text)]
+    for answer in answers:
+        stands = re.escape(answer.strip(" .,\"'"))
+        if re.search(rf"{_DENIAL}{stands}|{stands}['\"]?[이가은는]?\s?아[니닌닙]", text, re.IGNORECASE):
+            return True
+        if len(parts) > 2 and with_values(answer) in parts[1:] and not re.search(r"[,;、]|\band\b", answer):
+            return True
+    return False

@@ -1,0 +1,176 @@
+"""Building a set: what it is made from is read, models are opened, instances are played, and the set is written."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ragbed.agents.cassette import Cassette
+from ragbed.agents.journal import Journal, Mode, Model
+from ragbed.agents.models import open_model
+from ragbed.agents.search import KeptSearches, Searcher, Searches
+from ragbed.documents.errors import BudgetSpent, DocumentError, RunError
+from ragbed.documents.shards import Shard
+from ragbed.documents.sources import find_sources, unknown_type, unread_files
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.documents.workers import read_documents
+from ragbed.experiments.guests.construct.filters import twin
+from ragbed.experiments.guests.construct.play import Construction, Machine, Played
+from ragbed.experiments.guests.construct.settings import ConstructSettings
+from ragbed.experiments.guests.construct.stages import Library
+from ragbed.experiments.running.budget import Metered, Spending
+from ragbed.experiments.runs.store import RunFolder, hold
+from ragbed.experiments.settings.spending import shown
+from ragbed.retrieval.embedders.opening import open_embedder
+from ragbed.retrieval.pool import Pool, RetrieverChoice, WholeSearch
+from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.retrieval.types import Embedder
+
+_FOUND = 10  # chunks that a search finds where a stage names no number
+
+
+@dataclass(frozen=True)
+class Built:
+    """A construction that came to its end."""
+
+    settings: ConstructSettings
+    construction: Construction
+    models: Mapping[str, str]  # the identity of the model of each role
+    unread: tuple[str, ...]  # each source that could not be read, with why
+
+    @property
+    def library(self) -> Library:
+        return self.construction.library
+
+
+async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Played]], None] = lambda came: None,
+                    fresh: bool = False, replay: Path | None = None, shard: Shard | None = None,
+                    parts: Sequence[Path] = ()) -> Built:
+    """Build a set, or go on with one: with `fresh` without the calls that were made before, with `replay` by the calls
+    and searches of a cassette in the place of models. A `shard` makes those of its own instances; the whole takes over
+    what its shards made, in the folders `parts`, and is the set that was never divided. Raises UserError where a
+    source, a setting or a model has to be mended, and BudgetSpent where the budget was spent before the end; calls made
+    so far are kept."""
+    library, unread = library_of(settings)
+    with _folder(settings, library, shard.folder(settings.work) if shard else settings.work, fresh) as folder:
+        if replay is not None:
+            _take(Cassette.open(replay), folder)
+        for part in parts:
+            _take_part(part, folder)
+        mode: Mode = "replay" if replay else "record"
+        spending = Spending(settings.budget, mode)
+        spending.recall(folder.database)
+        journal = Journal(folder.database, mode)
+        async with AsyncExitStack() as stack:
+            clients = {name: await stack.enter_async_context(open_model(
+                name, settings.calls, calls=replay is None, known=folder.pins().get(f"model {name}")))
+                for name in settings.every_model}
+            for name, client in clients.items():
+                folder.pin(f"model {name}", client.identity)
+            models = {role: Model(Metered(clients[name], spending), journal, settings.limits.max_tokens)
+                      for role, name in settings.roles.items()}
+            searcher = _searcher(settings, library, folder, mode)
+            stack.callback(searcher.close)
+            window = max((client.limits.concurrency for client in clients.values()), default=1)
+            construction = Construction(settings.what, library, Machine(models, searcher, settings.limits), settings.n,
+                                        settings.most_tries, window, twin(library), spending, watch, shard)
+            async with spending.in_time():
+                await construction.run()
+        if spending.stopped:
+            left = spending.left()
+            name = next((name for name in left if left[name] == 0), "seconds")
+            limit = shown(name, getattr(settings.budget, name))
+            share = f", the share of shard {shard}," if shard else ""
+            raise BudgetSpent(f"{settings.out}: the budget of {limit}{share} is spent, and {len(construction.kept)} of "
+                              f"{settings.n} items are made; a larger --budget goes on")
+        return Built(settings, construction, {role: models[role].client.identity for role in models}, unread)
+
+
+def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
+    """Read what items are made from; return it, and each source that could not be read, with why. RunError where there
+    is no text; SettingsError where the kind's own settings do not fit."""
+    own = settings.own
+    unread = [f"{name}: {unknown_type(name)}" for name in unread_files(settings.sources)]
+    documents: dict[str, Document] = {}
+    chunks: list[Chunk] = []
+    benchmark = settings.benchmark.load() if settings.benchmark else None
+    if benchmark is not None:
+        documents, chunks = dict(benchmark.documents), benchmark.every_chunk
+    else:
+        for document in read_documents(find_sources(settings.sources)):
+            if isinstance(document, DocumentError):
+                unread.append(str(document))
+            else:
+                documents[document.id] = document
+        chunker = settings.chunker or settings.what.chunker
+        chunks += [chunk for document in documents.values() for format in settings.what.formats
+                   for chunk in chunker.chunk(document, format)]
+    if not chunks:
+        raise RunError(f"nothing to build from: {unread[0] if unread else 'the sources hold no text'}")
+
+    @cache
+    def embedder() -> Embedder:
+        return CachedEmbedder(open_embedder(settings.embedder))
+
+    roles = settings.roles
+    counts = {role: sum(name.startswith(role) for name in roles) for role in ("solver", "judge")}
+    return Library(documents, chunks, counts["solver"], counts["judge"], settings.seed, own, embedder,
+                   benchmark, settings.writer is not None), tuple(unread)
+
+
+def _searcher(settings: ConstructSettings, library: Library, folder: RunFolder, mode: Mode) -> Searcher[str]:
+    embedder = CachedEmbedder(open_embedder(settings.embedder))
+    pool = Pool({"all": library.chunks}, embedder, library.documents)
+    how = RetrieverChoice(settings.retriever)
+    searches = Searches()
+    searches.begin(folder.database, mode)
+    content = digest(*(chunk.id for chunk in library.chunks))
+    kept: KeptSearches[str] = KeptSearches(searches, "the index", lambda query, k: {
+        "query": query, "k": k, "how": how.identity(), "content": content,
+        **({"embedder": embedder.identity} if settings.retriever.embeds else {})})
+    return Searcher(None if mode == "replay" else WholeSearch(pool.scope("all"), how), _FOUND, kept)
+
+
+def _take(cassette: Cassette, folder: RunFolder) -> None:
+    """Take over the calls and searches of a cassette; RunError where it is none of a construction, or of another."""
+    if "pins" not in cassette.about or "kind" not in cassette.about:
+        raise RunError(f"{cassette.path}: is of a run, and of no construction; `ragbed run --replay` plays it")
+    recorded: dict[str, str] = cassette.about["pins"]
+    for name, value in folder.pins().items():
+        if recorded.get(name) != value:
+            raise RunError(f"{cassette.path}: was recorded with other {name}; give those that it was recorded with")
+    with folder.database.at_once():
+        cassette.read_into(folder.database)
+    for name, value in recorded.items():
+        folder.pin(name, value)
+
+
+def _take_part(path: Path, folder: RunFolder) -> None:
+    """Take over the calls and searches of a shard; RunError where it is being worked on, or is of another set."""
+    with ExitStack() as opened:
+        part = RunFolder.existing(path)
+        opened.callback(part.close)
+        opened.callback(hold(path).release)
+        known = folder.pins()
+        if other := [name for name, value in part.pins().items() if known.get(name, value) != value]:
+            raise RunError(f"{path}: was made with other {other[0]}; give those again, remove it, or use --fresh")
+        folder.database.take_from(part.database.path, "IGNORE")
+
+
+@contextmanager
+def _folder(settings: ConstructSettings, library: Library, place: Path, fresh: bool) -> Iterator[RunFolder]:
+    """The folder of the journal, held to the same sources and settings as before."""
+    with ExitStack() as held:
+        lock = hold(place)
+        held.callback(lock.release)
+        for file in place.glob("records.sqlite*") if fresh else ():
+            file.unlink()
+        folder = RunFolder(place, lock)
+        held.callback(folder.close)
+        folder.pin("sources", digest(*(text for one in library.documents.values()
+                                       for text in (one.source, one.html, one.plain))))
+        folder.pin("settings", digest(json.dumps(settings.told, sort_keys=True)))
+        yield folder

@@ -1,0 +1,90 @@
+"""What a construction asks at most, before its first call: every step is played with a writer whose first reply never
+fits and whose second does, as long as it may be, and with every gate, whatever the one before decided."""
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from ragbed.agents.models import without_opening
+from ragbed.agents.scripted import drive, instance, questions
+from ragbed.experiments.guests.construct.play import stage_recipe
+from ragbed.experiments.guests.construct.settings import ConstructSettings
+from ragbed.experiments.guests.construct.stages import Dropped, Library, Stage
+from ragbed.experiments.guests.review.items import Item
+from ragbed.experiments.running.bounds import Use
+from ragbed.experiments.running.budget import about_tokens, prompt_tokens
+from ragbed.strategies.catalogue import RETRIEVAL
+from ragbed.strategies.types import Generate, Reply, Task
+
+SAMPLE = 40  # instances that stand for all
+_ITEMS = 8  # in a list of a reply that has no bound of its own
+
+
+def foreseen(settings: ConstructSettings, library: Library) -> dict[str, Any]:
+    """Return what the construction asks at most: instances, and by model calls, tokens of prompts and replies, and the
+    price in US dollars, None where it is unknown. Tokens are estimated, and a sample stands for many instances."""
+    instances = list(islice(settings.what.instances(library), settings.most_tries))
+    step = max(1, len(instances) // SAMPLE)
+    sample = instances[::step][:SAMPLE]
+    uses: dict[str, Use] = {}
+    for one in sample:
+        for role, use in _of_instance(one, settings, library).items():
+            uses[role] = uses.get(role, Use()) + use.times(len(instances) / len(sample))
+    rows = []
+    for name in dict.fromkeys(settings.roles.values()):
+        use = sum((uses.get(role, Use()) for role, model in settings.roles.items() if model == name), Use())
+        _, price = without_opening(name, settings.calls)
+        rows.append({"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
+                     "completion_tokens": round(use.completion), "price": use.priced(price)})
+    return {"kind": settings.kind, "asked_for": settings.n, "instances": len(instances),
+            "documents": len(library.documents), "chunks": len(library.chunks), "models": rows}
+
+
+def _of_instance(one: Item, settings: ConstructSettings, library: Library) -> dict[str, Use]:
+    """What an instance asks; of one that a stage drops, for these replies, whatever the steps after it may ask."""
+    uses: dict[str, Use] = {}
+    items, what = [one], settings.what
+    for number, stage in enumerate(what.stages, 1):
+        came = [_play(stage, item, settings, library, uses) for item in items]
+        if any(isinstance(found, Dropped) for found in came):
+            calls = sum(step.calls for step in (*what.stages[number:], *what.filters)) * what.most
+            made, most = sum(uses.values(), Use()), settings.limits.max_tokens
+            each = Use(calls, calls * made.prompt / max(made.calls, 1), calls * most)
+            return {role: uses.get(role, Use()) + each for role in settings.roles} if made.calls else uses
+        items = [each for found in came for each in (found if isinstance(found, list) else [found])][:what.most]
+    for item in items:
+        for gate in settings.what.filters:
+            came_of = _play(gate, item, settings, library, uses)
+            item = came_of if isinstance(came_of, Item) else item
+    return uses
+
+
+def _play(stage: Stage, item: Item, settings: ConstructSettings, library: Library, uses: dict[str, Use]) -> Any:
+    result: list[Any] = []
+
+    def replies(calls: Sequence[Generate]) -> list[Reply]:
+        found = []
+        for call in calls:
+            role = call.purpose.partition(":")[0]
+            most = call.max_tokens or settings.limits.max_tokens
+            uses[role] = uses.get(role, Use()) + Use(1, prompt_tokens(call), most)
+            found.append(_reply(call, most))
+        return found
+
+    limits = settings.limits.model_copy(update={"calls": max(stage.calls, 1)})
+    drive(lambda task: stage_recipe(stage, item, library, result), Task(item.id, item.id, RETRIEVAL["none"]), replies,
+          lambda searches: [library.chunks[:search.k or SAMPLE] for search in searches], limits)
+    return result[0] if result else None
+
+
+def _reply(call: Generate, most: int) -> Reply:
+    """A structured call is answered by what does not fit, and its repair by what does."""
+    if call.schema is None:
+        return Reply("[1] An answer.")
+    if not call.purpose.endswith("repaired"):
+        return Reply(questions(most))
+    said = json.dumps(instance(call.schema, "What do the documents say of it?", most=True, items=_ITEMS))
+    filled = said + " " * max(0, most - about_tokens(said))
+    return Reply(filled, parsed=json.loads(said))

@@ -1,0 +1,218 @@
+"""The gates that items pass, in this order: each says why an item is lost, or lets it pass. What decides is pure;
+solvers are asked by recipes that the machine plays."""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.construct.answer_matching import right
+from ragbed.experiments.guests.construct.llm import SOLVER, solved, together
+from ragbed.experiments.guests.construct.stages import Library
+from ragbed.experiments.guests.hard_negatives.guard import REASONS, Rejected, likeness, readable, shingles
+from ragbed.experiments.guests.hard_negatives.names import numbers_of
+from ragbed.experiments.guests.review.items import Evidence, Item, overlap
+from ragbed.experiments.question import Question
+from ragbed.experiments.running.gold import telling
+from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.support.lexical import content_words
+from ragbed.strategies.types import Draft
+
+_THING = (r"(?:documents?|passages?|texts?|contexts?|tables?|excerpts?|snippets?|articles?|paragraphs?|sections?"
+          r"|chunks?|reports?)")
+_DATA = r"(?:information|data|details|facts)"
+_KOREAN = r"(?:문서|글|표|본문|지문|텍스트|자료|보고서|기사|문단|단락|구절|그림|도표|내용)"
+_ENDS = r"(?=(?:들?(?:에서[는도]?|에는?|의|을|를|은|는|이|가|로|으로|과|와|상))?(?![가-힣]))"
+_NAMED = r"(?!\s+(?:of|from|by|titled|published|that|which|where|between|on)\b)"
+_POINTING = tuple(re.compile(pattern, flags) for pattern, flags in (
+    # A table is pointed to, Table Mountain and the text of a law are not.
+    (rf"\b(?i:the|these|those|given|provided|above|preceding)\s+(?:(?:provided|given|source|above|following)\s+)?{_THING}"
+     rf"\b{_NAMED}", re.NOFLAG),
+    (rf"\b(?:this|following)\s+{_THING}\b", re.IGNORECASE),
+    (rf"\b(?:(?:provided|given)\s+{_DATA}|{_DATA}\s+(?:provided|given)(?!\s+(?:\w+\s+)?(?:in|by)))\b", re.IGNORECASE),
+    (r"\b(?:mentioned|described|shown|listed|stated|discussed|noted)\s+(?:above|below|earlier)\b", re.IGNORECASE),
+    (r"\bthe (?:author|narrator)s?(?!\w| of\b| who\b)", re.IGNORECASE),
+    (r"\b(?:Table|Figure|Fig\.|Chart|Exhibit|[Pp]age) \d+(?! of\b| in\b)", re.NOFLAG),
+    # What a question is asked about first can refer to nothing before it.
+    (r"^(?:when|where|who|what|why|how|which \w+) (?:is|was|were|did|does|has|had|can|could|will|would)"
+     r" (?:he|she|his|her|its)\b", re.IGNORECASE),
+    (rf"(?<![가-힣])(?:이|위|해당|주어진|다음|본|상기|제시된|아래)(?:의|에\s*나온)?\s*{_KOREAN}{_ENDS}", re.NOFLAG),
+    (rf"(?<![가-힣])(?:본문|지문)에(?:서|\s*따르면)|^{_KOREAN}(?:에\s*따르면|에서)", re.NOFLAG),
+    (r"(?:위에서|앞서|앞에서|아래에서?)\s*(?:언급|설명|제시|말)|^(?:그는|그녀는|그의|그녀의)\s", re.NOFLAG)))
+_UNNAMED = re.compile(r"\bthe (?:company|firm|bank|organi[sz]ation|study|patient|project|experiment)"
+                      r"(?!\w| (?:that|who|which|of|in|whose|behind|with)\b)", re.IGNORECASE)
+_NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z0-9]\w*[A-Za-z]|(?<=\s)[\"“'‘]\w")
+_WHICH = re.compile(r"\b(?:which|what) of the following\b", re.IGNORECASE)
+_SAME = 0.7  # of the words' runs of two questions (Jaccard): from here on one is the other's twin
+_NEAR = 0.95  # cosine of two questions
+_EQUAL = 0.9  # as _SAME: from here on questions of the same words and figures are one
+
+
+def spans(item: Item, library: Library) -> str | None:
+    """Check that the evidence stands word for word where it is said to stand."""
+    if not item.evidence:
+        return "it has no evidence"
+    for one in item.evidence:
+        document = library.document(item, one.document)
+        if document is None:
+            return "its document is unknown"
+        if not one.text or document.text(one.format)[one.start:one.end] != one.text:
+            return "the evidence does not stand in its document"
+    return None
+
+
+def self_contained(item: Item, library: Library) -> str | None:
+    """Check that the question names no text that its reader does not have before him, nothing by a word that refers to
+    what was said before, and no company or study without a name; "which of the following" needs options."""
+    text = item.question.strip()
+    found = next((match for pattern in _POINTING if (match := pattern.search(text))), None)
+    if found is None and not _NAME.search(text):
+        found = _UNNAMED.search(text)
+    if found is None and not item.options:
+        found = _WHICH.search(text)
+    return f"it points to {found[0].lower()!r}" if found else None
+
+
+def solvable(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+    """Have every solver answer from the evidence alone; most of them must be right."""
+    rate, = yield from _rates(item, library, [evidence_chunks(item, library)])
+    if rate * 2 <= 1:
+        return "solvers with its evidence do not reach its answer"
+    return replace(item, measured={**item.measured, "solved": rate})
+
+
+def unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+    """Have every solver answer closed-book; most of them must not know it."""
+    rate, = yield from _rates(item, library, [()])
+    if rate * 2 > 1:
+        return "solvers know it without any document"
+    return replace(item, measured={**item.measured, "known": rate})
+
+
+def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = "chunk"
+                   ) -> Generator[Any, Any, Item | str | None]:
+    """Have every solver answer from what the item comes with less its evidence, and from the evidence less each piece
+    of it; from none of these may most be right. Where nothing is left to answer from, `unknown` has asked. A piece is
+    all spans in one chunk of what the item comes with, or each span."""
+    pieces = _pieces(item, by)
+    shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
+    views = [shown] if shown else []
+    if len(pieces) > 1:
+        views += [evidence_chunks(replace(item, evidence=tuple(one for one in item.evidence if one not in piece)),
+                                  library) for piece in pieces]
+    if not views:
+        return None
+    rates = yield from _rates(item, library, views)
+    if shown and rates[0] * 2 > 1:
+        return "solvers reach its answer with its evidence removed"
+    if any(rate * 2 > 1 for rate in rates):
+        return "solvers reach its answer without one piece of its evidence"
+    return replace(item, measured={**item.measured, "without_evidence": max(rates)})
+
+
+def _pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
+    held = [[one for one in item.evidence if overlap(chunk, one)] for chunk in item.chunks] if by == "chunk" else []
+    rest = [one for one in item.evidence if not any(one in piece for piece in held)]
+    return [piece for piece in held if piece] + [[one] for one in rest]
+
+
+def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
+    """Tell whether the chunk has a part of the evidence, or in the other rendering of its document the whole."""
+    if chunk.document != one.document or chunk.format == one.format:
+        return overlap(chunk, one)
+    return normalize_answer(readable(one.text, one.format)) in normalize_answer(readable(chunk.content, chunk.format))
+
+
+def unique(item: Item, library: Library) -> str | None:
+    """Check that the guard of the hard negatives finds no passage that answers the question in the whole index but the
+    evidence; the other rendering of the evidence's document says the same once more, and is no second passage."""
+    second = next(_others(item, library), None)
+    return None if second is None else f"a second passage may answer it: {REASONS[second.reason]}"
+
+
+def certificate(item: Item, library: Library) -> str | None:
+    """Check of an unanswerable item that the guard finds none of the answers that it would have: in no chunk that it
+    comes with, and in no chunk of the whole index but the evidence that was taken from it, if any was."""
+    if not item.answers:
+        return "it has no answer that could be looked for"
+    asked = _asked(item)
+    if not telling(asked):
+        return "its answer stands anywhere, and cannot be looked for"
+    ids = {chunk.id for chunk in item.chunks}
+    if any(one.chunk.id in ids for one in library.guarded.rejected(asked, also=item.chunks)):
+        return "what it comes with may answer it"
+    second = next(_others(item, library), None)
+    return None if second is None else f"a passage of the index may answer it: {REASONS[second.reason]}"
+
+
+def _others(item: Item, library: Library) -> Iterator[Rejected]:
+    """Passages that may answer the question beside its evidence: of the index, and of what it comes with. What reads
+    like the evidence is one too, unless that is of a document of the item's own, such as an edited one, or it is a
+    small part of it, such as a table's header."""
+    formats = {(one.document, one.format) for one in item.evidence}
+    documents = {document for document, _ in formats}
+    gold = [chunk for chunk in evidence_chunks(item, library) if chunk.document in library.documents]
+    sizes = {chunk.id: len(chunk.content) for chunk in gold}
+    for one in library.guarded.rejected(_asked(item), gold, item.chunks):
+        chunk = one.chunk
+        rendered_twice = chunk.document in documents and (chunk.document, chunk.format) not in formats
+        small = one.reason == "near_duplicate" and len(chunk.content) * 2 < sizes[str(one.figures["gold"])]
+        if not (rendered_twice or small or any(overlap(chunk, each) for each in item.evidence)):
+            yield one
+
+
+def _asked(item: Item) -> Question:
+    return Question(item.id, item.question, item.answers, item.answerable)
+
+
+def by_solvers(item: Item, library: Library, views: Sequence[Sequence[Chunk]], strategy: str = "direct"
+               ) -> Generator[Any, Any, list[list[Draft]]]:
+    """Have every solver answer from each of these views; return the solvers' drafts of each."""
+    drafts = yield from together([solved(f"{SOLVER} {number}", item, view, strategy) for view in views
+                                  for number in range(1, library.solvers + 1)])
+    return [drafts[at:at + library.solvers] for at in range(0, len(drafts), library.solvers)]
+
+
+def _rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Generator[Any, Any, list[float]]:
+    groups = yield from by_solvers(item, library, views)
+    return [sum(right(item, draft) for draft in group) / len(group) for group in groups]
+
+
+def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
+    """Return the evidence as chunks, each by itself."""
+    return [Chunk.of(document, one.format, one.start, one.end) for one in item.evidence
+            if (document := library.document(item, one.document)) is not None]
+
+
+def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
+    """Return what says whether an item asks what one of those kept before it asks: they share an answer and their
+    questions are alike, by five-character runs (Jaccard's index 0.7, or as much of the shorter one) or by the cosine of
+    their vectors (0.95). The same question with another answer is lost too, unless the item answers it from a document
+    of its own."""
+    vectors: dict[str, Any] = {}
+
+    def check(item: Item, kept: Sequence[Item]) -> str | None:
+        own = {normalize_answer(answer) for answer in item.answers}
+        alike = [other for other in kept if max(likeness(shingles(item.question), shingles(other.question))) >= _SAME]
+        sharing = [other for other in kept if own & {normalize_answer(answer) for answer in other.answers}]
+        if any(other in sharing for other in alike):
+            return "it asks what another item asks"
+        if not item.documents and any(_same(item.question, other.question) for other in alike):
+            return "it asks what another item asks, and answers otherwise"
+        new = [one for one in (item, *sharing) if one.id not in vectors] if sharing else []
+        if new:
+            texts = [one.question for one in new]
+            vectors.update(zip((one.id for one in new), library.embedder().embed_queries(texts), strict=True))
+        near = any(float(vectors[item.id] @ vectors[other.id]) >= _NEAR for other in sharing)
+        return "it asks what another item asks" if near else None
+
+    return check
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two questions differ by case, marks, articles and function words alone."""
+    near, _ = likeness(shingles(one), shingles(other))
+    words = content_words(one) == content_words(other) and numbers_of(one) == numbers_of(other)
+    return normalize_answer(one) == normalize_answer(other) or (near >= _EQUAL and words)

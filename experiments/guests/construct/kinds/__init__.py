@@ -1,0 +1,17 @@
+"""The kinds of constructions: each file reads like its paper's section."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ragbed.experiments.guests.construct.kinds.computed import COMPUTED
+from ragbed.experiments.guests.construct.kinds.crest import CREST
+from ragbed.experiments.guests.construct.kinds.detectiveqa import DETECTIVEQA
+from ragbed.experiments.guests.construct.kinds.mdbench import MDBENCH
+from ragbed.experiments.guests.construct.kinds.mrceval import MRCEVAL
+from ragbed.experiments.guests.construct.kinds.mrke import MRKE
+from ragbed.experiments.guests.construct.kinds.twins import TWINS
+from ragbed.experiments.guests.construct.stages import Kind
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, MDBENCH, MRKE, MRCEVAL, DETECTIVEQA, COMPUTED)}
+OF_BENCHMARKS: Mapping[str, Kind] = {kind.name: kind for kind in (TWINS,)}
+"""Those that make items in another way where they are made of a benchmark's questions."""

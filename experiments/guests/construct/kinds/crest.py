@@ -1,0 +1,196 @@
+"""CReSt (2025), section 3 and appendix B.2: questions over random passages of structured documents.
+
+A passage of one to five chunks of one document in one rendering goes through one conversation of four turns. The
+questions of the last two, simple and complex, are kept; nearest neighbours in the index fill what each comes with up to
+ten chunks. In the paper people say which questions can be answered, a bit more than half; here a drawn share comes
+without the chunks of its evidence. The tags of a passage whose fourth turn fails say `simple only`.
+"""
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragbed.documents.chunkers import CrestSizes
+from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.construct import filters
+from ragbed.experiments.guests.construct.llm import WRITER, structured
+from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage, named, numbered
+from ragbed.experiments.guests.construct.text_edits import sentences
+from ragbed.experiments.guests.review.items import Evidence, Item, overlap
+from ragbed.experiments.runs.store import write_lines
+from ragbed.retrieval.lexical.tokens import is_korean
+from ragbed.strategies.types import Evidence as Passages
+from ragbed.strategies.types import Search
+
+SHOWN = 10
+"""Chunks that a question comes with."""
+_SHORTEST = 200  # characters of a passage that has something to reason about: the last chunk of a document may be less
+_ROW, _TAG, _WORD = re.compile(r"<tr\b.*?</tr>", re.DOTALL), re.compile(r"<[^<>]*>"), re.compile(r"\w")
+Reasoning = Literal["numerical", "tabular", "multi-constraint", "temporal", "format"]
+Written = TypeVar("Written", bound=BaseModel)
+
+
+class CrestOptions(BaseModel):
+    """Settings of the kind. A writer of a small context is given less by `most` and by smaller chunks, as in
+    `chunker={kind: crest, smallest: 500, largest: 2000}`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    most: int = Field(default=5, ge=1, le=SHOWN)  # chunks of the passage that an instance begins with
+    unanswerable: float = Field(default=0.4, ge=0, le=1)  # the share of questions that come without their evidence
+
+
+class KeyInformation(BaseModel):
+    """One thing that the passage says: enough of them to write it anew."""
+
+    key: str
+    values: list[str] = Field(max_length=10)
+    description: str
+
+
+class Outline(BaseModel):
+    """The reply of the first turn."""
+
+    information: list[KeyInformation] = Field(min_length=1, max_length=12)
+
+
+class Basic(BaseModel):
+    """A question of the second turn, which later ones build on."""
+
+    type: Literal["form", "tabular", "semantic"]
+    question: str
+    answer: str
+
+
+class Simple(BaseModel):
+    """A question of the third turn, after the numbers of the lines that its answer needs: a writer that names them
+    first asks for what stands there."""
+
+    evidence: list[int] = Field(min_length=1, max_length=3)
+    types: list[Reasoning] = Field(min_length=1, max_length=1)
+    question: str = Field(min_length=8)
+    answer: str = Field(min_length=1)
+
+
+class Complex(Simple):
+    """A question of the fourth turn; one of a single type is a simple one."""
+
+    evidence: list[int] = Field(min_length=1, max_length=5)
+    types: list[Reasoning] = Field(min_length=1, max_length=5)
+
+
+class Questions(BaseModel, Generic[Written]):
+    """The reply of a turn after the first."""
+
+    questions: list[Written] = Field(min_length=1, max_length=5)
+
+
+def instances(library: Library) -> Iterator[Item]:
+    """Draw passages without end: a document, a rendering, and one to five of its chunks."""
+    groups: dict[tuple[str, str], list[Chunk]] = {}
+    for chunk in library.chunks:
+        groups.setdefault((chunk.document, chunk.format), []).append(chunk)
+    names = sorted(groups)
+    for number in count(1):
+        rng = library.rng("instance", str(number))
+        chunks = groups[rng.choice(names)]
+        drawn = rng.sample(range(len(chunks)), min(rng.randint(1, library.options.most), len(chunks)))
+        yield Item(f"crest-{number:05}", chunks=tuple(chunks[place] for place in sorted(drawn)))
+
+
+def turns(item: Item, library: Library) -> Playing:
+    """Hold the conversation of four turns; a fourth that fails leaves the simple questions."""
+    lines = dict(enumerate((line for chunk in item.chunks for line in _lines(chunk)), 1))
+    if sum(len(chunk.content) for chunk in item.chunks) < _SHORTEST or not lines:
+        raise Dropped(f"its passage has fewer than {_SHORTEST} characters")
+    _, first = yield from structured(WRITER, "key information", Outline, "crest_information",
+                                     {"passage": numbered(lines)})
+    _, second = yield from structured(WRITER, "basic", Questions[Basic], "crest_basic", {}, [first])
+    simple, third = yield from structured(WRITER, "simple", Questions[Simple], "crest_simple", {}, [first, second],
+                                          most=len(lines))
+    found = list(simple.questions)
+    tags = {"language": "ko" if is_korean([library.documents[item.document].plain]) else "en"}
+    try:
+        joined, _ = yield from structured(WRITER, "complex", Questions[Complex], "crest_complex", {},
+                                          [first, second, third], most=len(lines))
+        found += joined.questions
+    except Dropped:
+        tags["degraded"] = "simple only"
+    return [replace(item, id=f"{item.id}-{number}", question=one.question, answers=(one.answer,),
+                    evidence=named(one.evidence, lines), tags={
+                        **tags, "tier": "complex" if len(set(one.types)) > 1 else "simple",
+                        "reasoning": ", ".join(dict.fromkeys(one.types))})
+            for number, one in enumerate(found, 1)]
+
+
+def _lines(chunk: Chunk) -> Iterator[Evidence]:
+    """Give the sentences and table rows of a chunk; one without words says nothing."""
+    text = chunk.content[len(chunk.prefix):]
+    for start, end in sentences(_ROW.sub(lambda row: "x" * len(row[0]), text)):  # a row of HTML takes several lines
+        if _WORD.search(_TAG.sub("", text[start:end])):
+            yield Evidence(chunk.document, chunk.format, chunk.start + start, chunk.start + end, text[start:end])
+
+
+def neighbours(item: Item, library: Library) -> Playing:
+    """Fill what the question comes with by the chunks of the index that are nearest to it, in random order. The other
+    rendering of its document says the same, and is none of them; of a drawn share the evidence is none either."""
+    passage, first = {chunk.id for chunk in item.chunks}, item.chunks[0]
+    answerable = library.rng("unanswerable", item.id).random() >= library.options.unanswerable
+    beside = sum(chunk.document == first.document for chunk in library.chunks)
+    found: Passages = yield Search(item.question, SHOWN + beside)
+    own = [chunk for chunk in item.chunks if answerable or not _holds(chunk, item)]
+    others = [one.chunk for one in found if one.chunk.document != first.document
+              or (one.chunk.format == first.format and one.chunk.id not in passage)]
+    every = [*own, *others][:SHOWN]
+    if not every:
+        raise Dropped("the index has nothing beside its evidence")
+    library.rng("order", item.id).shuffle(every)
+    return replace(item, chunks=tuple(every), answerable=answerable)
+
+
+def _holds(chunk: Chunk, item: Item) -> bool:
+    return any(overlap(chunk, one) for one in item.evidence)
+
+
+def in_language(item: Item, library: Library) -> str | None:
+    """Check that the question is in the language of its source."""
+    same = is_korean([item.question]) == (item.tags["language"] == "ko")
+    return None if same else "it is not in its source's language"
+
+
+def write(items: Sequence[Item], library: Library, folder: Path) -> None:
+    """Write the two splits as the published set has them."""
+    for split, answerable in (("non_refusal", True), ("refusal", False)):
+        write_lines(folder / f"{split}.jsonl",
+                    (_row(item, library) for item in items if item.answerable == answerable))
+
+
+def _row(item: Item, library: Library) -> dict[str, object]:
+    held = [number for number, chunk in enumerate(item.chunks, 1) if _holds(chunk, item)]
+    documents = [{"docid": number, "content": chunk.content, "type": "html" if chunk.format == "html" else "text",
+                  "source_path": library.documents[chunk.document].source, "ground": number in held,
+                  "citation_idx": None} for number, chunk in enumerate(item.chunks, 1)]
+    meta = {"language": item.tags["language"], "difficulty_type": f"{item.tags['tier'].title()}QA"}
+    texts = {"documents": documents, "citation_ids": held, "meta": meta}  # JSON text within JSON, as published
+    return {"id": item.id, "query": item.question, "answer": item.answers[0],
+            **{name: json.dumps(value, ensure_ascii=False) for name, value in texts.items()},
+            "reasoning_type": [f"{name} reasoning" for name in item.tags["reasoning"].split(", ")]}
+
+
+CREST = Kind("crest", "CReSt (2025), section 3 and appendix B.2", instances,
+             (Stage("turns", turns, calls=8), Stage("neighbours", neighbours)),
+             (Stage("spans", filters.spans), Stage("self-contained", filters.self_contained),
+              Stage("language", in_language), Stage("solvable", filters.solvable, calls=8),
+              Stage("not known", filters.unknown, calls=8),
+              Stage("needs its evidence", filters.needs_evidence, calls=48),
+              Stage("unique", lambda item, library: filters.unique(item, library) if item.answerable else None),
+              Stage("certificate",
+                    lambda item, library: None if item.answerable else filters.certificate(item, library))),
+             write, most=10, options=CrestOptions, chunker=CrestSizes(), formats=("html", "plain"))

@@ -1,0 +1,191 @@
+"""DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C: questions from a long text's own reasoning.
+
+The clues come early and the conclusions late, as in a novel, an incident report or a court decision. A writer sums the
+text up and names the paragraphs that are clues, part by part where its context is small. From these and the last parts
+it extracts the reasoning towards each conclusion, and asks for the conclusion with four options. In the paper people
+check the places of clues and answers; here gates do.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.construct import filters
+from ragbed.experiments.guests.construct.answer_matching import right
+from ragbed.experiments.guests.construct.llm import LABELS, SOLVER, WRITER, solved, structured, together
+from ragbed.experiments.guests.construct.long_text import CALLS, Paragraphs, noted, paragraphs, sections
+from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage, named, numbered
+from ragbed.experiments.guests.review.items import Item
+from ragbed.experiments.metrics import holds
+from ragbed.strategies.normalising import normalize_answer
+
+INFERRED = -1  # for the paragraph of a step that follows from others
+_STEPS = 3  # the fewest of a question's reasoning
+
+
+class DetectiveOptions(BaseModel):
+    """Settings of the kind."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    section: int = Field(default=24_000, ge=500)  # characters that the writer reads at once
+    ending: float = Field(default=0.25, gt=0, le=1)  # the share of the text, from its end, that conclusions come from
+
+
+class Reasoned(BaseModel):
+    """A step of the text's reasoning, with the number of the paragraph that it rests on, or INFERRED."""
+
+    paragraph: int = Field(ge=INFERRED)
+    step: str = Field(min_length=1)
+
+
+class Deduction(BaseModel):
+    """A conclusion that the text comes to, the number of the paragraph that states it, and how."""
+
+    conclusion: str = Field(min_length=1)
+    paragraph: int
+    steps: list[Reasoned] = Field(min_length=2, max_length=10)
+
+
+class Deductions(BaseModel):
+    """The conclusions of a section."""
+
+    conclusions: list[Deduction] = Field(max_length=5)
+
+
+class Choice(BaseModel):
+    """A question, its answer, and three wrong ones."""
+
+    question: str = Field(min_length=8)
+    answer: str = Field(min_length=1)
+    wrong: list[str] = Field(min_length=3, max_length=3)
+
+
+def instances(library: Library) -> Iterator[Item]:
+    """Give each text once."""
+    ids = sorted(library.documents)
+    library.rng("texts").shuffle(ids)
+    for number, id in enumerate(ids, 1):
+        yield Item(f"detectiveqa-{number:04}", made={"document": id, "about": library.documents[id].title})
+
+
+def reading(item: Item, library: Library) -> Playing:
+    """Read the whole text: its summary and its clues."""
+    summary, clues, told = yield from noted(library.documents[item.made["document"]], library.options.section)
+    return replace(item, tags={"sections read": told}, made={**item.made, "summary": summary, "clues": sorted(clues)})
+
+
+def reasoning(item: Item, library: Library) -> Playing:
+    """Extract from the last sections what the text concludes, and its steps; each conclusion becomes an item."""
+    document = library.documents[item.made["document"]]
+    clues = {number: paragraphs(document)[number] for number in item.made["clues"]}
+    last = [section for section in sections(document, library.options.section)
+            if section[max(section)].end > len(document.plain) * (1 - library.options.ending)]
+    found = yield from together([_deduced(item, clues, section) for section in last])
+    deductions = [one for some in found for one in some]
+    if not deductions:
+        raise Dropped("no conclusion is found in its last part")
+    return [replace(one, id=f"{item.id}-{number}") for number, one in enumerate(deductions, 1)]
+
+
+def _deduced(item: Item, clues: Paragraphs, part: Paragraphs) -> Generator[Any, Any, list[Item]]:
+    try:
+        found, _ = yield from structured(WRITER, "reasoning", Deductions, "detectiveqa_reasoning", {
+            "summary": item.made["summary"], "clues": numbered(clues) or "(none)", "part": numbered(part)},
+            most=max(part))
+    except Dropped:
+        return []
+    return [replace(item, evidence=named((step.paragraph for step in one.steps if step.paragraph != INFERRED),
+                                         {**clues, **part}),
+                    made={**item.made, "conclusion": one.conclusion, "steps": [step.step for step in one.steps],
+                          "positions": [step.paragraph for step in one.steps],
+                          "answer_position": one.paragraph if one.paragraph in part else 0})
+            for one in found.conclusions]
+
+
+def question(item: Item, library: Library) -> Playing:
+    """Ask for the conclusion, with four options in an order that the seed decides."""
+    steps, conclusion = "\n".join(item.made["steps"]), item.made["conclusion"]
+    made, _ = yield from structured(WRITER, "question", Choice, "detectiveqa_question", {
+        "summary": item.made["summary"], "conclusion": conclusion, "steps": steps})
+    options = [made.answer, *made.wrong]
+    library.rng("options", item.id).shuffle(options)
+    return replace(item, question=made.question, answers=(made.answer,), options=tuple(options),
+                   tags={**item.tags, "position": LABELS[options.index(made.answer)]},
+                   made={name: value for name, value in item.made.items() if name not in ("summary", "clues")})
+
+
+def complete(item: Item, library: Library) -> str | None:
+    """Check that the reasoning has its steps, and that every clue comes before the conclusion."""
+    if len(item.made["steps"]) < _STEPS:
+        return f"its reasoning has fewer than {_STEPS} steps"
+    if not item.made["answer_position"]:
+        return "the paragraph of its conclusion is none that the writer was shown"
+    late = max(item.made["positions"]) >= item.made["answer_position"]
+    return "a clue stands where the conclusion does, or after it" if late else None
+
+
+def four_options(item: Item, library: Library) -> str | None:
+    """Check that the options are four, and that the question does not hold the right one."""
+    plain = [normalize_answer(option) for option in item.options]
+    if len({*plain, ""}) <= len(plain):
+        return "two options are one"
+    return "the question holds its answer" if holds(normalize_answer(item.question), normalize_answer(
+        item.answers[0])) else None
+
+
+def not_known(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+    """Have every solver answer by the text's title alone; most of them must not know it."""
+    return (yield from _failed(item, library, [()], "known", "solvers know it by the title of its text"))
+
+
+def reasoned(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+    """Have every solver answer from each paragraph of the evidence alone: a question that most of them answer is looked
+    up, and not reasoned."""
+    views = [[chunk] for chunk in filters.evidence_chunks(item, library)]
+    return (yield from _failed(item, library, views, "one_paragraph", "one paragraph alone answers it"))
+
+
+def _failed(item: Item, library: Library, views: Sequence[Sequence[Chunk]], name: str,
+            lost: str) -> Generator[Any, Any, Item | str]:
+    """Measure by that name the largest share of solvers, over the views, that are right in either order of the options:
+    a letter that is guessed is seldom right twice. More than half of them lose the item."""
+    asked = [(f"{SOLVER} {number}", one, view) for view in views for number in range(1, library.solvers + 1)
+             for one in (item, replace(item, options=item.options[::-1]))]
+    drafts = yield from together([solved(*one) for one in asked])
+    said = [right(one, draft) for (_, one, _), draft in zip(asked, drafts, strict=True)]
+    both = [first and second for first, second in zip(said[::2], said[1::2], strict=True)]
+    rate = max(sum(both[at:at + library.solvers]) / library.solvers for at in range(0, len(both), library.solvers))
+    return lost if rate * 2 > 1 else replace(item, measured={**item.measured, name: rate})
+
+
+def write(items: Sequence[Item], library: Library, folder: Path) -> None:
+    """Write the annotations, and each text with its numbered paragraphs; texts are numbered, and titled in a table."""
+    records, titles = [], {}
+    for number, id in enumerate(dict.fromkeys(item.made["document"] for item in items), 1):
+        texts = paragraphs(library.documents[id])
+        (folder / f"{number}.txt").write_text(f"{numbered(texts)}\n", encoding="utf-8")
+        titles[str(number)] = {"title": library.documents[id].title}
+        questions = [{
+            "question": item.question, "options": dict(zip(LABELS, item.options, strict=False)),
+            "answer": item.tags["position"], "reasoning": item.made["steps"], "clue_position": item.made["positions"],
+            "answer_position": item.made["answer_position"], "distraction": {}}
+            for item in items if item.made["document"] == id]
+        records.append({"novel_id": number, "num_paragraphs": len(texts), "time_cost": None, "questions": questions})
+    for name, content in {"annotations": records, "titles": titles}.items():
+        (folder / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+DETECTIVEQA = Kind("detectiveqa", "DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C", instances,
+                   (Stage("reading", reading, calls=CALLS), Stage("reasoning", reasoning, calls=CALLS // 2),
+                    Stage("question", question, calls=2)),
+                   (Stage("spans", filters.spans), Stage("complete", complete), Stage("options", four_options),
+                    Stage("self-contained", filters.self_contained), Stage("solvable", filters.solvable, calls=8),
+                    Stage("not known", not_known, calls=16), Stage("reasoned", reasoned, calls=160)),
+                   write, most=40, options=DetectiveOptions)

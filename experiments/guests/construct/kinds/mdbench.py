@@ -1,0 +1,227 @@
+"""MDBench (2025): questions across documents that are made from the rows of a table.
+
+A table of 5 to 17 rows and 3 to 9 columns is summarised and asked about across its rows. A plan edits it, so that the
+answer takes several hops, numbers, dates, several rows or a guess: the writer plans, and a program applies the edits.
+The edited table, its question and its answer are reviewed. Each row becomes a document, which must have every value of
+its row. A solver then answers from the original table with the plan, from the edited table, and from the documents; of
+the paper's items 32 % have three answers that agree.
+"""
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from ragbed.documents.tables import tables_of
+from ragbed.documents.types import Chunk, Document, digest
+from ragbed.experiments.guests.construct import filters
+from ragbed.experiments.guests.construct.answer_matching import right
+from ragbed.experiments.guests.construct.kinds.table_edits import (
+    Grid,
+    TableEdit,
+    applied,
+    grid_of,
+    lacking,
+    plan_in_words,
+    tells,
+)
+from ragbed.experiments.guests.construct.llm import WRITER, structured, together
+from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage
+from ragbed.experiments.guests.review.items import Evidence, Item
+from ragbed.experiments.metrics.matching import holds
+from ragbed.experiments.runs.store import write_lines
+from ragbed.strategies.normalising import normalize_answer
+from ragbed.strategies.reading import strip_citations
+
+_VALID, _CLEAR = 4, 4  # of 5: from here on an item is valid, and has one answer
+_VIEWS = {"original": "the original table and the plan", "edited": "the edited table", "documents": "the documents"}
+Rating = Field(ge=1, le=5)
+
+
+class MdbenchOptions(BaseModel):
+    """Settings of the kind: how many rows and columns a table has at least and at most."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows: tuple[int, int] = (5, 17)
+    columns: tuple[int, int] = (3, 9)
+
+
+class FirstQuestion(BaseModel):
+    """The reply of the first turn; `rows` are those that the answer takes, from 1."""
+
+    summary: str = Field(min_length=8)
+    rows: list[int] = Field(min_length=2)
+    question: str = Field(min_length=8)
+    answer: str = Field(min_length=1)
+
+
+class EditPlan(BaseModel):
+    """The reply of the second turn: edits, and the question and answer that hold after them. Each table has a schema of
+    its own, whose edits name its columns."""
+
+    edits: list[TableEdit] = Field(min_length=1, max_length=5)
+    question: str = Field(min_length=8)
+    answer: str = Field(min_length=1)
+
+
+class Assessment(BaseModel):
+    """The review of an edited table with its question and answer; difficulty by skill."""
+
+    answerable: bool
+    answers: list[str]
+    clarity: int = Rating
+    multi_hop: int = Rating
+    temporal: int = Rating
+    numeric: int = Rating
+    information_aggregation: int = Rating
+    soft_reasoning: int = Rating
+    validity: int = Rating
+
+
+class RowText(BaseModel):
+    """The document of a row."""
+
+    document: str = Field(min_length=20)
+
+
+def instances(library: Library) -> Iterator[Item]:
+    """Give the tables of fitting size, each once, in random order."""
+    (fewest, most), (narrowest, widest) = library.options.rows, library.options.columns
+    found = [(table, grid) for document in library.documents.values() for table in tables_of(document)
+             if (grid := grid_of(table)) and fewest <= len(grid.rows) <= most
+             and narrowest <= len(grid.header) <= widest]
+    library.rng("tables").shuffle(found)
+    for number, (table, grid) in enumerate(found, 1):
+        document = library.documents[table.document]
+        title = document.title.removesuffix(PurePath(document.source).suffix)  # which may be the name of the file
+        about = " ".join(dict.fromkeys(filter(None, (title, table.caption))))
+        yield Item(f"mdbench-{number:05}", made={
+            "about": about, "document": table.document, "original": grid.model_dump(mode="json")})
+
+
+def question(item: Item, library: Library) -> Playing:
+    """Summarise the table, ask across its rows, plan edits, and apply them by program."""
+    grid = _grid(item, "original")
+    shown = {"about": item.made["about"], "table": grid.pipes()}
+    first, turn = yield from structured(WRITER, "question", FirstQuestion, "mdbench_question", shown,
+                                        most=len(grid.rows))
+    columns: Any = Literal[grid.header]
+    edit = create_model("EditOfTable", __base__=TableEdit, column=(columns, ...))
+    schema = create_model("PlanOfTable", __base__=EditPlan, edits=(list[edit], Field(min_length=1, max_length=5)))
+    plan, _ = yield from structured(WRITER, "plan", schema, "mdbench_plan", {"columns": ", ".join(grid.header)}, [turn],
+                                    most=len(grid.rows))
+    edited = applied(grid, plan.edits)
+    made = {"summary": first.summary, "first": first.question, "edits": [one.model_dump() for one in plan.edits],
+            "plan": plan_in_words(plan.edits, edited), "edited": edited.model_dump(mode="json")}
+    return replace(item, question=plan.question, answers=(plan.answer,), made={**item.made, **made})
+
+
+def review(item: Item, library: Library) -> Playing:
+    """Have the edited table, its question and its answer reviewed."""
+    came, _ = yield from structured(WRITER, "review", Assessment, "mdbench_review", {
+        "about": item.made["about"], "table": _grid(item, "edited").pipes(), "question": item.question,
+        "answer": item.answers[0]})
+    if why := refused(came, item.answers[0]):
+        raise Dropped(why)
+    rated = came.model_dump(exclude={"answerable", "answers"})
+    return replace(item, answers=tuple(dict.fromkeys((*item.answers, *filter(None, came.answers)))),
+                   made={**item.made, "review": rated})
+
+
+def refused(review: Assessment, key: str) -> str | None:
+    """Say why a review ends an item of this key; None where it does not."""
+    if not review.answerable:
+        return "the reviewer finds no answer in the edited table"
+    known, accepted = normalize_answer(key), [normalize_answer(one) for one in review.answers]
+    if accepted and not any(holds(one, known) or holds(known, one) for one in accepted):
+        return "the reviewer accepts another answer"
+    if review.clarity < _CLEAR:
+        return "the reviewer finds more than one answer"
+    return "the reviewer's validity is below 4" if review.validity < _VALID else None
+
+
+def documents(item: Item, library: Library) -> Playing:
+    """Write a document for each row, and once more for one that lacks a value."""
+    grid = _grid(item, "edited")
+    texts = yield from together([_document(item, grid, row) for row in range(len(grid.rows))])
+    made = tuple(_text(item, f"{number:02}", text) for number, text in enumerate(texts, 1))
+    return replace(item, documents=made, chunks=tuple(map(_whole, made)),
+                   evidence=tuple(Evidence(one.id, "plain", 0, len(one.plain), one.plain) for one in made))
+
+
+def _document(item: Item, grid: Grid, row: int) -> Generator[Any, Any, str]:
+    values = "\n".join(f"{column}: {value}" for column, value in zip(grid.header, grid.rows[row], strict=True) if value)
+    came, turn = yield from structured(WRITER, f"document {row + 1}", RowText, "mdbench_document", {
+        "about": item.made["about"], "values": values})
+    if missing := lacking(grid, row, came.document):
+        came, _ = yield from structured(WRITER, f"document {row + 1}, completed", RowText, "mdbench_missing", {
+            "missing": "\n".join(missing)}, [turn])
+    return " ".join(came.document.split())  # a line that begins with "Document 2: " would begin another
+
+
+def facts(item: Item, library: Library) -> str | None:
+    """Check that each row's document has all values of the row, and none that the plan hides."""
+    grid = _grid(item, "edited")
+    texts = [one.plain for one in item.documents]
+    if any(lacking(grid, row, text) for row, text in enumerate(texts)):
+        return "a row's document lacks one of its values"
+    told = any(tells(grid, row, text) for row, text in enumerate(texts))
+    return "a row's document tells what the plan hides" if told else None
+
+
+def oracles(item: Item, library: Library) -> Playing:
+    """Have every solver answer from the three forms of the same knowledge: most must be right from each."""
+    original, edited = _grid(item, "original").pipes(), _grid(item, "edited").pipes()
+    about = item.made["about"]
+    views = [[_whole(_text(item, "original", f"{about}\n{original}\n\nEdits:\n{item.made['plan']}"))],
+             [_whole(_text(item, "edited", f"{about}\n{edited}"))], item.chunks]
+    groups = yield from filters.by_solvers(item, library, views, "chain_of_thought")
+    rates = {name: sum(right(item, draft) for draft in group) / len(group)
+             for name, group in zip(_VIEWS, groups, strict=True)}
+    wrong = [_VIEWS[name] for name, rate in rates.items() if rate * 2 <= 1]
+    if not wrong:
+        return replace(item, measured={**item.measured, **rates})
+    other = replace(item, answers=(strip_citations(groups[0][0].text),))
+    if len(wrong) == len(_VIEWS) and all(right(other, group[0]) for group in groups):
+        return "solvers agree on another answer than the key"
+    return f"solvers disagree with the key from {' and from '.join(wrong)}"
+
+
+def _grid(item: Item, name: str) -> Grid:
+    return Grid.model_validate(item.made[name])
+
+
+def _text(item: Item, name: str, text: str) -> Document:
+    source = f"{item.id}/{name}.txt"
+    return Document(digest(source), source, item.made["about"], "", text)
+
+
+def _whole(document: Document) -> Chunk:
+    return Chunk.of(document, "plain", 0, len(document.plain))
+
+
+def write(items: Sequence[Item], library: Library, folder: Path) -> None:
+    """Write the items as the published file has them, and their validity as its raw files do."""
+    write_lines(folder / "mdbench.jsonl", map(_row, items))
+
+
+def _row(item: Item) -> dict[str, object]:
+    skills = {"multi-hop": "multi_hop", **{name: name for name in (
+        "temporal", "numeric", "information_aggregation", "soft_reasoning")}}
+    return {"example_id": item.id, "question": item.question, "ground_truth": item.answers[0],
+            "documents": "\n\n".join(f"Document {number}: {one.plain}" for number, one in enumerate(item.documents, 1)),
+            "table": _grid(item, "edited").pipes() + "\n",
+            "characteristic_breakdown": {name: item.made["review"][field] for name, field in skills.items()},
+            "validity_scalar": item.made["review"]["validity"]}
+
+
+MDBENCH = Kind("mdbench", "MDBench (2025), section 3", instances,
+               (Stage("question and plan", question, calls=4), Stage("review", review, calls=2),
+                Stage("documents", documents, calls=80)),
+               (Stage("spans", filters.spans), Stage("facts", facts), Stage("self-contained", filters.self_contained),
+                Stage("oracles", oracles, calls=24), Stage("not known", filters.unknown, calls=8)),
+               write, options=MdbenchOptions)

@@ -1,0 +1,244 @@
+"""MRKE (2024), sections 3.1 and 3.2 and table 6: questions of two, three and four hops over edited facts.
+
+A writer gives one table of old and new names, noun phrases and adjectives, and a program applies it through the whole
+passage; the paper has a model rewrite and translate it there and back. Then it writes a question of each number of hops
+with its sub-questions. The table taken back gives the original of each question, so that the two can be asked as a
+pair. What the paper had people review are gates of their own here.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from ragbed.documents.types import Chunk
+from ragbed.experiments.benchmarks.fields import REFERENCE, passage, with_references
+from ragbed.experiments.guests.construct import filters, text_edits
+from ragbed.experiments.guests.construct.answer_matching import right
+from ragbed.experiments.guests.construct.llm import SOLVER, WRITER, solved, structured, together
+from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage
+from ragbed.experiments.guests.review.items import Evidence, Item
+from ragbed.experiments.metrics.matching import holds, tokens
+from ragbed.experiments.runs.store import write_lines
+from ragbed.strategies.normalising import normalize_answer
+
+if TYPE_CHECKING:
+    from ragbed.experiments.guests.construct.play import Played
+
+Hops = Literal[2, 3, 4]
+_OTHERS = 4  # noun phrases and adjectives of a table
+_SHORTEST = 4  # characters of one, so that it is no article
+
+
+class MrkeOptions(BaseModel):
+    """Settings of the kind.
+
+    Attributes:
+        passages: consecutive chunks of a document that a passage is made of.
+        hops: how many hops the questions over a passage have.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    passages: int = Field(default=2, ge=1)
+    hops: tuple[Hops, ...] = (2, 3, 4)
+
+
+class Replacement(BaseModel):
+    """A noun phrase, an adjective or a figure, and what takes its place."""
+
+    old: str
+    new: str = Field(min_length=1)
+
+
+class NewName(BaseModel):
+    """What takes a name's place; small models copy the name where they do not say its kind first."""
+
+    kind: str
+    new: str = Field(min_length=1)
+
+
+class ReplacementTable(BaseModel):
+    """The writer's table; each text has a schema of its own, whose `names` has a field for every name in it."""
+
+    names: BaseModel
+    others: list[Replacement] = Field(max_length=_OTHERS)
+
+
+class Hop(BaseModel):
+    """A sub-question and its answer."""
+
+    question: str = Field(min_length=8)
+    answer: str = Field(min_length=1)
+
+
+class Joined(BaseModel):
+    """A question that asks what two ask, one after the other."""
+
+    question: str = Field(min_length=8)
+
+
+def instances(library: Library) -> Iterator[Item]:
+    """Give the passages of all documents, each once in random order."""
+    size = library.options.passages
+    documents = [list(chunks) for _, chunks in groupby(library.chunks, lambda chunk: chunk.document)]
+    passages = [tuple(chunks[at:at + size]) for chunks in documents for at in range(0, len(chunks), size)]
+    for number, chunks in enumerate(library.rng("instances").sample(passages, len(passages)), 1):
+        yield Item(f"mrke-{number:05}", chunks=chunks)
+
+
+def edit(item: Item, library: Library) -> Playing:
+    """Have a table written and apply it; the passage goes on once for each number of hops."""
+    text = "\n\n".join(chunk.content for chunk in item.chunks)
+    item = yield from edited_item(item, text, text_edits.names(text, library))
+    return [replace(item, id=f"{item.id}-{hops}", tags={"hops": str(hops)}) for hops in library.options.hops]
+
+
+def edited_item(item: Item, text: str, found: Sequence[str], further: Sequence[str] = ()) -> Playing:
+    """Have a table written for a text, of the names found in it and of what else is to be replaced, and return the item
+    with all its passages edited by it."""
+    wanted = [name for name in [*found, *further] if not any(text_edits.is_part(name, other) for other in found)]
+    fields: dict[str, Any] = {f"name{at}": (NewName, Field(alias=name)) for at, name in enumerate(wanted)}
+    schema = create_model("TableOfText", __base__=ReplacementTable, names=(create_model("Names", **fields), ...))
+    said, _ = yield from structured(WRITER, "edit", schema, "mrke_edit",
+                                    {"passage": text, "names": "\n".join(wanted) or "(none)"})
+    pairs = {one.old: one.new for one in said.others if len(one.old) >= _SHORTEST}
+    pairs |= {old: one["new"] for old, one in said.names.model_dump(by_alias=True).items()}
+    table = {" ".join(old.split()): " ".join(new.split()) for old, new in pairs.items()
+             if old.strip() and new.strip() and new.lower() != old.lower() and text_edits.stands(old, text)}
+    contents = [chunk.content for chunk in item.chunks]
+    if why := text_edits.amiss(table, "\n".join([text, *contents])):
+        raise Dropped(why)
+    table = text_edits.with_parts(table, [*found, *further])
+    made = [passage(text_edits.edited(content, table)) for content in contents]
+    return replace(item, documents=tuple(document for document, _ in made), chunks=tuple(chunk for _, chunk in made),
+                   made={"document": item.document, "names": list(found), "table": table, "contents": contents})
+
+
+def chain(item: Item, library: Library) -> Playing:
+    """Have a question written over the edited passage, and about each answer another, as many as there are hops; then
+    have each joined to those before it. The evidence is the sentence of each hop."""
+    hops = item.tags["hops"]
+    first, turn = yield from structured(WRITER, f"first of {hops}", Hop, "mrke_chain", {
+        "passage": "\n\n".join(chunk.content for chunk in item.chunks), "hops": hops})
+    steps, turns, question = [first], [turn], first.question
+    while len(steps) < int(hops):
+        last = steps[-1].answer
+        step, turn = yield from structured(WRITER, f"next of {hops}", Hop, "mrke_next", {"answer": last}, turns)
+        steps, turns = [*steps, step], [*turns, turn]
+        joined, _ = yield from structured(WRITER, "join", Joined, "mrke_join", {
+            "first": question, "second": step.question, "name": last})
+        question = joined.question
+    asked, answered = [one.question for one in steps], [one.answer for one in steps]
+    back = text_edits.inverted(item.made["table"])
+    original = {"question": text_edits.edited(question, back), "answer": text_edits.edited(answered[-1], back),
+                "sub_questions": [text_edits.edited(one, back) for one in asked],
+                "sub_answers": [text_edits.edited(one, back) for one in answered]}
+    found = [_sentence(with_references(one.question, answered), one.answer, item.chunks) for one in steps]
+    return replace(item, question=question, answers=(answered[-1],), tags={**item.tags, "type": "bridge"},
+                   evidence=tuple(dict.fromkeys(found)),
+                   made={**item.made, "sub_questions": asked, "sub_answers": answered, "original": original})
+
+
+def _sentence(question: str, answer: str, chunks: Sequence[Chunk]) -> Evidence:
+    """The sentence that holds the answer, of several the one that shares most words with the question; an empty span
+    where none does."""
+    asked, wanted = set(tokens(question)), normalize_answer(answer)
+    found = [Evidence(chunk.document, chunk.format, start, end, text) for chunk in chunks
+             for start, end in text_edits.sentences(chunk.content)
+             if holds(normalize_answer(text := chunk.content[start:end]), wanted)]
+    return max(found, key=lambda one: len(asked & set(tokens(one.text))),
+               default=Evidence(chunks[0].document, chunks[0].format, 0, 0, answer))
+
+
+def sub_answers(item: Item, library: Library) -> str | None:
+    """Check that every sub-answer stands in a sentence of the edited passage."""
+    stand = all(one.start < one.end for one in item.evidence)
+    return None if stand else "a sub-answer does not stand in the edited passage"
+
+
+def leads(item: Item, library: Library) -> str | None:
+    """Check that the chain leads to the answer, and that the question gives away none of it."""
+    def says(text: str, answer: str) -> bool:  # also in `Quill's`
+        return holds(normalize_answer(text), normalize_answer(answer)) or text_edits.stands(answer, text)
+
+    answers = item.made["sub_answers"]
+    for place, text in enumerate(item.made["sub_questions"][1:], 1):
+        named = any(int(one) <= place for one in REFERENCE.findall(text))
+        if not named and not any(says(text, one) for one in answers[:place]):
+            return "a later sub-question refers to no earlier answer"
+    given = any(says(item.question, one) for one in answers)
+    return "the question gives away a sub-answer" if given else None
+
+
+def no_original(item: Item, library: Library) -> str | None:
+    """Check that no original name survives in what was edited, nor in what is asked; of the table, names and figures:
+    other words may be common ones."""
+    originals = [one for one in (*item.made["names"], *item.made["table"]) if not one[0].islower()]
+    texts = [item.question, *item.answers, *item.made["sub_questions"], *item.made["sub_answers"],
+             *(chunk.content for chunk in supporting(item))]
+    return "an original name survives" if text_edits.survivor(originals, texts) else None
+
+
+def supporting(item: Item) -> list[Chunk]:
+    """Return the passages that hold evidence."""
+    held = {one.document for one in item.evidence}
+    return [chunk for chunk in item.chunks if chunk.document in held]
+
+
+def changed(item: Item, library: Library) -> str | None:
+    """Check that the original answer is wrong now."""
+    before = normalize_answer(item.made["original"]["answer"])
+    if any(holds(normalize_answer(answer), before) for answer in item.answers):
+        return "the original answer is right still"
+    text = normalize_answer("\n".join(chunk.content for chunk in supporting(item)))
+    return "the original answer still stands in the passage" if holds(text, before) else None
+
+
+def hops_needed(item: Item, library: Library) -> Playing:
+    """Have every solver answer from the passage without the sentence of one hop, for each hop; most must fail."""
+    views = [[_without(chunk, one) for chunk in item.chunks] for one in item.evidence]
+    drafts = yield from together([solved(f"{SOLVER} {number}", item, view)
+                                  for view in views for number in range(1, library.solvers + 1)])
+    for at in range(0, len(drafts), library.solvers):
+        if sum(right(item, draft) for draft in drafts[at:at + library.solvers]) * 2 > library.solvers:
+            return "solvers reach its answer without the sentence of a hop"
+    return None
+
+
+def _without(chunk: Chunk, one: Evidence) -> Chunk:
+    return passage(chunk.content[:one.start] + chunk.content[one.end:])[1] if chunk.document == one.document else chunk
+
+
+def write(items: Sequence[Item], library: Library, folder: Path) -> None:
+    """Write each edited question with its original."""
+    write_lines(folder / "mrke.jsonl", map(_row, items))
+
+
+def _row(item: Item) -> dict[str, Any]:
+    held = supporting(item)
+    facts = [place for place, chunk in enumerate(item.chunks) if chunk in held]
+    return {"id": item.id, "context": [chunk.content for chunk in item.chunks], "question": item.question,
+            "answer": item.answers[0], "sub_questions": item.made["sub_questions"],
+            "sub_answers": item.made["sub_answers"], "hops": item.tags.get("hops"), "type": item.tags.get("type"),
+            "supporting_facts": facts,
+            "original": {"context": item.made["contents"], "supporting_facts": facts, **item.made["original"]}}
+
+
+def notes(played: Sequence[Played], library: Library) -> list[str]:
+    """Say how the originals are asked too."""
+    return ["With --set benchmark.versions=both a run asks each question's original too, and its view `gap` is the "
+            "difference between the two."]
+
+
+MRKE = Kind("mrke", "MRKE (2024), sections 3.1 and 3.2 and table 6", instances,
+            (Stage("edit", edit, calls=2), Stage("chain", chain, calls=14)),
+            (Stage("sub-answers", sub_answers), Stage("chain leads on", leads), Stage("no original name", no_original),
+             Stage("original answer", changed), Stage("self-contained", filters.self_contained),
+             Stage("solvable", filters.solvable, calls=8), Stage("not known", filters.unknown, calls=8),
+             Stage("each hop needed", hops_needed, calls=32)),
+            write, most=3, options=MrkeOptions, notes=notes)

@@ -1,0 +1,195 @@
+"""Edits of a table: a writer plans them, and a program applies them, so that the table after them is known."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragbed.documents.numbers import is_number, is_year, values
+from ragbed.documents.tables import SourceTable
+from ragbed.experiments.guests.construct.stages import Dropped
+from ragbed.experiments.metrics.matching import holds
+from ragbed.strategies.normalising import with_values
+
+
+class TableEdit(BaseModel):
+    """One edit of a plan."""
+
+    action: Literal["drop", "round", "relate", "reword"]
+    skill: Literal["multi-hop", "numeric", "temporal", "information_aggregation", "soft_reasoning"]
+    column: str
+    row: int = 0  # from 1, of `relate` and `reword`
+    other: int = 0  # of `relate`, the row whose value the row's own is said by
+    digits: int = Field(default=0, ge=0, le=6)  # of `round`, those behind the point
+    text: str = ""  # of `reword`, what is written in the value's place
+
+
+_LONGEST = 20  # characters of a number that is rounded
+_ORDER = ("drop", "round", "relate", "reword")
+
+
+class Hidden(BaseModel):
+    """A value that an edit says otherwise, the row from 0, and the texts that a document must have in its place."""
+
+    row: int
+    column: str
+    value: str
+    told_by: tuple[str, ...]
+
+
+class Grid(BaseModel):
+    """A table under edit; `named` is the column that names the rows."""
+
+    model_config = ConfigDict(frozen=True)
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    named: str
+    hidden: tuple[Hidden, ...] = ()
+
+    def cell(self, row: int, column: str) -> str:
+        """Return the text of a cell; the row from 0."""
+        return self.rows[row][self.header.index(column)]
+
+    def pipes(self) -> str:
+        """Return the table as text, bars between its cells, its rows counted from 1 in a first column."""
+        lines = [("index", *self.header), *((str(number), *row) for number, row in enumerate(self.rows, 1))]
+        return "\n".join(f"|{'|'.join(line)}|" for line in lines)
+
+
+def grid_of(table: SourceTable) -> Grid | None:
+    """Return a table of a document, without rows that have one cell; None where its titles do not differ, or no column
+    of texts can name its rows: the one with the most different ones does."""
+    header = tuple(_cleaned(title) or f"column {number}" for number, title in enumerate(table.header, 1))
+    rows = tuple(row for source in table.rows if sum(map(bool, row := tuple(
+        _cleaned(cell.text) for cell in source.cells))) > 1)
+    columns = [column for column in zip(*rows, strict=True) if all(column) and not any(map(is_number, column))]
+    if not columns or len(set(header)) < len(header):
+        return None
+    named = list(zip(*rows, strict=True)).index(max(columns, key=lambda column: len(set(column))))
+    return Grid(header=header, rows=rows, named=header[named])
+
+
+def _cleaned(text: str) -> str:
+    return " ".join(text.replace("|", "/").split())
+
+
+def number(text: str) -> Decimal | None:
+    """Return the value of a text that is one number and nothing else; None of any other."""
+    found = values(text)
+    return found[0].number if len(found) == 1 and found[0].start == 0 and found[0].end == len(text) else None
+
+
+def applied(grid: Grid, edits: Sequence[TableEdit]) -> Grid:
+    """Apply the edits of a plan: columns are dropped, then numbers rounded, then values said by those of other rows,
+    then reworded. Raises Dropped where one does not fit the table, or they change nothing."""
+    before = grid
+    for edit in sorted(edits, key=lambda one: _ORDER.index(one.action)):
+        if edit.column not in grid.header:
+            raise Dropped("an edit of a column that is not there")
+        if edit.action in ("relate", "reword") and not 1 <= edit.row <= len(grid.rows):
+            raise Dropped("an edit of a row that is not there")
+        grid = _APPLY[edit.action](grid, edit)
+    if grid == before:
+        raise Dropped("its edits change nothing")
+    return grid
+
+
+def _drop(grid: Grid, edit: TableEdit) -> Grid:
+    if edit.column == grid.named or len(grid.header) == 2:
+        raise Dropped("an edit drops what the rows are known by")
+    at = grid.header.index(edit.column)
+    return grid.model_copy(update={"header": (*grid.header[:at], *grid.header[at + 1:]),
+                                   "rows": tuple((*row[:at], *row[at + 1:]) for row in grid.rows)})
+
+
+def _round(grid: Grid, edit: TableEdit) -> Grid:
+    at = grid.header.index(edit.column)
+    if edit.column == grid.named or not any(map(number, (row[at] for row in grid.rows))):
+        raise Dropped("an edit rounds a column without numbers")
+    for place, row in enumerate(grid.rows):
+        value = number(row[at])
+        if value is not None and f"{value:f}" == row[at].replace(",", "") and len(row[at]) <= _LONGEST:
+            rounded = value.quantize(Decimal(1).scaleb(-edit.digits), ROUND_HALF_UP)
+            grid = grid if rounded == value else _with(grid, place, edit.column, f"{rounded:f}")
+    return grid
+
+
+def _relate(grid: Grid, edit: TableEdit) -> Grid:
+    if not 1 <= edit.other <= len(grid.rows) or edit.other == edit.row:
+        raise Dropped("an edit of a row that is not there")
+    own, other = (grid.cell(row - 1, edit.column) for row in (edit.row, edit.other))
+    ours, theirs = number(own), number(other)
+    if ours is None or theirs is None:
+        raise Dropped("an edit relates what is no number")
+    name = grid.cell(edit.other - 1, grid.named)
+    if sum(row[grid.header.index(grid.named)] == name for row in grid.rows) > 1:
+        raise Dropped("an edit relates to a row whose name another row has")
+    apart = f"{abs(ours - theirs):f}"
+    if ours == theirs:
+        return _hide(grid, edit, f"the same as that of {name}", (name,))
+    if is_year(own) and is_year(other):
+        said = f"{apart} years {'later' if ours > theirs else 'earlier'} than that of {name}"
+    else:
+        said = f"{apart} {'more' if ours > theirs else 'less'} than that of {name}"
+    return _hide(grid, edit, said, (apart, name))
+
+
+def _reword(grid: Grid, edit: TableEdit) -> Grid:
+    said, own = _cleaned(edit.text), grid.cell(edit.row - 1, edit.column)
+    if not said or stands(own, said):
+        raise Dropped("an edit's words tell what they hide")
+    return _hide(grid, edit, said, ())
+
+
+def _hide(grid: Grid, edit: TableEdit, said: str, told_by: tuple[str, ...]) -> Grid:
+    row, value = edit.row - 1, grid.cell(edit.row - 1, edit.column)
+    if any((one.row, one.column) == (row, edit.column) for one in grid.hidden):
+        raise Dropped("two edits of one value")
+    hidden = Hidden(row=row, column=edit.column, value=value, told_by=told_by)
+    return _with(grid, row, edit.column, said).model_copy(update={"hidden": (*grid.hidden, hidden)})
+
+
+def _with(grid: Grid, row: int, column: str, text: str) -> Grid:
+    at = grid.header.index(column)
+    changed = (*grid.rows[row][:at], text, *grid.rows[row][at + 1:])
+    return grid.model_copy(update={"rows": (*grid.rows[:row], changed, *grid.rows[row + 1:])})
+
+
+_APPLY = {"drop": _drop, "round": _round, "relate": _relate, "reword": _reword}
+
+
+def plan_in_words(edits: Sequence[TableEdit], edited: Grid) -> str:
+    """Say what was edited, a line for each edit."""
+    return "\n".join(f"{number}. {_in_words(edit, edited)}" for number, edit in enumerate(edits, 1))
+
+
+def _in_words(edit: TableEdit, edited: Grid) -> str:
+    if edit.action == "drop":
+        return f"The column {edit.column} is left out."
+    if edit.action == "round":
+        return f"The numbers of {edit.column} are rounded to {edit.digits} digits behind the point."
+    return f"In row {edit.row}, {edit.column} is written as: {edited.cell(edit.row - 1, edit.column)}"
+
+
+def stands(value: str, text: str) -> bool:
+    """Say whether a value stands in a text, numbers and dates compared by value; one without letter or digit does."""
+    wanted = with_values(value)
+    return not wanted or holds(with_values(text), wanted)
+
+
+def lacking(grid: Grid, row: int, text: str) -> list[str]:
+    """Return the values of a row that a document about it does not have; of one that an edit says otherwise, what it is
+    told by."""
+    hidden = {one.column: one.told_by for one in grid.hidden if one.row == row}
+    wanted = [part for column, value in zip(grid.header, grid.rows[row], strict=True)
+              for part in hidden.get(column, (value,))]
+    return [value for value in dict.fromkeys(wanted) if not stands(value, text)]
+
+
+def tells(grid: Grid, row: int, text: str) -> bool:
+    """Say whether a document about a row has a value that an edit hides, and that no other cell of the row has."""
+    return any(stands(one.value, text) and not any(stands(one.value, other) for other in grid.rows[row])
+               for one in grid.hidden if one.row == row)

@@ -1,0 +1,277 @@
+"""What a program can ask about: the tables and the numbered or dated sentences of a document as frames of typed values.
+
+A frame has entities, by name, and fields, each with one value for every entity. A table whose columns are periods, as
+financial statements are, is read the other way round: its periods are the entities and its lines the fields.
+"""
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Literal
+
+from ragbed.documents.numbers import values
+from ragbed.documents.tables import SourceTable, tables_of
+from ragbed.documents.types import Document, normalize
+from ragbed.experiments.guests.construct.stages import Dropped
+from ragbed.strategies.normalising import with_values
+
+Kind = Literal["number", "date", "text"]
+Date = tuple[int, int, int]
+SENTENCE, VALUE = "sentence", "value"
+BLANK = "____"
+_EMPTY = re.compile(r"|[-—–−.…]+|n\s?/?\s?a|nan|none|tb[ad]|unknown|해당\s?없음|없음|미정", re.IGNORECASE)
+NUMBER = re.compile(r"(?P<before>[(\s]*(?:US\$|[$€£¥₩])?\s*[(\s]*[-−–]?\s*(?:US\$|[$€£¥₩])?\s*)"
+                    r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
+                    r"(?P<after>\s*\)?\s*%?\s*(?:[^\W\d_]{1,12})?\s*\)?)")
+_NO_UNITS = frozenset({"st", "nd", "rd", "th", "월", "일", "년", "시", "위", "호", "차", "am", "pm"})
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_PERIOD = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_WHEN = re.compile(r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b|[\d,\s년월일]", re.IGNORECASE)
+_SCALE = re.compile(r"\(?\b(?:in )?(?:thousands?|millions?|billions?)\b[^)]*\)?|\([^()]*\)$", re.IGNORECASE)
+_TOTALS = re.compile(r"(?:sub|grand )?totals?\b|sum\b|(?:합\s*계|총\s*계|소\s*계|총\s*합|계)$|평균$|average$",
+                     re.IGNORECASE)
+_ORDINAL = re.compile(r"\b(?:ranks?|ranking|picks?|rounds?|no|numbers?|years?|games?|weeks?|pos|position|place|seed|"
+                      r"seasons?|episodes?|series|code|id|page|phone|longitude|latitude|geo)\b|#|"
+                      r"순위|번호|연도|차수|회차|페이지", re.IGNORECASE)
+_AVERAGE = re.compile(r"\b(?:average|avg|mean|rate|ratio|margin|yield|per|percent|percentage|pct)\b|%|평균|율|비율|률",
+                      re.IGNORECASE)
+_LONGEST, _LONGEST_TITLE, _MOST = 60, 90, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value as written, with where it stands in the document's `plain` rendering; a number, a date, or neither."""
+
+    text: str
+    start: int
+    end: int
+    number: Decimal | None = None
+    date: Date | None = None
+
+    @property
+    def empty(self) -> bool:
+        return _EMPTY.fullmatch(self.text.strip()) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The values of a field, one for each entity in their order."""
+
+    name: str
+    values: tuple[Value, ...]
+    kind: Kind  # `text` also where some are numbers and others are not, or their units differ
+    unit: tuple[str, str] = ("", "")  # what stands before and after its numbers
+
+    @property
+    def measures(self) -> bool:
+        """Tell whether differences of it mean something: it is no rank, year or number of a thing."""
+        return self.kind == "number" and not _ORDINAL.search(self.name)
+
+    @property
+    def adds_up(self) -> bool:
+        """Tell whether a sum or a ratio of it means something."""
+        return self.measures and self.unit[1] != "%" and not _AVERAGE.search(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Entities and their fields, of one table or of the sentences of a passage."""
+
+    document: str
+    title: str  # what the questions call it
+    start: int  # where it stands in the document's `plain` rendering
+    end: int
+    key: str  # the title of the column that names the entities; empty where they are periods, SENTENCE of sentences
+    entities: tuple[str, ...]
+    fields: Mapping[str, Field]
+    spans: tuple[tuple[int, int], ...] = ()  # of sentences, where each stands
+    scale: str = ""  # `thousand`, `million` or `billion`, where the header says that its numbers are in these
+
+    def at(self, name: str, entity: str) -> Value:
+        """Return a value. Raises Dropped where it is empty."""
+        value = self.fields[name].values[self.entities.index(entity)]
+        if value.empty:
+            raise Dropped("an empty cell")
+        return value
+
+    @property
+    def alike(self) -> bool:
+        """Tell whether its entities can be compared: it is no table of periods of several lengths or kinds."""
+        return bool(self.key) or len({_WHEN.sub("", one).casefold() for one in self.entities}) == 1
+
+    def having(self, test: Callable[[Field], bool]) -> list[Field]:
+        """List the fields that pass a test, in order."""
+        return [one for one in self.fields.values() if test(one)]
+
+    def reread(self, read: Callable[[str, Value], str]) -> Frame:
+        """Return the frame with the text of every value, of an entity, read anew."""
+        return replace(self, fields={name: _typed(self.key, name, [
+            replace(value, text=read(entity, value), number=None, date=None)
+            for entity, value in zip(self.entities, one.values, strict=True)]) for name, one in self.fields.items()})
+
+
+def number_of(text: str) -> tuple[Decimal, tuple[str, str]] | None:
+    """Return the number that a text is, brackets being a minus, and what stands before and after it; None where it is
+    none, or one that names rather than counts, as `3rd` does. Scale words are units: `3.2 million` is 3.2."""
+    if (found := NUMBER.fullmatch(text.strip())) is None:
+        return None
+    before, after = found["before"], found["after"]
+    unit = re.sub(r"[\s(\-−–]", "", before), re.sub(r"[\s)]", "", after)
+    if before.count("(") != after.count(")") or before.count("(") > 1 or unit[1].casefold() in _NO_UNITS:
+        return None
+    number = Decimal(found["digits"].replace(",", ""))
+    return -number if re.search(r"[(\-−–]", before) else number, unit
+
+
+def _date_of(text: str) -> Date | None:
+    if _YEAR.fullmatch(text.strip()):
+        return int(text), 0, 0
+    found = values(text)
+    if len(found) != 1 or found[0].date is None or found[0].token != with_values(text):
+        return None
+    year, month, day = found[0].date
+    return (year, month or 0, day or 0) if year else None
+
+
+def _typed(key: str, name: str, raw: Sequence[Value]) -> Field:
+    """A field with what kind all of its values are; of sentences every value is by itself."""
+    if key == SENTENCE:
+        return Field(name, tuple(_typed("", name, [value]).values[0] for value in raw), "text")
+    full = [value for value in raw if not value.empty]
+    dates = {id(value): _date_of(value.text) for value in full}
+    if full and all(dates.values()) and len({tuple(map(bool, one)) for one in dates.values() if one}) == 1:
+        return Field(name, tuple(replace(value, date=dates.get(id(value))) for value in raw), "date")
+    numbers = {id(value): number_of(value.text) for value in full}
+    found = [one for one in numbers.values() if one]
+    before, after = {unit[0] for _, unit in found} - {""}, {unit[1] for _, unit in found}
+    if full and len(found) == len(full) and len(before) < 2 and len(after) == 1:
+        return Field(name, tuple(replace(value, number=one[0] if (one := numbers.get(id(value))) else None)
+                                 for value in raw), "number", ("".join(before), "".join(after)))
+    return Field(name, tuple(raw), "text")
+
+
+@lru_cache(maxsize=4096)
+def frames_of(document: Document) -> tuple[Frame | str, ...]:
+    """Return the tables of a document, each as a frame or why nothing is asked of it, in a few words."""
+    return tuple(_frame(document, table) for table in tables_of(document))
+
+
+def _frame(document: Document, table: SourceTable) -> Frame | str:
+    if table.plain is None:
+        return "the table stands within a list"
+    if any("|" in cell.text for row in table.rows for cell in row.cells):
+        return "a cell holds a bar"
+    if not 3 <= len(table.rows) <= _MOST:
+        return f"fewer than 3 rows or more than {_MOST}"
+    rows = [[Value(document.plain[slice(*cell.plain)], *cell.plain) if cell.plain else Value("", 0, 0)
+             for cell in row.cells] for row in table.rows]
+    scale = re.search(r"\b(thousand|million|billion)s?\b", f"{table.caption} {' '.join(table.header)}", re.IGNORECASE)
+    made = Frame(document.id, _title_of(document, table.caption), *table.plain, "", (), {},
+                 scale=scale[1].lower() if scale else "")
+    periods = [place for place, name in enumerate(table.header) if place and _PERIOD.search(name)]
+    return _statement(made, table.header, rows, periods) if len(periods) > 1 else _records(made, table.header, rows)
+
+
+def _statement(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]],
+               periods: Sequence[int]) -> Frame | str:
+    """A table whose columns are periods: these are the entities, and the rows the fields."""
+    names = tuple(" ".join(_SCALE.sub(" ", header[place]).split()) or header[place] for place in periods)
+    if len(set(names)) < len(names):
+        return "two columns have one name"
+    if any(row[place].text for row in rows for place in range(1, len(header)) if place not in periods):
+        return "a column is worked out from others"
+    if any(not row[0].text and any(row[place].text for place in periods) for row in rows):
+        return "a row without a name"
+    labels = Counter(_label(row[0].text) for row in rows)
+    fields = [_typed("", row[0].text, [row[place] for place in periods]) for row in rows
+              if labels[_label(row[0].text)] == 1 and not _TOTALS.match(row[0].text)]
+    kept = {one.name: one for one in fields if one.kind == "number" and 2 < len(one.name) <= _LONGEST}
+    return replace(made, entities=names, fields=kept) if len(kept) > 1 else "too few lines of numbers"
+
+
+def _label(text: str) -> str:
+    """A line's name without what stands in brackets: `Income` and `Income (loss)` are one line of two sections."""
+    return re.sub(r"\([^()]*\)", "", text).strip().casefold()
+
+
+def _records(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]]) -> Frame | str:
+    """A table whose rows are the entities: the first column of distinct texts, or of distinct dates, names them."""
+    columns = [_typed("", name, [row[place] for row in rows]) for place, name in enumerate(header)
+               if name and header.count(name) == 1 and len(name) <= _LONGEST]
+    keys = [one for kind in ("text", "date") for one in columns if one.kind == kind and _names(one)]
+    if not keys:
+        return "no column names the rows"
+    entities = tuple(value.text for value in keys[0].values)
+    if any(map(_TOTALS.match, entities)):
+        return "a row of totals, which an edit would make wrong"
+    kept = {one.name: one for one in columns if one is not keys[0]}
+    return replace(made, key=keys[0].name, entities=entities, fields=kept) if kept else "no column beside the names"
+
+
+def _names(one: Field) -> bool:
+    """Whether the values are different short names, or dates."""
+    texts = {value.text.casefold() for value in one.values if not value.empty and 1 < len(value.text) <= _LONGEST}
+    return len(texts) == len(one.values) and (one.kind == "date" or all(re.search(r"[^\W\d_]", text) for text in texts))
+
+
+def _title_of(document: Document, caption: str) -> str:
+    """What questions call a table: the document's title, or the name of its source where that says nothing, and the
+    caption."""
+    own = not document.pages and re.search(r"[^\W\d_]{3}", document.title)  # filings share theirs
+    title = re.sub(r"\.\w{2,5}$", "", document.title if own else document.source.rpartition("/")[2])
+    says = caption and caption[0] not in "(*" and caption.casefold() not in title.casefold()
+    joined = f"{title}, {caption.rstrip(':')}" if says else title
+    return joined if len(joined) <= _LONGEST_TITLE else title[:_LONGEST_TITLE]
+
+
+_SENTENCE = re.compile(r"(?<=[a-z0-9%)”][.!?])(?<!Ms\.|Mr\.|Dr\.|Co\.|No\.)(?<!Inc\.|Mrs\.|Ltd\.)\s+(?=[A-Z“])|"
+                       r"(?<=다\.)\s+|\n\n+")
+_PART = re.compile(r"[\d.,'’(/-]____|____(?:[.,]?\d|\))")
+_POINTS = re.compile(r"(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|However|In addition|Also|"
+                     r"The (?:increase|decrease|company)|이|그|또한|따라서|특히|하지만)\b")
+_SHORTEST_SENTENCE, _LONGEST_SENTENCE = 40, 260
+
+
+@lru_cache(maxsize=1)
+def _on_one_line(document: Document) -> str:
+    return document.plain.replace("\n", " ")
+
+
+@lru_cache(maxsize=4096)
+def sentences_of(document: Document, start: int, end: int) -> Frame:
+    """Return the sentences of a passage that hold a date, or a number of several digits, and stand once in the
+    document: each is called by its text with the first of these left blank."""
+    kept: dict[str, tuple[Value, tuple[int, int]]] = {}
+    whole = _on_one_line(document)
+    for at, text in _sentences(document.plain, start, end):
+        if normalize("NFKC", text) != text or _POINTS.match(text):
+            continue
+        found = {text[one.start:one.end]: one for one in values(text)}
+        said = next((said for said, one in found.items() if text.count(said) == 1 and (
+            _date_of(said) if one.date else distinctive(said) and number_of(said))), None)
+        if said and not _PART.search(masked := text.replace(said, BLANK)) and whole.count(
+                max(masked.split(BLANK), key=len)) == 1:
+            start_of = at + found[said].start
+            kept[masked] = Value(said, start_of, start_of + len(said)), (at, at + len(text))
+    fields = {VALUE: _typed(SENTENCE, VALUE, [value for value, _ in kept.values()])}
+    return Frame(document.id, _title_of(document, ""), start, end, SENTENCE, tuple(kept), fields,
+                 tuple(span for _, span in kept.values()))
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    at = start
+    for stop in [*(match.span() for match in _SENTENCE.finditer(text, start, end)), (end, end)]:
+        sentence = text[at:stop[0]].replace("\n", " ")
+        if _SHORTEST_SENTENCE <= len(sentence) <= _LONGEST_SENTENCE and sentence[-1] in ".。" and (
+                sentence[0].isupper() or "가" <= sentence[0] <= "힣") and "|" not in sentence:
+            yield at, sentence
+        at = stop[1]
+
+
+def distinctive(text: str) -> bool:
+    """Tell whether a value has digits enough to be known for the same wherever it stands: three, and no year."""
+    return sum(map(str.isdecimal, text)) >= 3 and not _YEAR.fullmatch(text.strip())

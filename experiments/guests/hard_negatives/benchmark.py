@@ -1,0 +1,177 @@
+"""A benchmark whose questions were given hard negatives by `ragbed negatives`.
+
+Everything of a question is as in the benchmark that it was mined from, and answers are scored as there. What was mined
+stands in `given`, which it fills up, and in `negatives`; how each was mined, and how hard it is, in `mined`. The
+perturbations `negatives@N` and `pool@N` take these alone, one of each miner in turn. `manifest.json` says of what they
+were mined, with what and by which rules. The folder has JSON Lines, and a manifest with their hashes:
+
+    manifest.json  questions.jsonl  chunks.jsonl  documents.jsonl  decisions.jsonl
+"""
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from ragbed.documents.errors import BenchmarkError
+from ragbed.documents.paths import expand_path
+from ragbed.documents.rows import Row, read_rows
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.benchmarks.base import About, Selection
+from ragbed.experiments.question import Benchmark, Question, Scheme
+from ragbed.retrieval.storage.files import body_of, changed, unsealed
+from ragbed.retrieval.storage.manifest import MANIFEST
+
+QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
+VERSION: Literal[2] = 2
+_PLACES = ("given", "pool", "whole", "negatives")
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A question without its chunks, and the ids of those that stand in each place."""
+
+    question: Question
+    given: tuple[str, ...] = ()
+    pool: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    negatives: tuple[str, ...] = ()
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """A chunk, and whether all questions may be searched over it."""
+
+    chunk: Chunk
+    shared: bool = False
+
+
+_PLACED, _BROUGHT, _DOCUMENT = TypeAdapter(_Placed), TypeAdapter(_Brought), TypeAdapter(Document)
+
+
+class MinedManifest(BaseModel):
+    """What a mined benchmark was made of. It has no times: equal input gives equal files."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[2] = VERSION
+    benchmark: dict[str, Any]  # the settings of the one that it was mined from; its kind decides how answers are scored
+    name: str
+    corpus: str | None = None  # that benchmark's folder of pages, if it has one
+    attribution: str
+    mining: dict[str, Any]  # the settings of the mining
+    collection: dict[str, Any]  # what the negatives were found in, and by what: hashes of chunks, embedder and miners
+    counts: dict[str, Any]  # how many candidates were kept and rejected, by reason and by miner
+    short: dict[str, dict[str, Any]] = {}  # by question id, why it has fewer negatives than asked for, and how many
+    files: dict[str, str] = {}  # SHA-256 of every other file of the folder
+
+
+def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
+    """Return the lines of each file of a benchmark, by the file's name."""
+    chunks = {chunk.id: _Brought(chunk) for question in benchmark.questions for chunk in question.chunks}
+    chunks |= {chunk.id: _Brought(chunk, shared=True) for chunk in benchmark.shared}
+    return {QUESTIONS: (_PLACED.dump_json(_placed(question)).decode() for question in benchmark.questions),
+            CHUNKS: (_BROUGHT.dump_json(brought).decode() for brought in chunks.values()),
+            DOCUMENTS: (_DOCUMENT.dump_json(document).decode() for document in benchmark.documents.values())}
+
+
+def read_manifest(folder: Path) -> MinedManifest:
+    """Read the manifest of a mined benchmark, after its own hash was checked. Raises BenchmarkError where there is
+    none, it is damaged, or another version of ragbed wrote it."""
+    path = folder / MANIFEST
+    try:
+        text = body_of(path)
+    except OSError as error:
+        raise BenchmarkError(f"{folder}: no mined benchmark, its {MANIFEST} cannot be read; make one with "
+                             "`ragbed negatives BENCHMARK PATH --per-question N --out DIR`") from error
+    body = None if text is None else unsealed(text)
+    if body is None:
+        raise _damaged(path)
+    if body.get("version") != VERSION:
+        raise BenchmarkError(f"{folder}: a mined benchmark of version {body.get('version')}, and this ragbed reads "
+                             f"version {VERSION}: mine it anew")
+    try:
+        return MinedManifest.model_validate(body)
+    except ValidationError as error:
+        raise _damaged(path) from error
+
+
+def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
+    """Read the questions with their chunks and documents, after every file was compared with its hash. Raises
+    BenchmarkError where a file, which it names, is missing or damaged."""
+    path = changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
+    if path is not None:
+        raise _damaged(path)
+    brought = [row.parse_as(_BROUGHT) for row in read_rows(folder / CHUNKS)]
+    chunks = {one.chunk.id: one.chunk for one in brought}
+    questions = tuple(_whole(row.parse_as(_PLACED), chunks, row) for row in read_rows(folder / QUESTIONS))
+    documents = (row.parse_as(_DOCUMENT) for row in read_rows(folder / DOCUMENTS))
+    return Benchmark(f"mined:{manifest.name}", questions, {document.id: document for document in documents},
+                     tuple(one.chunk for one in brought if one.shared), manifest.corpus)
+
+
+def _placed(question: Question) -> _Placed:
+    ids = {place: tuple(chunk.id for chunk in getattr(question, place)) for place in _PLACES}
+    bare = replace(question, given=(), pool=(), whole=(), negatives=(), table=None)
+    return _Placed(bare, **ids, table=None if question.table is None else question.table.id)
+
+
+def _whole(placed: _Placed, chunks: Mapping[str, Chunk], row: Row) -> Question:
+    try:
+        found: dict[str, Any] = {place: tuple(chunks[id] for id in getattr(placed, place)) for place in _PLACES}
+        return replace(placed.question, **found, table=None if placed.table is None else chunks[placed.table])
+    except KeyError as error:
+        row.fail("given", f"ids of chunks of {CHUNKS}", error.args[0])
+
+
+def _damaged(path: Path) -> BenchmarkError:
+    return BenchmarkError(f"{path}: missing or damaged, it is not as it was written; mine the benchmark anew")
+
+
+class MinedBenchmark(Selection):
+    """A benchmark with mined hard negatives.
+
+    Attributes:
+        path: the folder that `ragbed negatives` wrote.
+    """
+
+    about = About(
+        paper="none of its own: that of the benchmark that it was mined from, which manifest.json names",
+        licence="as that of the benchmark it was mined from", size="as many questions as were mined for",
+        get="a folder written by `ragbed negatives BENCHMARK PATH --per-question N --out DIR`")
+
+    kind: Literal["mined"] = "mined"
+    path: str
+
+    def whole(self) -> Benchmark:
+        """Return all questions with their negatives."""
+        folder = expand_path(self.path)
+        return read_benchmark(folder, read_manifest(folder))
+
+    def scheme_of(self, questions: Collection[Question]) -> Scheme:
+        """Return that of the benchmark it was mined from; its paper's tables are of other evidence, and left out."""
+        return replace(source_of(read_manifest(expand_path(self.path))).scheme_of(questions), published=())
+
+    @classmethod
+    def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the settings of the paper of the benchmark that it was mined from."""
+        try:
+            manifest = read_manifest(expand_path(str(fields.get("path", ""))))
+            return source_of(manifest).run_as(manifest.benchmark)
+        except BenchmarkError:
+            return super().run_as(fields)  # loading will say what is amiss
+
+
+def source_of(manifest: MinedManifest) -> Selection:
+    """Return the settings of the benchmark that was mined. Raises BenchmarkError where this ragbed does not know it."""
+    from ragbed.experiments.benchmarks.registry import BENCHMARKS
+
+    try:
+        return BENCHMARKS[manifest.benchmark["kind"]].model_validate(manifest.benchmark)
+    except (KeyError, ValidationError) as error:
+        raise BenchmarkError(f"mined from {manifest.name}, whose settings this ragbed does not know; mine it anew"
+                             ) from error

@@ -1,0 +1,91 @@
+"""`ragbed negatives` mines hard negatives, and `ragbed dose` shows what more of them do to the answers."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ragbed.experiments.commands.options import AsJson, FinishedRun, Limit, Sample, Texts, refuse
+
+Miners = Annotated[Texts, typer.Option("--miner", help=(
+    "Kind of retriever, same_document, entity or random; repeatable. By default dense, bm25, same_document, entity."))]
+
+
+def negatives(
+        benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="See `ragbed list benchmarks`.")],
+        out: Annotated[Path, typer.Option("--out", help="A new folder.")],
+        path: Annotated[str | None, typer.Argument(metavar="PATH", help=(
+            "Folder or file of the benchmark, or hub:OWNER/NAME."))] = None,
+        per_question: Annotated[int, typer.Option(min=0, help=(
+            "Extra negatives per question, for the perturbation negatives@N."))] = 10,
+        fill: Annotated[int, typer.Option(min=0, help=(
+            "Fill each question up to this many chunks, gold included; 0 for no filling."))] = 10,
+        index: Annotated[Path | None, typer.Option("--index", help=(
+            "Index to take negatives from; by default the benchmark's own chunks."))] = None,
+        miner: Miners = None,
+        keep: Annotated[bool, typer.Option("--keep", help=(
+            "Keep all chunks of each question; by default only its gold chunks."))] = False,
+        reranker: Annotated[str, typer.Option("--reranker", help=(
+            "Reject candidates that this reranker scores above the gold, or that a judge grades 2 or 3."))] = "none",
+        embedder: Annotated[str | None, typer.Option(help=(
+            "Embedder of the benchmark's chunks; an index has its own."))] = None,
+        depth: Annotated[int, typer.Option(min=1, help="Maximum number of candidates per miner.")] = 1000,
+        seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+        limit: Limit = None, sample: Sample = None,
+        set: Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
+            "Any other setting of the benchmark, e.g. --set chunker=sentences; repeatable."))] = None,
+        json: AsJson = False) -> None:
+    """Mine hard negatives for a benchmark's questions.
+
+    The result is a benchmark with the same questions: `ragbed run mined DIR`. Several miners take turns; the first one
+    alone fills questions up. Candidates that may answer a question are rejected, and decisions.jsonl gives the reason
+    for each.
+    """
+    from pydantic import ValidationError
+
+    from ragbed.documents.errors import SettingsError
+    from ragbed.experiments.benchmarks import BENCHMARKS
+    from ragbed.experiments.guests.hard_negatives.display import show_mining
+    from ragbed.experiments.guests.hard_negatives.mining import mine
+    from ragbed.experiments.guests.hard_negatives.selection import MiningSettings
+    from ragbed.experiments.settings.file import explain, read_value
+    from ragbed.experiments.settings.targets import Part, runs_of_target
+    from ragbed.experiments.terminal.display import Bars, print_json
+
+    given: dict[str, Any] = {
+        "per_question": per_question, "fill": fill, "index": index, "keep": keep, "depth": depth, "seed": seed,
+        "reranker": None if reranker == "none" else read_value(reranker, f"--reranker {reranker!r}")}
+    given |= {name: value for name, value in (("miners", miner), ("embedder", embedder)) if value}
+    try:
+        settings = MiningSettings.model_validate(given)
+    except ValidationError as error:
+        raise SettingsError(explain(error, MiningSettings)) from error
+    if benchmark not in BENCHMARKS:
+        refuse(f"unknown benchmark {benchmark!r}; choose from: {', '.join(BENCHMARKS)}")
+    part = Part(limit, sample, None if sample is None else seed)
+    (run,) = runs_of_target(benchmark, path, {"set": [f"benchmark.{text}" for text in set or ()]}, part)
+    with Bars() as bars:
+        manifest = mine(run.benchmark, settings, out, bars)
+    if json:
+        print_json({"out": str(out), **manifest.counts, "shortfalls": manifest.short})
+    else:
+        show_mining(manifest, out)
+
+
+def dose(run: FinishedRun,
+         metric: Annotated[str | None, typer.Option(help=(
+             "Metric of the curves, see `ragbed list metrics`; by default the first column of the run."))] = None,
+         json: AsJson = False) -> None:
+    """Show how answers change with more, or harder, negatives.
+
+    Each curve has an area, and areas are compared with each other.
+
+    The run needs several doses. Under conditions: gold, set perturbations: none, negatives@2, negatives@5 and
+    negatives@10. Under conditions: retrieved, set several retrievers and perturbations: pool@5, pool@10 and pool@20.
+    After `ragbed negatives`, hardness is an axis too: negatives@4:easy, negatives@4:medium and negatives@4:hard take
+    the easiest, middle and hardest third of each question's negatives.
+    """
+    from ragbed.experiments.guests.hard_negatives.display import show_dose
+
+    show_dose(run, metric, json)

@@ -1,0 +1,79 @@
+"""Show mined negatives and dose curves in the terminal."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragbed.documents.errors import RunError
+from ragbed.experiments.analysis.catalogue import labels_of_variants
+from ragbed.experiments.analysis.notes import ON_MINERS
+from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest
+from ragbed.experiments.guests.hard_negatives.dose import dose_of_run
+from ragbed.experiments.guests.hard_negatives.dose_views import dose_views
+from ragbed.experiments.guests.hard_negatives.guard import REASONS
+from ragbed.experiments.metrics import metric_named
+from ragbed.experiments.runs.finished import open_finished
+from ragbed.experiments.terminal.display import print_json, print_table, say
+from ragbed.experiments.terminal.tables import print_views
+from ragbed.experiments.words import plural
+
+_SHOWN = 5  # questions that got fewer, named one by one
+
+
+def show_mining(manifest: MinedManifest, out: Path) -> None:
+    """How many negatives were kept, what the guard left out and why, how hard they are, and who got fewer."""
+    counts, miners = manifest.counts, manifest.counts["miners"]
+    say(f"{counts['kept']} negatives of {counts['wanted']} wanted for {plural(counts['questions'], 'question')}, "
+        f"{counts['filled_up_with']} of which fill questions up; {out}")
+    names = [*manifest.mining["miners"], *(name for name in miners if name not in manifest.mining["miners"])]
+    rows = [[what, str(counts["candidates"][reason]), *(str(miners.get(name, {}).get(reason, 0)) for name in names)]
+            for reason, what in (("kept", "kept"), *REASONS.items())
+            if reason == "kept" or counts["candidates"][reason]]
+    print_table(["candidates", "all", *names], rows)
+    guard = counts["guard"]
+    print_table(["best rank", "kept", "rejected"],
+                [[band, str(each["kept"]), str(each["rejected"])] for band, each in guard["ranks"].items()])
+    kept, rejected = guard["hardness"]["kept"], guard["hardness"]["rejected"]
+    if kept is not None and rejected is not None:  # which a curve over the rest does not see
+        nearer = "The guard removes the nearest" if rejected > kept else "The guard does not remove the nearest"
+        say(f"{nearer}: the mean hardness of what it rejected is {rejected:.2f}, of what was kept {kept:.2f}.")
+    if not manifest.mining.get("reranker"):
+        say("Not checked: whether a reranker puts a candidate above the gold (--reranker late_interaction).")
+    for text in manifest.collection.get("judged", ()):
+        say(text)
+    print_table(["hardness, in thirds of each question's", "n", "least", "mean", "greatest"], [
+        [bucket, str(each["n"]), *(f"{each[name]:.2f}" for name in ("least", "mean", "greatest"))]
+        for bucket, each in counts["hardness"].items()])
+    say(f"{plural(len(manifest.short), 'question')} got fewer than wanted; manifest.json names them all"
+        if manifest.short else "every question has as many as were wanted")
+    for id, each in list(manifest.short.items())[:_SHOWN]:
+        say(f"  {id}: {each['kept']} of {each['wanted']}, {each['rejected']} rejected; {each['why']}")
+    say(f"each rejected candidate, with what decided: {out / DECISIONS}; to ask with them: ragbed run mined {out}")
+
+
+def show_dose(path: Path, metric: str | None, json: bool) -> None:
+    """Compute the dose curves of a run and the areas under them, and show them.
+
+    Raises UserError: the run is not finished, no two cells differ in the dose alone, or no curve has the metric.
+    """
+    if metric is not None:
+        metric_named(metric)
+    with open_finished(path) as run:
+        run.refuse_race()
+        found = dose_of_run(run, metric or run.summary["columns"][0].split(" / ")[0])
+        if found is None:
+            raise RunError(f"{path}: no two cells differ only in the number or the hardness of negatives; see "
+                           "`ragbed dose --help` for perturbations that make a curve")
+        if metric is not None and metric not in found["metrics"]:
+            known = dict.fromkeys(name for row in run.rows for name, one in row["metrics"].items() if one["n"])
+            raise RunError(f"{path}: its curves do not have the metric {metric}; choose from: {', '.join(known)}")
+        miners = [note for note in run.summary["notes"] if note.startswith(ON_MINERS)]
+        first = run.rows[0]
+        found = {"run": str(run.path), "scoring": first["scoring"], "judge": first["judge"], **found,
+                 "notes": [*found["notes"], *miners]}
+        views = dose_views(found, labels_of_variants(run.rows), first["judge"])
+        if json:
+            print_json({**found, "views": [view.as_json() for view in views]})
+            return
+        say(run.name)
+        say("")
+        print_views(views, first["judge"])

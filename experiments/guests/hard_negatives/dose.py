@@ -1,0 +1,309 @@
+"""Dose and response: what more, or harder, negatives do to each way of answering, as curves and their areas."""
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from statistics import fmean
+from typing import Any, Literal
+
+from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.analysis.variants import (
+    Answers,
+    CellRows,
+    Figures,
+    Variant,
+    averages_of,
+    compared,
+    own_figures,
+    together_of,
+    variants_of,
+    with_own_intervals,
+)
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import ScoredQuestion, ScoredRow, Scoring
+from ragbed.experiments.question import Question
+from ragbed.experiments.record import Result
+from ragbed.experiments.runs.finished import Finished
+from ragbed.experiments.words import ON_INTERVALS
+from ragbed.retrieval.conditions import Perturbation
+from ragbed.retrieval.hits import DECIMALS
+
+Axis = Literal["negatives", "hardness"]
+Levels = Mapping[str, str | None]
+HARDNESS = ("easy", "medium", "hard")
+_CHANGE = "perturbation"
+_ANY = "any"  # the sort of negatives of no sort in particular
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Cells in the order of their doses.
+
+    Attributes:
+        axis: what the dose is: the number of negatives, or their hardness at one number (0, 1 and 2 stand for
+            `HARDNESS`).
+        word: what is done with them: they are added (`negatives`), or searched among (`pool`).
+        levels: the factors that all cells share, by name: those of cells, of which `perturbation` is the rest of it,
+            and of negatives the `sort` (`any` for none in particular), or over the hardness their `number`.
+        plain: over the hardness, the cell without negatives, which is no dose of it: where there is one.
+    """
+
+    axis: Axis
+    word: str
+    levels: Levels
+    doses: tuple[int, ...]
+    cells: tuple[Variant, ...]
+    plain: Variant | None = None
+
+    @property
+    def dosed(self) -> tuple[str, str, tuple[int, ...]]:
+        """What two curves have in common whose areas mean the same."""
+        return self.axis, self.word, self.doses
+
+    def differs(self, other: Curve) -> list[str]:
+        """Return the factors in which two curves differ, as cells do: what has no effect in one of them is none."""
+        levels = ((name, self.levels.get(name), other.levels.get(name)) for name in self.levels)
+        return [name for name, one, another in levels if one is not None and another is not None and one != another]
+
+
+def curves_of(variants: Iterable[Variant]) -> list[Curve]:
+    """Return every curve of two doses or more, those over the number of negatives first.
+
+    Without a perturbation the number is 0: of negatives that are added to what is shown, of any sort. What is searched
+    (`pool`) has no such cell, since without it other chunks are searched.
+    """
+    several = [(variant, Perturbation.parse(variant.levels[_CHANGE] or "none")) for variant in variants]
+    without = {_shared(variant, change): variant for variant, change in several if not change.negatives + change.pool}
+    return [*_over("negatives", several, without), *_over("hardness", several, without)]
+
+
+def _over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
+          without: Mapping[tuple[str | None, ...], Variant]) -> Iterator[Curve]:
+    groups: dict[tuple[str | None, ...], tuple[str, Levels, Variant | None, dict[int, Variant]]] = {}
+    for variant, change in variants:
+        if (placed := _placed(axis, change)) is None:
+            continue
+        word, name, level, dose = placed
+        shared = _shared(variant, change)
+        own: Levels = {**variant.levels, _CHANGE: shared[0], name: level}
+        plain = without.get(shared) if word == "negatives" else None
+        groups.setdefault((word, level, *shared), (word, own, plain, {}))[-1][dose] = variant
+    for word, levels, plain, found in groups.values():
+        if axis == "negatives" and plain is not None:
+            found, plain = {0: plain, **found}, None
+        if len(found) > 1:
+            doses = sorted(found)
+            yield Curve(axis, word, levels, tuple(doses), tuple(found[dose] for dose in doses), plain)
+
+
+def _placed(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
+    """What is done with the negatives, the name and the level of the factor that the other axis is, and the dose; None
+    for what has no place on the axis."""
+    number, word = (change.pool, "pool") if change.pool else (change.negatives, "negatives")
+    if not number:
+        return None
+    if axis == "negatives":
+        return word, "sort", change.sort or _ANY, number
+    return (word, "number", str(number), HARDNESS.index(change.sort)) if change.sort in HARDNESS else None
+
+
+def _shared(variant: Variant, change: Perturbation) -> tuple[str | None, ...]:
+    """What is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
+    rest = str(replace(change, negatives=0, pool=0, sort=""))
+    return (rest, *(level for name, level in variant.levels.items() if name != _CHANGE))
+
+
+def area(doses: Sequence[float], scores: Sequence[float]) -> float:
+    """Return the area under straight lines between the points, over the range of doses: the mean height of the curve.
+
+    With doses d_1 < ... < d_m and scores s_i it is sum((s_i + s_(i+1)) / 2 * (d_(i+1) - d_i)) / (d_m - d_1), the
+    trapezoidal rule; 1 for a score of 1 at every dose, whatever the doses are.
+    """
+    parts = ((first + second) / 2 * (to - at)
+             for (at, to), (first, second) in zip(pairwise(doses), pairwise(scores), strict=True))
+    return sum(parts) / (doses[-1] - doses[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Areas:
+    """By question, the area under its own scores by each metric, None by one that it has not at every dose; and by
+    metric, how many questions are left out: that have it at some dose and no area."""
+
+    of: Mapping[str, ScoredRow]
+    left_out: Mapping[str, int]
+
+
+def areas(curve: Curve) -> Areas:
+    """Return the areas of all questions that any cell of the curve has.
+
+    A question that a cell lacks, or which is answerable in one cell and not in another, has none. Areas are weighted
+    means of scores, with one set of weights, so that they have the range of the metric, and figures of a set are made
+    of them as of scores: citation F1 is the harmonic mean of the averaged areas by precision and by recall.
+    """
+    made: dict[str, ScoredRow] = {}
+    left_out: Counter[str] = Counter()
+    for question in dict.fromkeys(question for cell in curve.cells for question in cell.answers):
+        own = [cell.answers[question] for cell in curve.cells if question in cell.answers]
+        whole = len(own) == len(curve.cells) and len({one.answerable for one in own}) == 1
+        names = dict.fromkeys(name for one in own for name, score in one.scores.items() if score is not None)
+        known = {name: [score for one in own if (score := one.scores.get(name)) is not None] for name in names}
+        scores = {name: area(curve.doses, found) if whole and len(found) == len(own) else None
+                  for name, found in known.items()}
+        left_out.update(name for name, score in scores.items() if score is None)
+        made[question] = ScoredQuestion(own[0].answerable, own[0].outcome, scores)
+    return Areas(made, left_out)
+
+
+_SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be had
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """For how many questions of a cell fewer negatives could be had than its dose; and the hardness of the mined
+    negatives that each question is shown, or under `pool` searched over beside its gold: their mean cosine with the
+    question, averaged over the questions that have any; None where none were mined."""
+
+    fewer: int = 0
+    hardness: float | None = None
+
+
+def reached_of(change: Perturbation, results: Collection[Result], questions: Mapping[str, Question]) -> Reached:
+    """Of one cell, by what it does to the evidence."""
+    fewer = sum(any(note.partition(":")[0] in _SHORT for note in result.notes) for result in results)
+    own = []
+    for result in results:
+        question = questions[result.question]
+        ids = question.in_turns(change.sort)[:change.pool] if change.pool else [one.chunk for one in result.evidence]
+        if found := [question.mined[id].hardness for id in ids if id in question.mined]:
+            own.append(fmean(found))
+    return Reached(fewer, round(fmean(own), DECIMALS) if own else None)
+
+
+MOST = 200  # comparisons of areas: each takes tens of milliseconds
+_SAME = 0.01  # a mean hardness that differs by less is the same to two decimals
+
+
+def _on_figures(own: Sequence[Areas], metrics: Sequence[str], pairs: int, compared: int, changes: int) -> Iterator[str]:
+    """Say what areas and tests are of: the shown metrics that any cell has, and how many of the pairs of curves that
+    could be compared, and of their changes, have p."""
+    lacking = {name: [found.left_out[name] for found in own if found.left_out.get(name)] for name in metrics}
+    if said := [f"{name} in {len(counts)} of {len(own)} areas, up to {max(counts)} questions"
+                for name, counts in lacking.items() if counts]:
+        yield (f"A point is of the questions that have the metric at its dose, an area of those that have it at every "
+               f"dose. Areas leave out what has it at some doses only: {'; '.join(said)}.")
+    if compared + changes:
+        yield ON_INTERVALS
+    if pairs > MOST:
+        yield (f"{pairs} pairs of curves differ in one factor, more than are tested at once: the first {MOST} are "
+               "compared.")
+    if compared > 1:
+        yield (f"p (Holm) of areas is corrected for {compared} comparisons: all curves over the same doses that differ "
+               "in one factor.")
+    if changes > 1:
+        yield f"p (Holm) of changes is corrected for {changes} curves."
+
+
+def _on_doses(curves: Sequence[Curve], reached: Mapping[str, Reached]) -> Iterator[str]:
+    """What the doses are, and what they are not."""
+    yield ("An area is the mean height of a curve over its range of doses: that of each question's own scores, "
+           "averaged over the questions; 1 is a score of 1 at every dose.")
+    if any(curve.axis == "hardness" or curve.levels.get("sort") in HARDNESS for curve in curves):
+        yield ("Easy, medium and hard are the thirds of each question's own mined negatives by their cosine with the "
+               "question, not levels that questions share: the mean cosine of what each brought stands beside it. They "
+               "stand one step from each other; what has no negatives is no dose of hardness, and in no area over it.")
+    known = [[found for cell in curve.cells if (found := reached.get(cell.row["id"], Reached()).hardness) is not None]
+             for curve in curves if curve.axis == "negatives"]
+    if (most := max((max(one) - min(one) for one in known if one), default=0.0)) >= _SAME:
+        yield (f"Number and hardness go together: the mean hardness of the negatives (their cosine with the question) "
+               f"is not the same at each number of them, by up to {most:.2f} in one curve, so a change is of both.")
+    cells = {cell.row["id"] for curve in curves for cell in curve.cells}
+    if short := [reached[id].fewer for id in cells if id in reached and reached[id].fewer]:
+        yield (f"In {len(short)} of {len(cells)} cells some questions have fewer negatives than the dose, up to "
+               f"{max(short)}: there were no more of the sort. Points and areas stand at the dose that was asked for, "
+               "so that a curve goes on flat where nothing was added.")
+    if any(first.dosed[:2] == second.dosed[:2] and first.doses != second.doses
+           and len(first.differs(second)) == 1 for first, second in combinations(curves, 2)):
+        yield "Curves over other doses are not compared with each other."
+
+
+BESIDE = ("citation_f1", "support_f1", "refused_answerable", "refusal_accuracy", "recall@5", "recall@10", "ndcg@10")
+
+
+def dose_of(rows: CellRows, answers: Answers, clusters: Mapping[str, str], metric: str, scoring: Scoring, seed: int = 0,
+            repeated: CellRows = (), reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
+    """Return what doses of negatives do; None where no two cells differ in the dose alone.
+
+    Of each curve: the figures of its cells; the areas (`area.areas`) with intervals, as any score has them; `change`,
+    the last dose compared with the first, and over the number of negatives `slope`, that difference and its interval
+    over the range of doses: by how much one more negative changes the metric on average. Areas are tested as any score
+    is, question by question: all pairs of curves over the same doses that differ in one factor. p is corrected by Holm
+    over all pairs, and over all changes. By the metric curves are compared; citations, refusals and rankings stand
+    beside it. Where no cell has it, as none is right without the gold, the first of these is. `repeated`, the
+    summary's, has intervals of what was asked several times; `reached` is by cell's id, of `reached_of`.
+    """
+    curves = curves_of(variants_of(rows, answers))
+    curves, reached, together = curves_of(variants_of(rows, answers)), reached or {}, together_of(repeated)
+    if not curves:
+        return None
+    names = tuple(dict.fromkeys((metric, *BESIDE)))
+    points = [[_point(cell, names, together, reached) for cell in curve.cells] for curve in curves]
+    shown = [name for name in names if any(name in point["metrics"] for own in points for point in own)]
+    metric = shown[0] if shown and metric not in shown else metric
+    own = [areas(curve) for curve in curves]
+    whole = [replace(curve.cells[0], answers=found.of) for curve, found in zip(curves, own, strict=True)]
+    averages = [averages_of(one, clusters, scoring, seed) for one in whole]
+    figures: list[Figures] = [{name: dict(made[name]) for name in names if name in made} for made in averages]
+    every = [(factors[0], first, second) for first, second in combinations(range(len(curves)), 2)
+             if curves[first].dosed == curves[second].dosed
+             and len(factors := curves[first].differs(curves[second])) == 1]
+    tests = compared(metric, [(whole[first], whole[second]) for _, first, second in every[:MOST]], clusters, scoring,
+                     seed)
+    apart = [{"factor": factor, "first": first, "second": second,
+              **with_own_intervals(one, figures[first], figures[second]).plain()}
+             for (factor, first, second), one in zip(every, tests, strict=False) if one]
+    ends = [(curve.cells[0], curve.cells[-1]) for curve in curves]  # the last dose of each against its first
+    changes = [with_own_intervals(one, *(own_figures(cell, together) for cell in cells)).plain() if one else None
+               for one, cells in zip(compared(metric, ends, clusters, scoring, seed), ends, strict=True)]
+    rows = [{"axis": curve.axis, "word": curve.word, "factors": dict(curve.levels),
+             "points": [{"dose": dose, **point} for dose, point in zip(curve.doses, placed, strict=True)],
+             "plain": curve.plain and _point(curve.plain, names, together, reached), "areas": made,
+             "left_out": {name: count for name, count in found.left_out.items() if name in names and count},
+             "change": change, "slope": _slope(curve, change)}
+            for curve, placed, found, made, change in zip(curves, points, own, figures, changes, strict=True)]
+    return {"metric": metric, "metrics": shown, "hardness": list(HARDNESS), "curves": rows, "comparisons": apart,
+            "notes": [*_on_doses(curves, reached), *_on_figures(own, names, len(every), len(apart),
+                                                                sum(one is not None for one in changes))]}
+
+
+def _point(cell: Variant, names: Sequence[str], together: Mapping[str, Figures],
+           reached: Mapping[str, Reached]) -> dict[str, Any]:
+    own, found = own_figures(cell, together), reached.get(cell.row["id"], Reached())
+    return {"cell": cell.row["id"], "fewer": found.fewer, "hardness": found.hardness,
+            "metrics": {name: own[name] for name in names if name in own and own[name]["n"]}}
+
+
+def _slope(curve: Curve, change: Mapping[str, Any] | None) -> dict[str, float | None] | None:
+    if change is None or curve.axis != "negatives":
+        return None
+    across = curve.doses[-1] - curve.doses[0]
+    return {name: None if change[of] is None else round(change[of] / across, 10)
+            for name, of in (("mean", "difference"), ("low", "low"), ("high", "high"))}
+
+
+def dose_of_run(run: Finished, metric: str) -> dict[str, Any] | None:
+    """As its summary's `dose`, by any metric, and of a run from before summaries had it; None without a curve."""
+    by_cell: dict[str, dict[str, Result]] = defaultdict(dict)
+    for result in run.folder.results():
+        by_cell[result.cell][result.question] = result
+    return dose_of(run.rows, by_cell, run.grouped.of, metric, run.rows[0]["scoring"], run.summary["seed"],
+                   run.summary.get("repeated") or (),
+                   {cell.id: reached_of(cell.change, by_cell[cell.id].values(), run.questions) for cell in run.cells})
+
+
+def dose_finding(run: AnalysisInput) -> dict[str, Any] | None:
+    """Return the curves of a run by its first metric, for its summary; None without a curve."""
+    reached = {row["id"]: reached_of(Cell.of(row).change, run.results[row["id"]], run.questions) for row in run.cells}
+    return dose_of(run.cells, run.answers, run.clusters, run.metric, run.scoring, run.seed,
+                   run.found.get("repeated") or (), reached)

@@ -1,0 +1,255 @@
+"""Dose and response as views: curves over the doses of negatives, the areas under them, and which of these differ."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ragbed.experiments.analysis.catalogue import labels_of_variants
+from ragbed.experiments.analysis.inputs import AnalysisInput
+from ragbed.experiments.analysis.pairs import difference_view
+from ragbed.experiments.analysis.view import Chart, Point, Value, View, figure_value
+from ragbed.experiments.cells import PART, shortened
+from ragbed.experiments.metrics import family_of, shown_name
+from ragbed.experiments.statistics import Comparison
+from ragbed.experiments.words import column_words, cut, difference, interval, listed, plural
+
+COLOURS = 6  # curves of one chart
+_MOST = 18  # charts of one group
+_LEAST = {"unified": -1.0}  # of metrics that go below 0
+_SECTION = "Dose and response"
+_PLAIN = -1  # where what has no negatives stands beside hardnesses
+CurveRow = Mapping[str, Any]
+
+
+_TITLES = {("negatives", "negatives"): "negatives added to what is shown",
+           ("negatives", "pool"): "negatives beside the gold in what is searched",
+           ("hardness", "negatives"): "thirds of each question's own negatives, added to what is shown",
+           ("hardness", "pool"): "thirds of each question's own negatives, beside the gold in what is searched"}
+_THIRDS = {"easy": "easiest third of negatives", "medium": "middle third of negatives",
+           "hard": "hardest third of negatives"}
+
+
+@dataclass(frozen=True, slots=True)
+class CurveGroup:
+    """Curves of a summary's `dose` that share axis and word."""
+
+    axis: str
+    word: str
+    curves: tuple[int, ...]  # their places in the summary
+    labels: tuple[str, ...]  # what each is called, in the same order
+    doses: tuple[int, ...]  # those of any of them; `words` for each
+    words: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return _TITLES.get((self.axis, self.word), f"{self.axis}, {self.word}")
+
+
+def groups_of(dose: Mapping[str, Any]) -> list[CurveGroup]:
+    """Return the groups of a summary's `dose`, in the order of its curves."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for place, curve in enumerate(dose["curves"]):
+        found.setdefault((curve["axis"], curve["word"]), []).append(place)
+
+    made = []
+    for (axis, word), places in found.items():
+        curves = [dose["curves"][place] for place in places]
+        doses = sorted({point["dose"] for curve in curves for point in curve["points"]})
+        words = [dose["hardness"][one] if axis == "hardness" else str(one) for one in doses]
+        made.append(CurveGroup(axis, word, tuple(places), tuple(labels([curve["factors"] for curve in curves])),
+                               tuple(doses), tuple(words)))
+    return made
+
+
+def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what curves are called: by the factors in which any of them differ, the strategy where there are none."""
+    rows = shortened(levels)
+    names = [name for name in dict.fromkeys(name for row in rows for name in row)
+             if len({row[name] for row in rows if row.get(name) is not None}) > 1]
+    return [PART.join(filter(None, (_level(name, row.get(name)) for name in names)))
+            or str(row.get("reasoning") or "none") for row in rows]
+
+
+def _level(name: str, level: Any) -> str:
+    """Of no rest of a perturbation nothing is said."""
+    if level is None or (name, level) == ("perturbation", "none"):
+        return ""
+    return _THIRDS.get(str(level), f"{level} negatives") if name in ("sort", "number") else str(level)
+
+
+def dose_analysis(run: AnalysisInput) -> list[View]:
+    """Return the views of what `dose_finding` computed for a run."""
+    return dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge)
+
+
+def dose_views(found: Mapping[str, Any] | None, called: Mapping[str, str], judge: str | None = None) -> list[View]:
+    """Return the views of each group of curves over one axis, of what `dose_of` made in a run with that judge; `called`
+    are the labels of cells by their ids."""
+    if not found or not found["curves"]:
+        return []
+    views = [view for group in groups_of(found) for view in _group_views(group, found, called, judge)]
+    return [replace(views[0], notes=(*views[0].notes, *found["notes"])), *views[1:]]
+
+
+def _group_views(group: CurveGroup, found: Mapping[str, Any], called: Mapping[str, str],
+                 judge: str | None) -> Iterator[View]:
+    metric, name = found["metric"], f"dose:{group.axis}:{group.word}"
+    curves = [found["curves"][place] for place in group.curves]
+    tests = list(_tests(group, found))
+    compared = difference_view(f"{name}:areas", f"Area against area, by {group.title}: {shown_name(metric, judge)}",
+                               ("factor", "what changes"), tests, section=_SECTION) if tests else None
+    yield _curves(group, curves, found, called, judge, [made for _, made in tests])
+    known = [[{point["dose"]: point["hardness"] for point in curve["points"]}.get(dose) for dose in group.doses]
+             for curve in curves]
+    if any(one is not None for own in known for one in own):
+        yield View(f"{name}:hardness", "Mean hardness of the negatives (cosine with the question)",
+                   ("curve", *group.words), tuple((label, *own) for label, own in zip(
+                       group.labels, known, strict=True) if any(one is not None for one in own)), section=_SECTION)
+    beside = [one for one in found["metrics"] if one != metric and any(one in curve["areas"] for curve in curves)]
+    if beside:
+        yield View(f"{name}:beside", f"Areas by other metrics, by {group.title}", (
+            "curve", *(shown_name(one, judge) for one in beside)), tuple(
+            (label, *(curve["areas"].get(one) for one in beside))
+            for label, curve in zip(group.labels, curves, strict=True)), section=_SECTION)
+    if compared:
+        yield compared
+
+
+def _curves(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any], called: Mapping[str, str],
+            judge: str | None, tests: Sequence[Comparison]) -> View:
+    metric, plain = found["metric"], any(curve["plain"] for curve in curves)
+    rows = []
+    for label, curve in zip(group.labels, curves, strict=True):
+        points = {point["dose"]: point["metrics"].get(metric) for point in curve["points"]}
+        without = [(curve["plain"] or {}).get("metrics", {}).get(metric)] if plain else []
+        change = curve["change"] or {}
+        rows.append((label, *without, *(points.get(dose) for dose in group.doses), curve["areas"].get(metric),
+                     figure_value(*map(change.get, ("difference", "low", "high", "n"))), change.get("p"),
+                     change.get("p_holm")))
+    charts = _charts(group, curves, found, called, judge)
+    header = ("curve", *["without"] * plain, *group.words, "area", "last less first", "p", "p (Holm)")
+    return View(f"dose:{group.axis}:{group.word}", f"{shown_name(metric, judge)} by {group.title}", header, tuple(rows),
+                main=len(header) - 4, notes=tuple(_said(group, curves, found, tests)), signed=("last less first",),
+                p=("p", "p (Holm)"), section=_SECTION, charts=charts)
+
+
+def _tests(group: CurveGroup, found: Mapping[str, Any]) -> Iterator[tuple[tuple[Value, ...], Comparison]]:
+    places = {place: at for at, place in enumerate(group.curves)}
+    factors = [found["curves"][place]["factors"] for place in group.curves]
+    for one in found["comparisons"]:
+        if one["first"] in places:
+            first, second, factor = places[one["first"]], places[one["second"]], str(one["factor"])
+            rests = labels([{name: level for name, level in row.items() if name != factor} for row in factors])
+            before, after = labels([{factor: factors[first][factor]}, {factor: factors[second][factor]}])
+            rest = f", {rests[first]}" if len(set(rests)) > 1 else ""
+            yield (factor, f"{before} → {after}{rest}"), Comparison.of(found["metric"], one)
+
+
+def _said(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any],
+          tests: Sequence[Comparison]) -> Iterator[str]:
+    """Which curve has the largest area, which of them really change, and which areas really differ."""
+    metric = found["metric"]
+    named = list(zip(group.labels, curves, strict=True))
+    known = [(label, area) for label, curve in named
+             if (area := curve["areas"].get(metric)) is not None and area["mean"] is not None]
+    if not known:
+        return
+    most = max(area["mean"] for _, area in known)
+    best = [f"{label} {interval(area['low'], area['high'])}".rstrip() for label, area in known if area["mean"] == most]
+    if len(best) < len(known):
+        yield f"The largest area, {most:z.2f}, is that of {listed(best)}."
+    changes = [(label, Comparison.of(metric, curve["change"])) for label, curve in named if curve["change"]]
+    real = [f"{label} ({difference(one)})" for label, one in changes if one.real]
+    yield (f"From the first dose to the last there is a real change of {listed(real)}." if real else
+           "From the first dose to the last no real change is seen.")
+    places = dict(zip(group.curves, group.labels, strict=True))
+    apart = [f"{places[one['second']]} against {places[one['first']]} ({difference(made)})"
+             for one in found["comparisons"] if one["first"] in places
+             and (made := Comparison.of(metric, one)).real]
+    if tests:
+        yield f"Areas really differ: {listed(apart)}." if apart else "No two areas really differ."
+
+
+# The title of a chart, its series, and the curves by the label that each has there.
+_Facet = tuple[str, tuple[str, ...], list[tuple[str, CurveRow]]]
+
+
+def _facets(curves: Sequence[CurveRow], names: Sequence[str]) -> list[_Facet]:
+    """All curves together where there are colours for them; else a chart for each combination of all factors but the
+    one with the most levels that there are colours for; else so many to a chart, in order."""
+    pairs = list(zip(names, curves, strict=True))
+    if len(curves) <= COLOURS:
+        return [("", tuple(names), pairs)]
+    factors = [one["factors"] for one in curves]
+    varying = {name: list(dict.fromkeys(row[name] for row in factors if row.get(name) is not None))
+               for name in factors[0]}
+    fitting = [name for name, levels in varying.items() if 1 < len(levels) <= COLOURS
+               and all(row.get(name) is not None for row in factors)]
+    if not fitting:
+        return [(f"{at + 1} to {min(at + COLOURS, len(curves))}", tuple(names[at:at + COLOURS]),
+                 pairs[at:at + COLOURS]) for at in range(0, len(curves), COLOURS)]
+    by = max(fitting, key=lambda name: len(varying[name]))
+    rest = labels([{name: value for name, value in row.items() if name != by} for row in factors])
+    level = labels([{by: row[by]} for row in factors])
+    parts: dict[str, list[tuple[str, CurveRow]]] = {}
+    for title, called, curve in zip(rest, level, curves, strict=True):
+        parts.setdefault(title, []).append((called, curve))
+    series = tuple(sorted(dict.fromkeys(level), key=lambda one: varying[by].index(factors[level.index(one)][by])))
+    return [(title, series, own) for title, own in parts.items()]
+
+
+def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any], called: Mapping[str, str],
+            judge: str | None) -> tuple[Chart, ...]:
+    """A chart of each metric, and where there are many curves of each part of them."""
+    plain = any(curve["plain"] for curve in curves)
+    ticks = (*([(float(_PLAIN), "without")] if plain else []),
+             *((float(dose), words) for dose, words in zip(group.doses, group.words, strict=True)))
+    x = "number of negatives" if group.axis == "negatives" else "hardness, in thirds of each question's"
+    made = []
+    for metric, alike in _apart(curves, found["metrics"]).items():
+        title = ", ".join(column_words(shown_name(name, judge)) for name in alike)
+        for part, series, own in _facets(curves, group.labels):
+            points = [point for label, curve in own for point in _points(group, label, curve, metric, called)]
+            if points:
+                made.append(Chart("lines", " · ".join(filter(None, (title, part))), x, title, tuple(points),
+                                  _LEAST.get(metric, 0.0), ticks, series=series))
+    left = len(made) - _MOST
+    said = ["Upright bars are 95 % intervals of the mean. Lines are moved sideways a little so that they do not hide "
+            "each other.", *(["Hollow points have no negatives, and are in no area."] if plain else []),
+            *([f"{left} further charts are left out; the table has all areas."] if left > 0 else [])]
+    shown = made[:_MOST]
+    return (*shown[:-1], *(replace(one, caption=" ".join(said)) for one in shown[-1:]))
+
+
+def _apart(curves: Sequence[CurveRow], names: Sequence[str]) -> dict[str, list[str]]:
+    """The metrics that any of these curves has, each with those that are equal to it everywhere, as recalls are where
+    fewer chunks are found than they count."""
+    found: dict[str, list[str]] = {}
+    figures: dict[str, list[Any]] = {}
+    for name in names:
+        own = [point["metrics"].get(name) for curve in curves for point in curve["points"]]
+        if any(own):
+            same = next((one for one, others in figures.items() if others == own and family_of(one) == family_of(name)),
+                        name)
+            figures[same] = own
+            found.setdefault(same, []).append(name)
+    return found
+
+
+def _points(group: CurveGroup, label: str, curve: CurveRow, metric: str, called: Mapping[str, str]) -> Iterator[Point]:
+    words = dict(zip(group.doses, group.words, strict=True))
+    placed = [(one["dose"], one) for one in curve["points"]]
+    for dose, one in [*([(_PLAIN, curve["plain"])] if curve["plain"] else []), *placed]:
+        value = one["metrics"].get(metric)
+        if value is None or value["mean"] is None:
+            continue
+        at = "no negatives" if dose == _PLAIN else words[dose]
+        if group.axis == "negatives":
+            at += f" negative{'' if at == '1' else 's'}"
+        few = f", {one['fewer']} with fewer" if one["fewer"] else ""
+        near = () if one.get("hardness") is None else (f"mean hardness {one['hardness']:.2f}",)
+        said = (cut(label), f"{at}: {value['mean']:z.2f} {interval(value['low'], value['high'])}",
+                plural(value["n"], "question") + few, *near)
+        yield Point(label, float(dose), value["mean"], value["low"], value["high"], cell=called.get(one["cell"], ""),
+                    line="" if dose == _PLAIN else label, words=said, mark="hollow" if dose == _PLAIN else "")

@@ -1,0 +1,248 @@
+"""Miners of hard negatives: by a retriever, within the same documents, by a shared name, or at random."""
+from __future__ import annotations
+
+import random
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from math import log
+from typing import Protocol
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.types import Chunk
+from ragbed.experiments.guests.hard_negatives.names import names_of, numbers_of, subject_of
+from ragbed.retrieval.conditions import drawn
+from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.retrievers import KINDS, RetrieverKind, RetrieverSettings
+from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever
+
+
+@dataclass(frozen=True, slots=True)
+class MiningQuery:
+    """A query that chunks are mined for."""
+
+    key: str  # tells queries apart, and seeds what is drawn
+    query: str
+    around: tuple[Chunk, ...] = ()  # chunks whose documents, names and numbers are looked at beside the query's own
+    leave_out: frozenset[str] = frozenset()  # ids of chunks that are never found, for reasons of the caller's
+
+
+class Miner(Protocol):
+    """Finds chunks that are near to a query in its own way."""
+
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
+        """Return at most `k` hits for each query, best first, ranked among what is not left out; a larger `k` finds the
+        same and more behind it."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a collection by their chunks' ids, made once for all miners."""
+
+    collection: Collection
+
+    def rows_of(self, ids: Iterable[str]) -> list[int]:
+        """Return the row of each of the chunks, all of which the collection holds."""
+        return [self._by_id[id] for id in ids]
+
+    def of_ids(self, ids: Iterable[str]) -> set[int]:
+        """Return the rows of those of the chunks that the collection holds."""
+        return {self._by_id[id] for id in ids if id in self._by_id}
+
+    def hits(self, scored: Iterable[tuple[int, float]], k: int, name: str) -> list[Hit]:
+        """Return the `k` rows of the highest score as hits, equal ones by row."""
+        best = sorted(scored, key=lambda one: (-one[1], one[0]))[:k]
+        return [Hit(self.collection.chunks[row], score, rank, name) for rank, (row, score) in enumerate(best, 1)]
+
+    @cached_property
+    def _by_id(self) -> dict[str, int]:
+        return {chunk.id: row for row, chunk in enumerate(self.collection.chunks)}
+
+
+class Nearness:
+    """Cosines of queries with chunks of a collection."""
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+
+    def of(self, queries: Sequence[str], rows: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Return for each query the cosine with each of its rows; ModelError where the embedder is not here."""
+        if not any(rows):
+            return [[] for _ in rows]
+        vectors = self._collection.embedder.embed_queries(queries)
+        return [self._cosines(vector, wanted) for vector, wanted in zip(vectors, rows, strict=True)]
+
+    def _cosines(self, query: Matrix, rows: Sequence[int]) -> list[float]:
+        if not rows:
+            return []
+        vectors, firsts = self._collection.vectors([self._collection.chunks[row] for row in rows])
+        cosines: list[float] = np.maximum.reduceat(vectors @ query, firsts).round(DECIMALS).tolist()
+        return cosines
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The chunks that a retriever finds for the query."""
+
+    name: str
+    retriever: Retriever
+
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
+        """Find chunks. Queries are searched together where they leave out about as many chunks.
+
+        What is left out may come first, so a query is searched for that many more. Counts of as many binary digits
+        stand together and are searched for the greatest of them, 2^digits - 1: less than twice what any of them needs,
+        and a handful of searches whatever the counts are.
+        """
+        places: dict[int, list[int]] = defaultdict(list)
+        for place, one in enumerate(asked):
+            places[len(one.leave_out).bit_length()].append(place)
+        found: dict[int, list[Hit]] = {}
+        for digits, at in places.items():
+            searched = self.retriever.search([asked[place].query for place in at], k + 2**digits - 1)
+            for place, hits in zip(at, searched, strict=True):
+                left = [hit for hit in hits if hit.chunk.id not in asked[place].leave_out][:k]
+                found[place] = [replace(hit, rank=rank, found_by=self.name) for rank, hit in enumerate(left, 1)]
+        return [found[place] for place in range(len(asked))]
+
+
+DRAWN = "random"  # what the miner is called
+
+
+class RandomMiner:
+    """Chunks in an order drawn for each query; their score says nothing and is 0."""
+
+    def __init__(self, rows: Rows, seed: int) -> None:
+        self._rows, self._seed = rows, seed
+
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
+        return [self._mined(one, k) for one in asked]
+
+    def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
+        chunks = self._rows.collection.chunks
+        order = drawn(range(len(chunks)), random.Random(f"{self._seed}:{one.key}:drawn"))
+        left_out = self._rows.of_ids(one.leave_out)
+        rows = islice((row for row in order if row not in left_out), k)
+        return [Hit(chunks[row], 0.0, rank, DRAWN) for rank, row in enumerate(rows, 1)]
+
+
+class SameDocument:
+    """Chunks of the documents of `around`, by the cosine of their nearest window with the query."""
+
+    def __init__(self, rows: Rows, nearness: Nearness) -> None:
+        self._rows, self._nearness = rows, nearness
+
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
+        others = []
+        for one in asked:
+            documents = dict.fromkeys(chunk.document for chunk in one.around)
+            left_out = self._rows.of_ids(one.leave_out)
+            others.append([row for document in documents for row in self._by_document.get(document, ())
+                           if row not in left_out])
+        cosines = self._nearness.of([one.query for one in asked], others)
+        return [self._rows.hits(zip(rows, near, strict=True), k, "same_document")
+                for rows, near in zip(others, cosines, strict=True)]
+
+    @cached_property
+    def _by_document(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = defaultdict(list)
+        for row, chunk in enumerate(self._rows.collection.chunks):
+            found[chunk.document].append(row)
+        return found
+
+
+_COMMON = 0.02  # a name in a larger share of the chunks ties nothing together, unless it stands in fewer than `_FEW`
+_FEW = 50
+
+
+class SameName:
+    """Chunks that hold a name of the query, or what a chunk of `around` is about, and a number that none of these has.
+
+    A chunk that holds all the query's own numbers, where it has any, speaks of the same year or amount, and is none.
+    The score is the sum of log(1 + chunks / chunks with that name) over the shared names.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
+        return [self._mined(one, k) for one in asked]
+
+    def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
+        count = len(self._rows.collection.chunks)
+        scores: dict[int, float] = defaultdict(float)
+        subjects = {name for chunk in one.around if (name := subject_of(chunk.content))}
+        for name in sorted(names_of(one.query) | subjects):
+            holders = self._holders.get(name, ())
+            for row in holders:
+                scores[row] += log(1 + count / len(holders))
+        for row in self._rows.of_ids(one.leave_out):
+            scores.pop(row, None)
+        rounded = [(round(score, DECIMALS), row) for row, score in scores.items()]
+        ranked = sorted(rounded, key=lambda each: (-each[0], each[1]))
+        return self._with_other_numbers(one, ranked, k)
+
+    def _with_other_numbers(self, one: MiningQuery, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
+        asked = numbers_of(one.query)
+        known = asked.union(*(numbers_of(chunk.content) for chunk in one.around))
+        hits: list[Hit] = []
+        for score, row in ranked:
+            if len(hits) == k:
+                break
+            chunk = self._rows.collection.chunks[row]
+            stated = numbers_of(chunk.content)
+            if stated - known and not (asked and asked <= stated):
+                hits.append(Hit(chunk, score, len(hits) + 1, "entity"))
+        return hits
+
+    @cached_property
+    def _holders(self) -> dict[str, array[int]]:
+        found: dict[str, array[int]] = defaultdict(lambda: array("I"))
+        for row, chunk in enumerate(self._rows.collection.chunks):
+            for name in names_of(chunk.content):
+                found[name].append(row)
+        most = max(_FEW, _COMMON * len(self._rows.collection.chunks))
+        return {name: rows for name, rows in found.items() if len(rows) <= most}
+
+
+ALONE: Mapping[str, str] = {
+    "same_document": "other chunks of the documents of the gold, nearest first",
+    "entity": "chunks that share a name with the question or its gold, and state another number or year",
+    DRAWN: "chunks drawn by chance"}
+"""Miners that are no retriever, and what each finds."""
+
+
+def miner_names() -> dict[str, str]:
+    """Return every miner's name and what it finds: each kind of retriever, with its usual settings, and `ALONE`."""
+    kinds = {str(kind.model_fields["kind"].default): f"what a search by {kind.model_fields['kind'].default} finds"
+             for kind in KINDS if not any(field.is_required() for name, field in kind.model_fields.items())}
+    return {**kinds, **ALONE}
+
+
+def check_miners(names: Iterable[str]) -> None:
+    """Raise SettingsError where there is no miner of one of the names."""
+    known = miner_names()
+    if unknown := [name for name in names if name not in known]:
+        raise SettingsError(f"there is no miner {unknown[0]!r}; there are: {', '.join(known)}")
+
+
+def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
+    """Return the miner of that name over a collection, and what tells it apart from one that finds otherwise. Raises
+    SettingsError where there is none of that name, and UserError where a model or package that it needs is not to be
+    had."""
+    check_miners([name])
+    if name == "same_document":
+        return SameDocument(rows, Nearness(rows.collection)), name
+    if name == "entity":
+        return SameName(rows), name
+    if name == DRAWN:
+        return RandomMiner(rows, seed), f"{name} {seed}"
+    kind: RetrieverKind = TypeAdapter(RetrieverSettings).validate_python(name)
+    return Neighbours(name, kind.open(rows.collection, Aids())), kind.identity()

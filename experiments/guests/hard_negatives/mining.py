@@ -1,0 +1,216 @@
+"""Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other."""
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from statistics import fmean
+from sys import maxsize
+from typing import Any
+
+from pydantic_core import to_json
+
+from ragbed.agents.models import open_aids
+from ragbed.agents.relevance import on_judges
+from ragbed.agents.settings import ModelSettings
+from ragbed.documents.errors import BenchmarkError, SettingsError
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.benchmarks import Selection
+from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest, benchmark_lines
+from ragbed.experiments.guests.hard_negatives.guard import REASONS, Rarity
+from ragbed.experiments.guests.hard_negatives.miners import Nearness, Rows, check_miners, open_miner
+from ragbed.experiments.guests.hard_negatives.selection import (
+    Candidates,
+    Chosen,
+    MiningSettings,
+    Wanted,
+    best_rank,
+    hardness_of,
+    in_rounds,
+    mined,
+    wanted_of,
+    with_negatives,
+)
+from ragbed.experiments.question import Benchmark, Bucket, Mined
+from ragbed.retrieval.embedders.opening import open_embedder
+from ragbed.retrieval.hits import DECIMALS
+from ragbed.retrieval.index import Index
+from ragbed.retrieval.pool import Pool
+from ragbed.retrieval.rerankers.reranker import Aids, judges_of
+from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.retrieval.storage.folder import alone, replaced
+from ragbed.retrieval.storage.manifest import write_manifest
+from ragbed.retrieval.types import Collection, Progress
+
+_BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
+BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),
+                              "later": range(21, maxsize)}
+"""Ranks of candidates: what stands first is nearest, and most often the answer."""
+NOBODY = "left out"  # in the place of a miner: what was left out before anybody looked
+
+
+def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[Mapping[str, Mined]],
+            rejected_near: Sequence[float]) -> dict[str, Any]:
+    """Count everything that a table of a mining shows, as the manifest keeps it. A candidate that several miners found
+    counts once in `candidates`, and under each of these miners in `miners`; `rejected_near` has the hardness of every
+    candidate that the guard rejected."""
+    by_miner: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in chosen:
+        for rejected in one.rejected:
+            for miner in [each.miner for each in rejected.found] or [NOBODY]:
+                by_miner[miner][rejected.reason] += 1
+        for each in chain.from_iterable(one.found.values()):
+            by_miner[each.miner]["kept"] += 1
+    reasons = Counter(rejected.reason for one in chosen for rejected in one.rejected)
+    kept = sum(len(one.chunks) for one in chosen)
+    every = [each for one in mined for each in one.values()]
+    hardness = {bucket: [one.hardness for one in every if one.bucket == bucket] for bucket in _BUCKETS}
+    return {"questions": len(wanted), "wanted": sum(one.total for one in wanted), "kept": kept,
+            "filled_up_with": sum(one.fill for one in chosen),
+            "candidates": {"kept": kept, **{reason: reasons[reason] for reason in REASONS}},
+            "miners": {name: dict(counts) for name, counts in by_miner.items()},
+            "hardness": {bucket: {"n": len(values), "least": min(values), "mean": round(sum(values) / len(values), 6),
+                                  "greatest": max(values)} for bucket, values in hardness.items() if values},
+            "guard": {"ranks": _by_rank(chosen),
+                      "hardness": {"kept": _mean([one.hardness for one in every]), "rejected": _mean(rejected_near)}},
+            "short": sum(one.why_short is not None for one in chosen)}
+
+
+def _by_rank(chosen: Sequence[Chosen]) -> dict[str, dict[str, int]]:
+    """How many candidates of each band of ranks were kept, and how many the guard rejected, by the best rank that a
+    miner gave them. Repeated ones are neither."""
+    kept = [best_rank(found) for one in chosen for found in one.found.values()]
+    rejected = [best_rank(each.found) for one in chosen for each in one.rejected if each.guarded]
+    return {name: {what: sum(rank is not None and rank in band for rank in ranks)
+                   for what, ranks in (("kept", kept), ("rejected", rejected))} for name, band in BANDS.items()}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(fmean(values), DECIMALS) if values else None
+
+
+_SCOPE = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class MiningSource:
+    """The chunks among which negatives are found; `index` is None where they are the benchmark's own."""
+
+    benchmark: Benchmark
+    collection: Collection
+    index: Index | None
+
+    def source_of(self, document: str) -> str:
+        """Return the source path of a document id; the id itself where none is known."""
+        if document in self.benchmark.documents:
+            return self.benchmark.documents[document].source
+        try:
+            return document if self.index is None else self.index.source_of(document)
+        except KeyError:
+            return document
+
+    def document(self, id: str) -> Document:
+        """Return the document of a chunk of the benchmark or of the collection."""
+        known = self.benchmark.documents
+        return known[id] if id in known else self.collection.document(id)
+
+
+def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> MiningSource:
+    """Open the index that the settings name, or the chunks of the benchmark: those that all its questions share, else
+    those of all its questions. Raises BenchmarkError where there is no index and the benchmark brings no chunks, and
+    IndexFolderError, ModelError or SettingsError where the index or the embedder cannot be opened."""
+    if settings.index is not None:
+        index = Index.open(settings.index)
+        index.check_embedder()
+        return MiningSource(benchmark, index, index)
+    chunks = benchmark.shared or benchmark.every_chunk
+    if not chunks:
+        raise BenchmarkError(f"{benchmark.name}: its questions bring no chunks to find negatives among; index its "
+                             "documents and give --index DIR")
+    pool = Pool({_SCOPE: chunks}, CachedEmbedder(open_embedder(settings.embedder)), benchmark.documents)
+    pool.embed(progress)
+    return MiningSource(benchmark, pool.scope(_SCOPE), None)
+
+
+def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
+    """Mine negatives for the questions of a benchmark and write it with them into a new folder. Raises SettingsError
+    where there is something in the folder, or a miner is not known; BenchmarkError where the benchmark cannot be
+    loaded, or brings no chunks and there is no index; UserError where an index or a model is not to be had, or another
+    process is writing the folder."""
+    with alone(out):
+        try:
+            taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
+        except OSError as error:
+            raise SettingsError(f"{out}: {error.strerror}") from error
+        if taken:
+            raise SettingsError(f"{out}: something is there already; give a new folder")
+        if not judges_of(settings):
+            return _mined(selection, settings, out, progress, Aids())
+        return asyncio.run(_judged(partial(_mined, selection, settings, out, progress), settings))
+
+
+async def _judged(mined: Callable[[Aids], MinedManifest], settings: MiningSettings) -> MinedManifest:
+    async with open_aids(settings, ModelSettings()) as aids:  # the judge's calls are made on this loop
+        return await asyncio.to_thread(mined, aids)
+
+
+def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: Progress,
+           aids: Aids) -> MinedManifest:
+    check_miners(settings.miners)
+    benchmark = selection.load()
+    source = open_source(benchmark, settings, progress)
+    rows, nearness = Rows(source.collection), Nearness(source.collection)
+    opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
+    wanted = list(wanted_of(benchmark, _candidates(source, rows, nearness), settings))
+    scorer = None if settings.reranker is None else settings.reranker.open(aids)
+    chosen = in_rounds(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
+                       Rarity(chunk.content for chunk in source.collection.chunks), progress)
+    cosines = nearness.of([one.question.text for one in wanted],
+                          [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
+    rejected = nearness.of([one.question.text for one in wanted],
+                           [rows.rows_of(each.chunk.id for each in one.rejected if each.guarded) for one in chosen])
+    by_chunk = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
+    questions = tuple(with_negatives(each, found, by, settings.seed)
+                      for each, found, by in zip(wanted, chosen, by_chunk, strict=True))
+    made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
+               "embedder": source.collection.embedder.identity,
+               "reranker": None if settings.reranker is None else settings.reranker.identity(),
+               "miners": {name: identity for name, (_, identity) in opened.items()}, "judged": on_judges(aids)}
+    manifest = MinedManifest(
+        benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
+        attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
+        mining=settings.model_dump(mode="json"), collection=made_of,
+        counts=counted(wanted, chosen, by_chunk, [hardness_of(cosine) for own in rejected for cosine in own]),
+        short={one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
+                                 "why": found.why_short}
+               for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None})
+    brought = dict.fromkeys(chunk.document for question in questions for chunk in question.chunks)
+    brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)
+    made = replace(benchmark, questions=questions, documents={id: source.document(id) for id in brought})
+    lines = {**benchmark_lines(made), DECISIONS: _decisions(wanted, chosen)}
+    with replaced(out) as folder:
+        for name, each in lines.items():
+            with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{line}\n" for line in each)
+        write_manifest(manifest, folder)
+    return manifest
+
+
+def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candidates:
+    def nearest(query: str, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+        cosines = nearness.of([query], [rows.rows_of(chunk.id for chunk in chunks)])[0]
+        return [chunk for _, chunk in sorted(zip(cosines, chunks, strict=True), key=lambda one: -one[0])]
+
+    return Candidates(source.collection.chunks, source.source_of, source.index is not None, nearest)
+
+
+def _decisions(wanted: Iterable[Wanted], chosen: Iterable[Chosen]) -> Iterator[str]:
+    for one, found in zip(wanted, chosen, strict=True):
+        for each in found.rejected:
+            yield to_json({"question": one.question.id, "reason": each.reason, "figures": each.figures,
+                           "found": each.found, "chunk": each.chunk.id, "document": each.chunk.document,
+                           "content": each.chunk.content}).decode()

@@ -1,0 +1,141 @@
+"""What reviews say of a set: how many items were accepted, how far reviewers agree, and the share of wrong labels."""
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from typing import Any
+
+from ragbed.documents.types import Document
+from ragbed.experiments.analysis.agreement import Rater, agreements, alpha
+from ragbed.experiments.guests.review.items import Item, ReviewSet, own_line
+from ragbed.experiments.guests.review.reviews import Review, ReviewFile
+from ragbed.experiments.metrics.intervals import TAIL, Interval
+from ragbed.experiments.record import Verdict
+from ragbed.experiments.words import plural
+
+Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
+
+
+def figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str, Any]:
+    """Return what reviewers decided on items, all ids in the order in which they are shown, as plain JSON.
+
+    An item counts as accepted or rejected by the majority of those who decided on it, and as disputed at a tie. It is
+    in error where at least half of them rejected it, but not as of no use, or accepted it only as edited.
+    """
+    decided = {id: found for id in items if (found := [
+        own[id] for own in reviews.values() if id in own and own[id].decision])}
+    outcomes = {id: outcome(found) for id, found in decided.items()}
+    reasons = Counter(Counter(one.reason for one in decided[id] if one.decision == "reject").most_common(1)[0][0]
+                      for id, came in outcomes.items() if came == "rejected")
+    errors = sum(2 * sum(one.faulty for one in found) >= len(found) for found in decided.values())
+    n, of = len(decided), len(items)
+    low, high = among_finite(errors, n, of)
+    counts = Counter(outcomes.values())
+    return {
+        "items": of, "reviewed": n, "accepted": counts["accepted"],
+        "edited": sum(came == "accepted" and any(one.edited for one in decided[id]) for id, came in outcomes.items()),
+        "rejected": counts["rejected"], "disputed": counts["disputed"], "reasons": dict(reasons.most_common()),
+        "label_error": {"errors": errors, "n": n, "of": of, "share": errors / n if n else None, "low": low,
+                        "high": high, "random": set(decided) == set(items[:n])},
+        "reviewers": [_reviewer(name, own) for name, own in reviews.items()],
+        "agreement": _agreement(reviews, decided), "stale": stale}
+
+
+def read_figures(reviewed: ReviewSet) -> tuple[dict[str, Any], Reviews]:
+    """Read what is decided of a set, and its figures. Raises RunError where nothing is, or it cannot be read."""
+    file = ReviewFile(reviewed.file, reviewed.items, reading=True)
+    with closing(file):
+        reviews = {name: {id: review for id, (_, review) in own.items()} for name, own in file.every().items()}
+        return figures(list(reviewed.items), reviews, file.stale()), reviews
+
+
+def outcome(reviews: Sequence[Review]) -> str:
+    """Return what the majority of those who decided on an item says: `accepted`, `rejected`, or `disputed` at a tie."""
+    accepts = sum(one.decision == "accept" for one in reviews)
+    return "disputed" if 2 * accepts == len(reviews) else "accepted" if 2 * accepts > len(reviews) else "rejected"
+
+
+def among_finite(found: int, n: int, of: int) -> Interval:
+    """Compute the exact 95 % interval of a share among so `many` of which n were drawn at random.
+
+    It holds the shares that a test by the hypergeometric distribution would not reject (Buonaccorsi, "A Note on
+    Confidence Intervals for Proportions in Finite Populations", The American Statistician 41, 1987): Clopper and
+    Pearson's where the set is large, and the share itself where all of it was reviewed.
+    """
+    import numpy as np
+    from scipy.stats import hypergeom
+
+    if not n:
+        return Interval(None, None)
+    faulty = np.arange(found, of - n + found + 1)  # as many as there can be in all
+    possible = faulty[(hypergeom.sf(found - 1, of, faulty, n) > TAIL) & (hypergeom.cdf(found, of, faulty, n) > TAIL)]
+    return Interval(float(possible[0] / of), float(possible[-1] / of))
+
+
+def _reviewer(name: str, reviews: Mapping[str, Review]) -> dict[str, Any]:
+    counts = Counter(one.decision for one in reviews.values())
+    return {"name": name, "reviewed": counts["accept"] + counts["reject"], "accepted": counts["accept"],
+            "edited": sum(one.edited for one in reviews.values()), "rejected": counts["reject"],
+            "notes": sum(bool(one.note) for one in reviews.values())}
+
+
+def _agreement(reviews: Reviews, decided: Mapping[str, Sequence[Review]]) -> dict[str, Any]:
+    """Cohen's kappa of every two, of acceptance as a grade, and for more than two Krippendorff's alpha."""
+    raters = [Rater(name, {("", id): Verdict(judge=name, grade="Correct" if one.decision == "accept" else "Wrong")
+                           for id, one in own.items() if one.decision}) for name, own in reviews.items()]
+    pairs = [{name: value for name, value in asdict(pair).items() if name not in ("judgements", "labels", "table")}
+             for pair in agreements(raters, "grades", {})]
+    both = [[one.decision for one in found] for found in decided.values() if len(found) > 1]
+    return {"items": len(both), "pairs": pairs, "alpha": alpha(both) if len(raters) > 2 else None}
+
+
+def review_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return the figures in sentences, which are Markdown too."""
+    if not found["reviewed"]:
+        return ["Nothing is reviewed yet."]
+    reasons = "; ".join(f"{reason} {count}" for reason, count in found["reasons"].items())
+    edited = f", {found['edited']} of them as edited" if found["edited"] else ""
+    disputed = f", {found['disputed']} disputed" if found["disputed"] else ""
+    people = sum(one["reviewed"] > 0 for one in found["reviewers"])
+    error = found["label_error"]
+    interval = f"[{100 * error['low']:.0f}, {100 * error['high']:.0f}]"
+    lines = [f"{found['reviewed']} of {plural(found['items'], 'item')} reviewed by "
+             f"{plural(people, 'person', 'people')}: {found['accepted']} accepted{edited}, "
+             f"{found['rejected']} rejected{f' ({reasons})' if reasons else ''}{disputed}.",
+             f"Label error: {100 * error['share']:.0f} % {interval} of {error['n']} reviewed of {error['of']}."]
+    if not error["random"]:
+        lines.append("Items were passed over or picked: those reviewed are no random sample of the set, and the "
+                     "interval holds for it only as far as they are like one.")
+    agreement = found["agreement"]
+    lines += [f"{pair['first']} and {pair['second']}: {_kappa(pair)}." for pair in agreement["pairs"] if pair["n"]]
+    if agreement["alpha"] is not None:
+        lines.append(f"All reviewers: Krippendorff's alpha {agreement['alpha']:.2f} on "
+                     f"{plural(agreement['items'], 'item')} of two and more.")
+    if found["stale"]:
+        lines.append(f"{plural(found['stale'], 'review')} of items that changed since, or are gone, do not count.")
+    return lines
+
+
+def _kappa(pair: Mapping[str, Any]) -> str:
+    agree = f"{100 * pair['agree']:.0f} % of {pair['n']} alike"
+    if pair["kappa"] is None:
+        return f"{agree}, Cohen's kappa undefined, since both gave one and the same verdict throughout"
+    interval = "" if pair["low"] is None else f" [{pair['low']:.2f}, {pair['high']:.2f}]"
+    return f"{agree}, Cohen's kappa {pair['kappa']:.2f}{interval}"
+
+
+def accepted_lines(items: Mapping[str, Item], reviews: Reviews, documents: Mapping[str, Document]) -> list[str]:
+    """Return the accepted items as lines of one's own questions, each in the words of its last edit, in order of id."""
+    lines = []
+    for id in sorted(items):
+        found = [own[id] for own in reviews.values() if id in own and own[id].decision]
+        if found and outcome(found) == "accepted":
+            edit = next((one for one in reversed(found) if one.edited), Review())
+            item = replace(items[id], question=edit.question or items[id].question,
+                           answers=edit.answers or items[id].answers)
+            line = {**own_line(item, documents), **item.made.get("line", {})}
+            lines.append(json.dumps(line, ensure_ascii=False, sort_keys=True))
+    return lines

@@ -1,0 +1,202 @@
+"""What is reviewed: a constructed set, a file of one's own questions, or a benchmark by its kind and path."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragbed.documents.errors import SettingsError
+from ragbed.documents.paths import expand_path
+from ragbed.documents.rows import read_rows
+from ragbed.documents.sources import find_sources
+from ragbed.documents.types import Chunk, Document, Format, digest
+from ragbed.documents.workers import read_documents
+from ragbed.experiments.benchmarks import BENCHMARKS
+from ragbed.experiments.question import Gold, Question
+from ragbed.experiments.settings.file import explain
+
+if TYPE_CHECKING:
+    from ragbed.retrieval.index import Index
+
+ITEMS, DOCUMENTS, QUESTIONS = "items.jsonl", "documents.jsonl", "questions.jsonl"
+"""Files of a constructed set: every item with its outcome, the documents of kept items, and the questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A span of a document that an item rests on, with its text word for word; offsets in code points."""
+
+    document: str
+    format: Format
+    start: int
+    end: int
+    text: str
+
+
+def overlap(chunk: Chunk, one: Evidence) -> bool:
+    """Tell whether a chunk has a part of the evidence, in the same rendering."""
+    return (chunk.document, chunk.format) == (one.document, one.format) and (
+        chunk.start < one.end and one.start < chunk.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question under construction, with what made it."""
+
+    id: str
+    question: str = ""
+    answers: tuple[str, ...] = ()  # accepted ones, the key first; of a multiple-choice item, the right option's text
+    answerable: bool = True
+    evidence: tuple[Evidence, ...] = ()  # the spans that the answer rests on
+    chunks: tuple[Chunk, ...] = ()  # what the question comes with, the chunks of its evidence among them
+    documents: tuple[Document, ...] = ()  # made for this item alone, such as edited ones
+    options: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    made: Mapping[str, Any] = field(default_factory=dict)  # plain JSON of the kind; `about` is shown closed-book
+    measured: Mapping[str, float] = field(default_factory=dict)  # rates from 0 to 1 by name, such as `solved`
+
+    @property
+    def document(self) -> str:
+        """The id of the document that it is made of: the one that its kind names, or that of its first evidence, or of
+        its first chunk; empty where there is none."""
+        spans: tuple[Evidence | Chunk, ...] = (*self.evidence, *self.chunks)
+        return str(self.made.get("document") or (spans[0].document if spans else ""))
+
+
+def own_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
+    """Return an item as a line of one's own questions, its gold as spans of documents by their source; `documents` are
+    those that all items share, by id."""
+    own = {document.id: document for document in item.documents}
+    gold = []
+    for one in item.evidence if item.answerable else ():
+        document = own.get(one.document) or documents.get(one.document)
+        if document is not None:
+            pages = document.pages_of(one.format, one.start, one.end)
+            gold.append({"document": document.source, **({"page": pages[0]} if pages else {}), "format": one.format,
+                         "start": one.start, "end": one.end})
+    return {"id": item.id, "question": item.question, **({"answers": list(item.answers)} if item.answerable else {
+        "answerable": False}), **({"options": list(item.options)} if item.options else {}), "gold_documents": gold,
+        "tags": dict(item.tags)}
+
+
+_ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
+FILE = "review.sqlite"
+
+
+@dataclass(frozen=True)
+class ReviewSet:
+    """What reviewers look at, in an order that the seed decides: whoever stops has seen a random sample, and every
+    reviewer the same."""
+
+    name: str
+    items: Mapping[str, Item]  # by id, as they are shown
+    documents: Mapping[str, Document]  # by id and by source
+    file: Path  # of the reviews
+    folder: Path | None = None  # of a constructed set
+
+
+def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet:
+    """Read a set's folder, a JSON Lines file of questions, or `KIND:PATH`; questions may name their gold in an index.
+    Raises UserError where it is neither, cannot be read, or has no items."""
+    kind, colon, path = target.partition(":")
+    folder = expand_path(target)
+    opened = None
+    if index is not None:
+        from ragbed.retrieval.index import Index
+
+        opened = Index.open(index)
+    documents = named(opened.documents() if opened else ())
+    if (folder / ITEMS).is_file():
+        items = [row.part("item", row.fields.get("item")).parse_as(_ITEM) for row in read_rows(folder / ITEMS)
+                 if not row.fields.get("lost")]
+        file = folder / FILE
+        documents |= named(row.parse_as(_DOCUMENT) for row in read_rows(folder / DOCUMENTS))
+    elif folder.is_file():
+        items, file = _asked({"kind": "jsonl", "path": target}, documents, opened), _beside(folder)
+    elif kind in BENCHMARKS:
+        items = _asked({"kind": kind, **({"path": path} if colon else {})}, documents, opened)
+        file = _beside(expand_path(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
+    else:
+        raise SettingsError(f"{target}: expected the folder of a set that `ragbed construct` wrote, a file of "
+                            "questions in JSON Lines, or KIND:PATH with a kind of `ragbed list benchmarks`")
+    ordered = sorted(items, key=lambda item: digest(str(seed), item.id))
+    if not ordered:
+        raise SettingsError(f"{target}: no item in it to review")
+    return ReviewSet(folder.name if folder.exists() else target, {item.id: item for item in ordered}, documents, file,
+                     folder if folder.is_dir() else None)
+
+
+def named(documents: Iterable[Document]) -> dict[str, Document]:
+    """Return documents by id and by source."""
+    found = list(documents)
+    return {one.source: one for one in found} | {one.id: one for one in found}
+
+
+def _beside(path: Path) -> Path:
+    return path / FILE if path.is_dir() else path.with_name(f"{path.stem}.{FILE}")
+
+
+def _asked(given: Mapping[str, Any], documents: dict[str, Document], index: Index | None) -> list[Item]:
+    """The questions of a benchmark as items; its documents, or those of its corpus, come to the others."""
+    kind = BENCHMARKS[given["kind"]]
+    try:
+        benchmark = kind.model_validate(given).load()
+    except ValidationError as error:
+        raise SettingsError(f"{given['kind']}: {explain(error, kind)}") from error
+    documents |= named(benchmark.documents.values())
+    if benchmark.corpus is not None:
+        documents |= named(one for one in read_documents(find_sources([benchmark.corpus])) if isinstance(one, Document))
+    return [_item(question, documents, index) for question in benchmark.questions]
+
+
+def _item(question: Question, documents: Mapping[str, Document], index: Index | None) -> Item:
+    options = dict(question.options)
+    answers = question.answers
+    if options:  # the first answer is a label, and the others are words for it
+        answers = tuple(options[label] for label in answers[:1])
+    chunks = {chunk.id: chunk for chunk in question.chunks}
+    gold = question.gold
+    told: dict[str, Any] = {
+        "answers": () if question.answerable else answers,  # as some files have them
+        "sub_questions": question.sub_questions, "sub_answers": question.sub_answers,
+        "steps": [step.text for step in question.steps], "turns": list(map(asdict, question.turns)),
+        "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document]}
+    line = {**{name: value for name, value in told.items() if value},
+            "gold_documents": [_named(one, documents) for one in gold if one.document]}
+    evidence = tuple(_evidence(one, chunks, documents, index) for one in gold)
+    tags = {name: list(values) for name, values in question.tags.items()}
+    return Item(question.id, question.text, answers, question.answerable, evidence, question.given,
+                options=tuple(options.values()), made={"line": {**line, "tags": tags}},
+                tags={name: ", ".join(values) for name, values in tags.items()})
+
+
+def _named(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
+    """A gold item as a line of questions has it."""
+    source = documents[gold.document].source if gold.document in documents else gold.document
+    fields = {"page": gold.page, "format": gold.format, "start": gold.start, "end": gold.end}
+    return {"document": source, **{name: value for name, value in fields.items() if value is not None}}
+
+
+def _evidence(gold: Gold, chunks: Mapping[str, Chunk], documents: Mapping[str, Document],
+              index: Index | None) -> Evidence:
+    """The span of a gold item; from 0 to 0 where the whole document is meant, or nothing is known of its place."""
+    chunk = chunks.get(gold.chunk or "")
+    if chunk is None and gold.chunk and index is not None:
+        with suppress(KeyError):
+            chunk = index.chunk(gold.chunk)
+    if chunk is not None:
+        return Evidence(chunk.document, chunk.format, chunk.start, chunk.end, chunk.content[len(chunk.prefix):])
+    document = documents.get(gold.document)
+    name = gold.document or gold.chunk or ""
+    if document is None:
+        return Evidence(name, "plain", 0, 0, "")
+    format, start, end = gold.format or ("plain" if document.plain else "html"), gold.start or 0, gold.end or 0
+    if gold.page is not None:
+        starts = {page.number: page.plain for page in document.pages}
+        start = starts.get(gold.page, 0)
+        end = starts.get(gold.page + 1, len(document.plain)) if gold.page in starts else 0
+    return Evidence(document.id, format, start, end, document.text(format)[start:end])

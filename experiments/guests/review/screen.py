@@ -1,0 +1,126 @@
+"""What the page shows of an item: every text inert, and evidence marked in its document."""
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.guests.review.items import Evidence, Item, overlap
+from ragbed.experiments.words import visible
+
+_AROUND = 20_000  # characters that are shown before and after a mark
+_LONGEST = 30_000  # of a chunk
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
+_CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # of a span that begins or ends in one
+_LINES, _CELLS = frozenset(("br", "tr", "li", "dt", "dd")), frozenset(("td", "th"))
+_BLOCKS = frozenset(("address", "article", "blockquote", "caption", "div", "dl", "figcaption", "h1", "h2", "h3", "h4",
+                     "h5", "h6", "hr", "ol", "p", "pre", "section", "table", "ul"))
+_EMPTY = re.compile(r"[ \t]*\n\s*\n[ \t]*")
+
+Piece = dict[str, Any]  # `text` and whether it is a `mark`, or a `gap`: how many characters are left out
+
+
+def screen(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
+    """Return what the page shows of an item, as JSON in which no character is hidden or turns the direction."""
+    documents = {**documents, **{one.id: one for one in item.documents}}
+    by_place: dict[tuple[str, str], list[Evidence]] = {}
+    for one in item.evidence:
+        by_place.setdefault((one.document, one.format), []).append(one)
+    made = {
+        "id": item.id, "question": item.question, "answers": item.answers, "answerable": item.answerable,
+        "options": [{"text": text, "key": text in item.answers[:1]} for text in item.options],
+        "tags": [[name, str(value)] for name, value in item.tags.items()],
+        "measured": [[name, f"{value:.2f}"] for name, value in item.measured.items()],
+        "steps": _steps(item),
+        "documents": [_marked(evidence, documents) for evidence in by_place.values()],
+        "chunks": [_chunk(chunk, item, documents) for chunk in item.chunks]}
+    shown: dict[str, Any] = _inert(made)
+    return shown
+
+
+def _inert(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {name: _inert(one) for name, one in value.items()}
+    return [_inert(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _steps(item: Item) -> list[str]:
+    """The chain that leads to the answer, where the item has one: its sub-questions, or its reasoning."""
+    made = {**item.made, **item.made.get("line", {})}
+    asked, answered = made.get("sub_questions") or (), made.get("sub_answers") or ()
+    return [f"{question} {answer}" for question, answer in zip_longest(asked, answered, fillvalue="")] or [
+        str(step) for step in made.get("steps") or ()]
+
+
+def _marked(evidence: Sequence[Evidence], documents: Mapping[str, Document]) -> dict[str, Any]:
+    """A document with the spans of the evidence marked; where it is not at hand, the quotes alone."""
+    first = evidence[0]
+    document = documents.get(first.document)
+    if document is None:
+        return {"title": first.document, "source": "", "page": "", "note": "This document is not at hand.",
+                "pieces": [{"text": f"{one.text}\n", "mark": True} for one in evidence if one.text]}
+    whole = document.text(first.format)
+    spans = sorted({(one.start, one.end) for one in evidence if one.end > one.start})
+    amiss = " / ".join(one.text for one in evidence if one.text != whole[one.start:one.end])
+    return {"title": document.title, "source": document.source,
+            "page": _page(document.pages_of(first.format, *spans[0]) if spans else None),
+            "note": f"This quote does not stand at its place: {amiss}" if amiss else "",
+            "pieces": _begun(_pieces(whole, spans, first.format == "html"))}
+
+
+def _begun(pieces: Iterator[Piece]) -> list[Piece]:
+    """The pieces without blank lines before the first."""
+    first, *others = pieces
+    return [{**first, "text": first["text"].lstrip("\n")}, *others]
+
+
+def _pieces(text: str, spans: Sequence[tuple[int, int]], markup: bool) -> Iterator[Piece]:
+    at = 0
+    for start, end in spans:
+        if start > at:
+            yield from _between(text[at:start], 0 if at == 0 else _AROUND, _AROUND, markup)
+        if end > max(start, at):
+            yield {"text": _plain(text[max(start, at):end], markup), "mark": True}
+        at = max(at, end)
+    yield from _between(text[at:], _AROUND, 0, markup)
+
+
+def _between(text: str, first: int, last: int, markup: bool) -> Iterator[Piece]:
+    left = len(text) - first - last
+    if left > 0:
+        yield {"text": _plain(text[:first], markup)}
+        yield {"gap": left}
+        text = text[len(text) - last:]
+    yield {"text": _plain(text, markup)}
+
+
+def _plain(text: str, markup: bool) -> str:
+    """Text without its tags, a line for each block and bars between cells: it is never read as HTML again."""
+    if not markup:
+        return text
+    return _EMPTY.sub("\n\n", html.unescape(_TAG.sub(_spacing, _CUT_TAG.sub("", text))))
+
+
+def _spacing(tag: re.Match[str]) -> str:
+    name, closes = tag[2].lower(), bool(tag[1])
+    if name in _BLOCKS:
+        return "\n\n"
+    if name in _CELLS:
+        return " " if closes else "| "
+    return "\n" if name in _LINES and not closes else ""
+
+
+def _chunk(chunk: Chunk, item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
+    document = documents.get(chunk.document)
+    return {"source": document.source if document else chunk.document, "page": _page(chunk.pages),
+            "holds": any(overlap(chunk, one) for one in item.evidence),
+            "pieces": _begun(_between(chunk.content, _LONGEST, 0, chunk.format == "html"))}
+
+
+def _page(pages: tuple[int, int] | None) -> str:
+    return "" if pages is None else f"page {pages[0]}" if pages[0] == pages[1] else f"pages {pages[0]}-{pages[1]}"

@@ -1,0 +1,150 @@
+"""The page of `ragbed review`, served on loopback below a secret path."""
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvicorn
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from ragbed.documents.errors import SettingsError
+from ragbed.experiments.guests.review.items import ReviewSet
+from ragbed.experiments.guests.review.reviews import REASONS, Review, Reviewer, ReviewFile
+from ragbed.experiments.guests.review.screen import screen
+from ragbed.experiments.words import visible
+
+_Given = TypeVar("_Given", bound=BaseModel)
+_ASSETS = Path(__file__).parent / "assets"
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                               "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+                               "require-trusted-types-for 'script'; trusted-types 'none'",
+    "Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff"}
+
+
+class Decided(BaseModel):
+    """A review as the page sends it: `seen` is the number of the reviewer's last one of the item, 0 for none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reviewer: Reviewer
+    item: str
+    seen: int = Field(ge=0)
+    review: Review
+
+
+class Undone(BaseModel):
+    """Who takes back what they did last."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reviewer: Reviewer
+
+
+class _Page:
+    """Answers the page's requests: each reviewer sees nobody else's reviews."""
+
+    def __init__(self, reviewed: ReviewSet, file: ReviewFile, sample: int | None) -> None:
+        self._set, self._file = reviewed, file
+        self._ids = list(reviewed.items)[:sample]
+
+    async def index(self, request: Request) -> Response:
+        """List the items by id, with what this reviewer decided."""
+        own = self._file.every().get(request.query_params.get("reviewer", "").strip(), {})
+        return JSONResponse({
+            "name": visible(self._set.name), "reasons": dict(REASONS),
+            "items": [{"id": id, "decision": own[id][1].decision if id in own else ""} for id in self._ids]})
+
+    async def item(self, request: Request) -> Response:
+        """Show an item by its place, and this reviewer's last review of it."""
+        place = request.path_params["place"]
+        if place >= len(self._ids):
+            raise HTTPException(404, "no such item")
+        item = self._set.items[self._ids[place]]
+        reviewer = request.query_params.get("reviewer", "").strip()
+        number, review = self._file.every().get(reviewer, {}).get(item.id, (0, Review()))
+        return JSONResponse({**screen(item, self._set.documents), "id": item.id, "review": review.model_dump(),
+                             "seen": number or self._file.last(reviewer, item.id)})
+
+    async def decide(self, request: Request) -> Response:
+        """Keep a review; status 409 where the reviewer has decided on the item elsewhere in the meantime."""
+        given = await _read(request, Decided)
+        item = self._set.items.get(given.item)
+        if item is None:
+            raise HTTPException(404, "no such item")
+        if item.options and given.review.answers and not set(given.review.answers) <= set(item.options):
+            raise HTTPException(422, "the answer has to be one of the options")
+        if not self._file.put(given.reviewer, given.item, given.seen, given.review):
+            raise HTTPException(409, "it was reviewed in another window under this name")
+        return JSONResponse({"seen": self._file.last(given.reviewer, given.item)})
+
+    async def undo(self, request: Request) -> Response:
+        """Take back this reviewer's last review; the item's place, or null where there is none."""
+        given = await _read(request, Undone)
+        item = self._file.undo(given.reviewer)
+        return JSONResponse({"place": self._ids.index(item) if item in self._ids else None, "undone": item is not None})
+
+
+async def _read(request: Request, kind: type[_Given]) -> _Given:
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise HTTPException(415, "expected JSON")
+    try:
+        return kind.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise HTTPException(422, error.errors(include_url=False)[0]["msg"]) from error
+
+
+def review_app(reviewed: ReviewSet, file: ReviewFile, token: str, sample: int | None = None) -> Starlette:
+    """Return the application: everything is below the token, which no other page or user knows, and the name in the
+    request's Host is this machine's own."""
+    async def headed(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = await call(request)
+        response.headers.update(_HEADERS)
+        return response
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return JSONResponse({"error": error.detail}, error.status_code)
+
+    page = _Page(reviewed, file, sample)
+    routes: list[Any] = [
+        Route("/items", page.index), Route("/items/{place:int}", page.item),
+        Route("/reviews", page.decide, methods=["POST"]), Route("/undo", page.undo, methods=["POST"]),
+        Mount("/", StaticFiles(directory=_ASSETS, html=True))]
+    return Starlette(routes=[Mount(f"/{token}", routes=routes)], exception_handlers={HTTPException: refused},
+                     middleware=[Middleware(BaseHTTPMiddleware, dispatch=headed),
+                                 Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"],
+                                            www_redirect=False)])
+
+
+def serve(reviewed: ReviewSet, sample: int | None, port: int, told: Callable[[str], None]) -> None:
+    """Serve the page until the process is interrupted, at any free port for 0, and tell its address. Raises
+    SettingsError where the port is not free, RunError where the file of reviews cannot be opened."""
+    file = ReviewFile(reviewed.file, reviewed.items)
+    try:
+        listening = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise SettingsError(f"--port {port}: {error.strerror}; name another, or leave it out") from error
+    token = secrets.token_urlsafe(16)
+    config = uvicorn.Config(review_app(reviewed, file, token, sample), log_level="warning", access_log=False,
+                            lifespan="off", server_header=False, timeout_graceful_shutdown=1)
+    try:
+        told(f"http://127.0.0.1:{listening.getsockname()[1]}/{token}/")
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        listening.close()
+        file.close()

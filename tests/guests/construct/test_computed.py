@@ -1,0 +1,287 @@
+"""Computed truth: what each operation comes to, the four worlds of an item, and what a run's figures say of them."""
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragbed.documents.parse import parse_document
+from ragbed.experiments.guests.construct.counterfactuals import edited, reread, worlds_of
+from ragbed.experiments.guests.construct.operations import OPERATIONS, Computation, computed, planned
+from ragbed.experiments.guests.construct.stages import Dropped
+from ragbed.experiments.guests.construct.typed_tables import frames_of, sentences_of
+from ragbed.experiments.metrics.matching import gives
+from ragbed.strategies import REFUSAL
+
+DEPOTS = """depot,opened,county,parcels,cost
+Aster,3 May 1998,North,"1,577",$2.50
+Birch,12 June 2001,South,904,$1.75
+Cedar,1 March 2001,North,"1,210",$4.00
+Dogwood,30 July 1987,North,310,$0.90
+"""
+STAFF = """depot,manager,staff
+Aster,Ilse Brandt,12
+Cedar,Omar Haddad,9
+Dogwood,Pia Lindqvist,4
+"""
+KOREAN = """지점,개점일,지역,매출액
+서울,2011년 3월 2일,수도권,1250억원
+부산,2009년 7월 15일,영남,980억원
+인천,2015년 1월 20일,수도권,410억원
+"""
+REPORT = """# Accounts of the Harbour
+
+Revenue rose to 8,715 in 2022. The pier was sold in March 2021 for little.
+
+Repairs of the ferries ended on 4 May 2020 at last.
+
+| Line | 2022 | 2021 | 2020 |
+| --- | --- | --- | --- |
+| Revenue | $8,715 | $8,120 | $7,004 |
+| Repairs | (310) | 25 | 40 |
+| Ferries | 12 | 12 | — |
+"""
+
+
+def document(text, name="depots.csv"):
+    return parse_document(text.encode(), name)
+
+
+def frame(text=DEPOTS, name="depots.csv"):
+    return frames_of(document(text, name))[0]
+
+
+@pytest.mark.parametrize(("plan", "answer"), [
+    (Computation("look-up", ("parcels",), ("Aster",)), "1,577"),
+    (Computation("look-up", ("county",), ("Birch",)), "South"),
+    (Computation("arg-max", ("parcels",)), "Aster"),
+    (Computation("arg-min", ("cost",)), "Dogwood"),
+    (Computation("sum", ("parcels",), ("Aster", "Birch", "Cedar")), "3,691"),
+    (Computation("difference", ("cost",), ("Dogwood", "Aster")), "-$1.60"),
+    (Computation("ratio", ("parcels",), ("Aster", "Birch")), "1.74"),
+    (Computation("before", ("opened",), ("Birch", "Cedar")), "Cedar"),
+    (Computation("after", ("opened",), ("Aster", "Dogwood")), "Aster"),
+    (Computation("count", ("county", "parcels"), (), ("North", "904")), "2")])
+def test_each_operation_comes_to_what_a_reader_works_out(plan, answer):
+    assert computed(plan, [frame()])[0] == answer
+
+
+@pytest.mark.parametrize(("plan", "answer"), [
+    (Computation("arg-max", ("매출액",)), "서울"),
+    (Computation("sum", ("매출액",), ("서울", "인천")), "1660 억원"),
+    (Computation("before", ("개점일",), ("서울", "부산")), "부산"),
+    (Computation("count", ("지역", "매출액"), (), ("수도권", "410")), "1")])
+def test_korean_tables_are_worked_out_alike(plan, answer):
+    assert computed(plan, [frame(KOREAN, "지점.csv")])[0] == answer
+
+
+def test_a_join_takes_the_highest_of_one_table_to_the_other():
+    staff = frame(STAFF, "staff.csv")
+    assert computed(Computation("join", ("parcels", "manager")), [frame(), staff]) == ("Ilse Brandt",)
+    with pytest.raises(Dropped, match="the other table lacks the row"):
+        computed(Computation("join", ("parcels", "manager")), [frame(DEPOTS.replace("904", "9904")), staff])
+
+
+def test_columns_that_are_periods_are_what_is_compared_and_brackets_are_a_minus():
+    accounts = frame(REPORT, "accounts.md")
+    assert (accounts.entities, list(accounts.fields)) == (("2022", "2021", "2020"), ["Revenue", "Repairs", "Ferries"])
+    assert computed(Computation("arg-min", ("Repairs",)), [accounts]) == ("2022",)
+    assert computed(Computation("difference", ("Repairs",), ("2022", "2021")), [accounts])[0] == "-335"
+    assert computed(Computation("look-up", ("Revenue",), ("2021",)), [accounts]) == ("$8,120", "8,120")
+
+
+@pytest.mark.parametrize(("plan", "why"), [
+    (Computation("arg-max", ("Ferries",)), "an empty cell"),
+    (Computation("look-up", ("Ferries",), ("2020",)), "an empty cell"),
+    (Computation("ratio", ("Repairs",), ("2021", "2022")), "a ratio with nothing, or with less")])
+def test_what_has_no_answer_says_why(plan, why):
+    with pytest.raises(Dropped, match=why):
+        computed(plan, [frame(REPORT, "accounts.md")])
+
+
+def test_a_tie_has_no_answer():
+    with pytest.raises(Dropped, match="a tie"):
+        computed(Computation("arg-max", ("parcels",)), [frame(DEPOTS.replace("904", '"1,577"'))])
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    (DEPOTS.replace("Dogwood,", "Total,"), "a row of totals"),
+    (DEPOTS.replace("Dogwood,", "Aster,").replace("30 July 1987", "?").replace("310", "x"), "no column names the rows"),
+    ("| Line | 2022 | 2021 | change |\n|---|---|---|---|\n| A | 2 | 1 | 1 |\n| B | 3 | 1 | 2 |\n| C | 3 | 1 | 2 |\n",
+     "worked out from others")])
+def test_tables_of_which_nothing_can_be_asked_say_why(text, why):
+    assert why in frames_of(document(text, "t.csv" if "," in text else "t.md"))[0]
+
+
+def test_periods_of_several_lengths_are_looked_up_and_not_compared():
+    mixed = frame(REPORT.replace("| 2022 | 2021 | 2020 |", "| Six Months 2022 | Six Months 2021 | Year 2020 |"), "a.md")
+    assert planned("look-up", [mixed], random.Random(0)) is not None
+    assert planned("arg-max", [mixed], random.Random(0)) is None
+
+
+def test_ranks_and_averages_are_not_added_up():
+    scores = frame("player,rank,average,points\nAda Hoop,1,3.5,20\nBo Lind,2,2.5,30\nCy Moss,3,1.0,10\n", "s.csv")
+    assert [one.name for one in scores.having(lambda one: one.adds_up)] == ["points"]
+    assert [one.name for one in scores.having(lambda one: one.measures)] == ["average", "points"]
+
+
+def test_an_edit_reaches_every_place_where_the_value_stands():
+    accounts = document(REPORT, "accounts.md")
+    plan, frames = Computation("look-up", ("Revenue",), ("2022",)), [frames_of(accounts)[0]]
+    worlds = worlds_of(plan, frames, {accounts.id: accounts}, random.Random(0))
+    assert list(worlds) == ["original", "edited", "removed", "unrelated"]
+    said = {name: edited(accounts.id, accounts.plain, 0, world.edits) for name, world in worlds.items()}
+    new = worlds["edited"].answers[1]
+    assert said["original"] == accounts.plain
+    assert "8,715" not in said["edited"]
+    assert f"Revenue rose to {new} in 2022." in said["edited"]
+    assert f"| Revenue | ${new} | $8,120 |" in said["edited"]
+    assert "Revenue rose to — in 2022." in said["removed"]
+    assert "| Revenue | — | $8,120 |" in said["removed"]
+    assert said["unrelated"].count("8,715") == 2
+    assert said["unrelated"] != accounts.plain
+
+
+@pytest.mark.parametrize("text", [DEPOTS, KOREAN])
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if one not in ("ratio", "join")])
+def test_every_world_read_anew_gives_the_answer_that_it_should(operation, text):
+    depots = document(text)
+    frames = [frames_of(depots)[0]]
+    for seed in range(5):
+        plan = planned(operation, frames, random.Random(seed))
+        worlds = worlds_of(plan, frames, {depots.id: depots}, random.Random(seed))
+        for name in ("original", "edited", "unrelated"):
+            assert computed(plan, [reread(frames[0], worlds[name].edits)]) == worlds[name].answers
+        assert worlds["edited"].answers[0] != worlds["original"].answers[0] == worlds["unrelated"].answers[0]
+        with pytest.raises(Dropped):
+            computed(plan, [reread(frames[0], worlds["removed"].edits)])
+
+
+def test_dated_sentences_are_asked_by_a_blank():
+    accounts = document(REPORT.replace("for little", "for 20,000 crowns"), "accounts.md")
+    frames = [sentences_of(accounts, 0, len(accounts.plain))]
+    pier, repairs = frames[0].entities
+    assert (pier, repairs) == ("The pier was sold in ____ for 20,000 crowns.",
+                               "Repairs of the ferries ended on ____ at last.")
+    assert computed(Computation("look-up", ("value",), (repairs,)), frames) == ("4 May 2020",)
+    with pytest.raises(Dropped, match="not equally exact"):
+        computed(Computation("before", ("value",), (pier, repairs)), frames)
+    plan = Computation("look-up", ("value",), (repairs,))
+    worlds = worlds_of(plan, frames, {accounts.id: accounts}, random.Random(0))
+    assert "Repairs of" in accounts.plain
+    assert "Repairs of" not in edited(accounts.id, accounts.plain, 0, worlds["removed"].edits)
+
+
+@pytest.fixture
+def built(ragbed, tmp_path):
+    """A set without a model, over three tables and a report."""
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for name, text in (("depots.csv", DEPOTS), ("staff.csv", STAFF), ("지점.csv", KOREAN), ("accounts.md", REPORT)):
+        (folder / name).write_text(text, encoding="utf-8")
+    status, _, err = ragbed("construct", "computed", folder, "--out", tmp_path / "set", "--n", 30)
+    assert status == 0, err
+    return tmp_path / "set"
+
+
+def records(built):
+    return [json.loads(line) for line in (built / "computed/computed.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_a_second_program_agrees_with_every_world(built):
+    rows = records(built)
+    assert {row["language"] for row in rows} == {"en", "ko"}
+    assert len({row["operation"] for row in rows}) >= 9
+    script = Path(__file__).parents[3] / "bench/computed_truth.py"
+    found = subprocess.run([sys.executable, script, built], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
+    assert f"worlds that agree: {4 * len(rows)} " in found.stdout
+
+
+def reader(rows):
+    """Two scripted models: one follows what it is shown, the other gives the original's answer whatever it is shown."""
+    def reply(body):
+        prompt = body["messages"][-1]["content"]
+        row = next(row for row in rows if row["question"] in prompt)
+        memory = body["model"] == "memoriser"
+        for world in ("original",) if memory else ("edited", "removed", "unrelated", "original"):
+            made = row["worlds"][world]
+            if memory or all(made["contents"].get(str(place), one["content"]).strip() in prompt
+                             for place, one in enumerate(row["documents"])):
+                return f"<Answer>{made['answers'][0] if made['answers'] else REFUSAL} [1]</Answer>"
+        raise AssertionError(prompt)
+    return reply
+
+
+def writer(misread=()):
+    """A scripted writer: words the question anew by a prefix, and reads its own words back, or wrongly where told."""
+    plans = {}
+
+    def reply(body):
+        prompt = body["messages"][-1]["content"]
+        question = prompt.partition("<question>\n")[2].partition("\n</question>")[0]
+        if "<fields>" not in prompt:
+            return json.dumps({"question": f"Please: {question}"})
+        plan = plans[question.removeprefix("Please: ")]
+        read = {"asked": plan["operation"], "fields": plan["fields"], "names": plan["entities"]}
+        return json.dumps(read | dict(misread))
+
+    reply.plans = plans
+    return reply
+
+
+def test_a_writer_words_it_and_what_is_read_back_otherwise_is_lost(serve, ragbed, tmp_path):
+    (tmp_path / "depots.csv").write_text(DEPOTS)
+    arguments = ("construct", "computed", tmp_path / "depots.csv", "--n", 4, "--set", "options.operations=[difference]")
+    assert ragbed(*arguments, "--out", tmp_path / "plain")[0] == 0
+    plain = records(tmp_path / "plain")
+    for misread, why in (
+            ((), ""), ((("asked", "ratio"),), "are read back as asking for the ratio, not for the difference"),
+            ((("names", ["Aster"]),), "read back with other fields or names"),
+            ((("fields", ["county"]),), "read back with other fields or names")):
+        script, out = writer(misread), tmp_path / f"set {misread}"
+        script.plans.update((row["question"], row["plan"]) for row in plain)
+        assert ragbed(*arguments, "--tries", 4, "--writer", f"{serve(script).url}#m", "--out", out)[0] == bool(why)
+        played = list(map(json.loads, (out / "items.jsonl").read_text("utf-8").splitlines()))
+        if not why:
+            assert [row["question"] for row in records(out)] == [f"Please: {row['question']}" for row in plain]
+        else:
+            assert {one["lost"] for one in played} == {"wording"}
+            assert all(why in one["why"] for one in played)
+
+
+@pytest.mark.parametrize(("text", "answer", "given"), [
+    ("The answer is $1,577 [1].", "1,577", True), ("1577 parcels", "1,577", True), ("It was 15,770.", "1,577", False),
+    ("5", "-5", False), ("0.9777", "0.98", True), ("0.97", "0.98", False), ("1,250억 원", "1250억원", True),
+    ("3 May 1998", "May 3, 1998", True), ("Aster and then, as the other documents say at some length, so many more of "
+                                          "the depots in the North", "Aster", False)])
+def test_answers_are_compared_by_value(text, answer, given):
+    assert gives(text, [answer]) is given
+
+
+FIGURES = ("original right", "follow rate", "stick rate", "follow rate where right", "stick rate where right",
+           "refusal on removal", "unrelated right", "invariance")
+
+
+def test_a_reader_follows_its_documents_a_memoriser_sticks_and_the_two_are_tested(built, serve, town, ragbed):
+    rows = records(built)
+    url = serve(reader(rows)).url
+    config = town.config(url, models=[f"{url}#reader", f"{url}#memoriser"],
+                         benchmark={"kind": "computed", "path": str(built)})
+    status, out, err = ragbed("run", config, "--json")
+    assert status == 0, err
+    made = json.loads(out)
+    views = {view["name"]: view for view in made["views"]}
+    found = {row[1]: dict(zip(views["worlds"]["header"], row, strict=True)) for row in views["worlds"]["rows"]
+             if row[0] == "all"}
+    assert {label: [row[name]["mean"] for name in FIGURES] for label, row in found.items()} == {
+        "reader": [1, 1, 0, 1, 0, 1, 1, 1], "memoriser": [1, 0, 1, 0, 1, 0, 1, 1]}
+    assert {row["n"] for row in found.values()} == {len(rows)}
+    assert found["reader"]["follow rate"]["high"] == 1 > found["reader"]["follow rate"]["low"]
+    header = views["worlds:compared"]["header"]
+    tested = {row[0]: dict(zip(header, row, strict=True)) for row in views["worlds:compared"]["rows"]}
+    assert {name: tested[name]["difference"]["mean"] for name in FIGURES} == dict(
+        zip(FIGURES, (0, -1, 1, -1, 1, -1, 0, 0), strict=True))
+    assert [made["cells"][0]["metrics"][name]["mean"] for name in ("follow_rate", "stick_rate")] == [1, 0]
