@@ -8,39 +8,34 @@ import typer
 
 from ragbed.experiments.commands.options import AsJson, FinishedRun, Limit, Sample, Texts, refuse
 
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
+PerQuestion = Annotated[int, typer.Option(min=0, help="Extra negatives per question, for negatives@N.")]
+Fill = Annotated[int, typer.Option(min=0, help="Chunks per question, gold included; 0 for no filling.")]
+Folder = Annotated[Path | None, typer.Option("--index", help="Index to mine in, instead of the benchmark's chunks.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep all chunks of a question, not only its gold.")]
+Reranker = Annotated[str, typer.Option("--reranker", help="Reject candidates that it scores above the gold.")]
+Embedder = Annotated[str | None, typer.Option(help="Embedder of the benchmark's own chunks.")]
 Miners = Annotated[Texts, typer.Option("--miner", help=(
-    "Kind of retriever, same_document, entity or random; repeatable. By default dense, bm25, same_document, entity."))]
+    "A retriever, same_document, entity or random. Repeatable."))]
 
 
 def negatives(
         benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="See `ragbed list benchmarks`.")],
         out: Annotated[Path, typer.Option("--out", help="A new folder.")],
-        path: Annotated[str | None, typer.Argument(metavar="PATH", help=(
-            "Folder or file of the benchmark, or hub:OWNER/NAME."))] = None,
-        per_question: Annotated[int, typer.Option(min=0, help=(
-            "Extra negatives per question, for the perturbation negatives@N."))] = 10,
-        fill: Annotated[int, typer.Option(min=0, help=(
-            "Fill each question up to this many chunks, gold included; 0 for no filling."))] = 10,
-        index: Annotated[Path | None, typer.Option("--index", help=(
-            "Index to take negatives from; by default the benchmark's own chunks."))] = None,
-        miner: Miners = None,
-        keep: Annotated[bool, typer.Option("--keep", help=(
-            "Keep all chunks of each question; by default only its gold chunks."))] = False,
-        reranker: Annotated[str, typer.Option("--reranker", help=(
-            "Reject candidates that this reranker scores above the gold, or that a judge grades 2 or 3."))] = "none",
-        embedder: Annotated[str | None, typer.Option(help=(
-            "Embedder of the benchmark's chunks; an index has its own."))] = None,
+        path: Files = None, per_question: PerQuestion = 10, fill: Fill = 10, index: Folder = None, miner: Miners = None,
+        keep: Keep = False, reranker: Reranker = "none", embedder: Embedder = None,
         depth: Annotated[int, typer.Option(min=1, help="Maximum number of candidates per miner.")] = 1000,
         seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
         limit: Limit = None, sample: Sample = None,
         set: Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
-            "Any other setting of the benchmark, e.g. --set chunker=sentences; repeatable."))] = None,
+            "A setting of the benchmark. Repeatable."))] = None,
         json: AsJson = False) -> None:
     """Mine hard negatives for a benchmark's questions.
 
-    The result is a benchmark with the same questions: `ragbed run mined DIR`. Several miners take turns; the first one
-    alone fills questions up. Candidates that may answer a question are rejected, and decisions.jsonl gives the reason
-    for each.
+    The result is a benchmark with the same questions: `ragbed run mined DIR`. By default the miners dense, bm25,
+    same_document and entity take turns; the first one alone fills questions up. Candidates that may answer a question
+    are rejected, and decisions.jsonl gives the reason for each. With --reranker '{kind: judge, model: M}' a model
+    grades candidates, and rejects those with 2 or 3 of 3.
     """
     from pydantic import ValidationError
 

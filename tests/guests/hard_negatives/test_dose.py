@@ -8,7 +8,6 @@ from ragbed.experiments import Mined, Question
 from ragbed.experiments.analysis.variants import variants_of
 from ragbed.experiments.guests.hard_negatives.dose import Reached, area, curves_of, dose_of, reached_of
 from ragbed.experiments.metrics import ScoredQuestion
-from ragbed.experiments.statistics import Clusters
 from ragbed.retrieval import Perturbation
 
 
@@ -34,7 +33,7 @@ def curves(*rows):
 
 
 def dose(rows, made, metric="em", **options):
-    return dose_of(rows, made, options.pop("clusters", Clusters({}, "")), metric, "corrected", **options)
+    return dose_of(rows, made, options.pop("clusters", {}), metric, "corrected", **options)
 
 
 def test_an_area_is_the_mean_height_over_the_range_of_doses():
@@ -142,7 +141,7 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
 
 
 def test_questions_of_one_document_are_drawn_and_swapped_together():
-    pairs = Clusters({f"q{at}": f"q{at // 2 * 2}" for at in range(8)}, "")
+    pairs = {f"q{at}": f"q{at // 2 * 2}" for at in range(8)}
     (pair,) = dose(TWO, MADE, clusters=pairs)["comparisons"]
     assert (pair["n"], pair["clusters"], pair["p"]) == (8, 4, 2 / 2**4)
 

@@ -107,13 +107,14 @@ def test_the_terminal_shows_points_areas_changes_and_what_differs(asked, ragbed)
 def test_another_metric_is_compared_and_one_that_is_none_refused(asked, ragbed):
     found = ragbed.json("dose", asked, "--metric", "em")
     assert (found["metric"], found["metrics"][0]) == ("em", "em")
-    ragbed.refuses("dose", asked, "--metric", "accuracy", says=["accuracy is no metric of the curves", "correct, "])
+    ragbed.refuses("dose", asked, "--metric", "accuracy", says=["its curves do not have the metric accuracy",
+                                                                  "correct, "])
     ragbed.refuses("dose", asked, "--metric", "nonsense", says=["unknown metric 'nonsense'"])
 
 
 def test_a_run_without_doses_is_refused_in_one_line(town, serve, ragbed):
     assert ragbed("run", town.config(serve(town.reply).url), "--json")[0] == 0
-    ragbed.refuses("dose", town.run, says=["no two of its cells differ in the number or the hardness", "--help"])
+    ragbed.refuses("dose", town.run, says=["no two cells differ only in the number", "--help"])
 
 
 def test_doses_beyond_what_there_is_are_counted(town, serve, ragbed):

@@ -162,7 +162,7 @@ def test_what_cannot_be_mined_is_one_line(tmp_path, ragbed):
     ragbed.refuses("negatives", "hotpotqa", SOURCE, "--out", tmp_path / "full", says=["something is there already"])
     ragbed.refuses("negatives", "hotpotqa", SOURCE, "--miner", "near", "--out", tmp_path / "n",
                    says=["no miner 'near'", "same_document"])
-    ragbed.refuses("negatives", "hotpot", SOURCE, "--out", tmp_path / "n", says=["no benchmark is called 'hotpot'"])
+    ragbed.refuses("negatives", "hotpot", SOURCE, "--out", tmp_path / "n", says=["unknown benchmark 'hotpot'"])
     ragbed.refuses("negatives", "hotpotqa", SOURCE, "--reranker", "near", "--out", tmp_path / "n", says=["reranker"])
     ragbed.refuses("run", "mined", tmp_path / "full", says=["no mined benchmark", "ragbed negatives"])
     own = tmp_path / "own.jsonl"

@@ -6,7 +6,6 @@ from charted import HOSTILE, SUMMARY, cell, page, words
 
 from ragbed.experiments.guests.hard_negatives.dose import Reached, dose_of
 from ragbed.experiments.metrics import ScoredQuestion
-from ragbed.experiments.statistics import Clusters
 
 CHANGES = (None, "negatives@2", "negatives@5")
 
@@ -28,7 +27,7 @@ def made(strategies, conditions=("gold",), changes=CHANGES, scores=None, asked=8
                 answers[id] = {f"q{at}": ScoredQuestion(True, "answered", {"em": float(at < asked * right)})
                                for at in range(asked)}
     return SUMMARY | {"cells": rows,
-                      "dose": dose_of(rows, answers, Clusters({}, ""), "em", "corrected",
+                      "dose": dose_of(rows, answers, {}, "em", "corrected",
                                       reached={rows[-1]["id"]: Reached(3, 0.25)})}
 
 
