@@ -16,7 +16,6 @@ from ragbed.agents import catalogue
 from ragbed.agents.catalogue import HUB, check, hub_place, sha256_of
 from ragbed.agents.client import ModelClient
 from ragbed.agents.journal import Journal, Model
-from ragbed.agents.pipelines.base import FORM
 from ragbed.agents.recorded import RECORDED, RecordedClient, recording_of
 from ragbed.agents.relevance import RelevanceJudges
 from ragbed.agents.replies import Pricer, free, priced, pricer
@@ -26,6 +25,7 @@ from ragbed.documents.http import SERVER_SCHEMES, Address, parse_address
 from ragbed.retrieval.rerankers.reranker import Aids, judges_of
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
+PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, where a model's name is expected
 NO_MODEL = "none"  # the name of no model, for a strategy that asks none
 SHARED = "RAGBED_LOCAL_SERVERS"
 """The environment variable by which a launcher tells its processes of the local models' servers that it has started: in
@@ -48,7 +48,7 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     """Find the model that a name stands for. A replay, without `calls`, needs neither a key nor the weights; of a
     `gguf:` or `hf:` model whose file is not there the identity is then `known`, as a run recorded it. Raises ModelError
     for an unknown name or form, a missing key or file, a wrong hash."""
-    if spec == NO_MODEL or spec.startswith(FORM):
+    if spec == NO_MODEL or spec.startswith(PIPELINE_PREFIX):
         return Target(spec, known or spec, spec)
     if spec.startswith(RECORDED):
         return Target(spec, recording_of(spec).identity, spec)
@@ -134,13 +134,13 @@ def _price(spec: str, target: Target, settings: ModelSettings) -> Pricer:
     given = settings.prices.get(spec)
     if given is not None:
         return priced(given)
-    if spec.startswith(FORM):
+    if spec.startswith(PIPELINE_PREFIX):
         return lambda *tokens: None
     return pricer(target.remote.url, target.served) if target.remote is not None else free
 
 
 def _context(target: Target, settings: ModelSettings) -> Context | None:
-    if target.name == NO_MODEL or target.name.startswith((FORM, RECORDED)):
+    if target.name == NO_MODEL or target.name.startswith((PIPELINE_PREFIX, RECORDED)):
         return None
     if target.remote is None:
         return Context(settings.local.context, whole_reply=False)

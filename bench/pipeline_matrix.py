@@ -27,7 +27,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-FILES = Path(__file__).parent.parent / "tests" / "data" / "pipelines"
+FILES = Path(__file__).parent.parent / "tests" / "guests" / "pipelines" / "data"
 RUN = [sys.executable, "-m", "ragbed", "run", "matrix.yaml"]
 
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from ragbed.documents.types import Format, digest
 from ragbed.retrieval.conditions import Condition, Perturbation
-from ragbed.strategies.reasoning.pipeline import OWN, PIPELINE
 from ragbed.strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]
@@ -18,6 +17,7 @@ Show = Literal["question", "sub_questions"]
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
            "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "wording", "repeat",
            "seed")
+PIPELINE, OWN = "pipeline", "own"  # the reasoning of a pipeline, and the retrieval of one that retrieves by itself
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
 _SAID = (*REPLICATED, "framing", "wording")  # whose values alone say too little

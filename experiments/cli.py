@@ -20,10 +20,10 @@ from ragbed.experiments.commands.index import index
 from ragbed.experiments.commands.options import Command, refuse
 from ragbed.experiments.commands.read import compare, diagnose, effects, report, show
 from ragbed.experiments.commands.retrieval import evaluate_retrieval
-from ragbed.experiments.commands.run import import_, run
+from ragbed.experiments.commands.run import run
 from ragbed.experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
-from ragbed.experiments.commands.tools import check_strategy, demo, list_, list_models, new_strategy, pull, schema
-from ragbed.guests import entries, load
+from ragbed.experiments.commands.tools import demo, list_, list_models, new_strategy, pull, schema
+from ragbed.guests import entries, leave_out, load
 
 _EXAMPLES = """Examples:
 
@@ -44,8 +44,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 # The commands of the core by the name that users type; those of guests are in `ragbed/guests.py`.
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "list": list_, "models list": list_models, "models pull": pull, "schema": schema,
-    "new strategy": new_strategy, "check strategy": check_strategy, "index": index, "search": search, "ask": ask,
-    "run": run, "import": import_, "judge": judge, "rescore": rescore, "report": report, "show": show,
+    "new strategy": new_strategy, "index": index, "search": search, "ask": ask,
+    "run": run, "judge": judge, "rescore": rescore, "report": report, "show": show,
     "compare": compare, "effects": effects, "diagnose": diagnose,
     "evaluate-retrieval": evaluate_retrieval, "export": export,
     "cassette export": cassette_export, "cassette show": cassette_show, "verify": verify}
@@ -65,8 +65,7 @@ _GROUP_HELP = {"cassette": "Keep a run in one file, and replay it anywhere.", "c
 
 @cache
 def build_app() -> typer.Typer:
-    """Return the command line with the commands of the core and of the guests. Raises SettingsError: two of them have
-    the same name."""
+    """Return the command line with the commands of the core and of the guests."""
     from ragbed.documents.errors import SettingsError
 
     app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -74,7 +73,8 @@ def build_app() -> typer.Typer:
     commands = dict(_COMMANDS)
     for name, target in entries("command").items():
         if name in commands:
-            refuse(f"a guest adds the command {name!r}, which ragbed has itself; uninstall it")
+            leave_out(f"command {name!r} of a guest", "ragbed has a command of this name")
+            continue
         try:
             commands[name] = load(target)
         except SettingsError as error:  # the other commands work without it

@@ -25,12 +25,16 @@ The slots that a guest can fill, and what its attribute has to be:
     retriever  a class of settings, a subclass of `RetrieverKind`, whose `kind` is the name
     vectors    a class of settings of an index's vectors, whose `kind` is the name
     pipeline   a class of settings, a subclass of `PipelineSettings`, whose `kind` is the name
+    answers    an `AnswerFormat`: how another tool's files of answers are read and written
     metric     a `MetricGroup`; with `material` it is scored for every benchmark, else where a scheme names it
     scheduler  a class of `running.hooks.Schedule`; the setting `race` uses the one named "race"
     follow_up  a class of `running.hooks.FollowUp`; the setting `probe` names it
     parser     a function from a source's bytes to a document; the name is a suffix, as in ".epub"
     launcher   a `ShardLauncher` (ragbed.experiments.commands.shards); the name is NAME in `--launcher NAME:...`
     tool       a function with annotated arguments that returns text, offered by the server's MCP endpoint
+
+A guest of another distribution that cannot be used is left out, with one line in the log of `ragbed.guests`, which
+Python prints to stderr. Everything else works without it.
 """
 from __future__ import annotations
 
@@ -41,12 +45,13 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from os.path import isfile  # unlike `Path.is_file`, also of a name too long for a file
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 Slot = Literal["command", "opener", "comparison", "analysis", "finding", "setting", "benchmark", "retriever", "vectors",
-               "pipeline", "metric", "parser", "tool", "scheduler", "follow_up",
-               "launcher"]
+               "pipeline", "answers", "metric", "parser", "tool", "scheduler", "follow_up", "launcher"]
+SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # of entry points
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +70,24 @@ class Guest:
 
 
 _IN = "ragbed.experiments.guests"
+_FILES = f"{_IN}.pipelines.answer_files"
 BUILT_IN: tuple[Guest, ...] = (
     Guest("early_stopping", {"scheduler": {"race": "ragbed.experiments.analysis.raced:RunRace"}}),
     Guest("citation_ablation", {"follow_up": {"citations": "ragbed.experiments.running.probe:CitationAblation"}}),
+    Guest("pipelines", {
+        "command": {"import": f"{_IN}.pipelines.commands:import_"},
+        "pipeline": {"http": f"{_IN}.pipelines.http:Http",
+                     "openai": f"{_IN}.pipelines.chat_completions:ChatCompletions",
+                     "langchain": f"{_IN}.pipelines.frameworks:LangChain",
+                     "haystack": f"{_IN}.pipelines.frameworks:Haystack",
+                     "llamaindex": f"{_IN}.pipelines.frameworks:LlamaIndex",
+                     "python": f"{_IN}.pipelines.python_code:Python",
+                     "command": f"{_IN}.pipelines.command:Command",
+                     "predictions": f"{_IN}.pipelines.predictions:Predictions"},
+        "answers": {"trec_rag": f"{_FILES}.trec_rag:TREC_RAG", "inspect": f"{_FILES}.inspect_log:INSPECT",
+                    "ragas": f"{_FILES}.ragas:RAGAS", "ragchecker": f"{_FILES}.ragchecker:RAGCHECKER",
+                    "jsonl": f"{_FILES}.jsonl:JSONL"}}),
+    Guest("conformance", {"command": {"check strategy": f"{_IN}.conformance.commands:check_strategy"}}),
     Guest("serving", {
         "command": {"serve": f"{_IN}.serving.commands:serve", "questions": f"{_IN}.serving.commands:questions"},
         "opener": {"traffic.sqlite": f"{_IN}.serving.traffic_runs:brought_up_to_date"},
@@ -87,22 +107,23 @@ BUILT_IN: tuple[Guest, ...] = (
 
 @cache
 def installed() -> tuple[Guest, ...]:
-    """Return the guests of other distributions, in the order of their entry points' names. Raises SettingsError: one of
-    them cannot be imported, or is not a `Guest`."""
-    return tuple(map(_of_entry_point, sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))))
+    """Return the guests of other distributions, in the order of their entry points' names, without those that cannot be
+    used."""
+    points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    return tuple(guest for point in points if (guest := _load_guest(point)) is not None)
 
 
 def entries(slot: Slot) -> dict[str, str]:
-    """Return what guests add to a slot: "module:attribute" by name. Raises SettingsError: two guests add the same
-    name."""
+    """Return what guests add to a slot: "module:attribute" by name. If two guests add the same name, the first is
+    taken, and ragbed's own come first."""
     found: dict[str, str] = {}
     owners: dict[str, str] = {}
     for guest in _guests():
         for name, target in guest.adds.get(slot, {}).items():
             if name in found:
-                raise _settings_error(f"{slot} {name!r} is added by the guests {owners[name]} and {guest.name}; "
-                                      "uninstall one of them")
-            found[name], owners[name] = target, guest.name
+                leave_out(f"{slot} {name!r} of the guest {guest.name}", f"{owners[name]} adds it already")
+            else:
+                found[name], owners[name] = target, guest.name
     return found
 
 
@@ -120,8 +141,33 @@ def load(target: str) -> Any:
 
 
 def loaded(slot: Slot) -> dict[str, Any]:
-    """Import everything that guests add to a slot, by name."""
-    return {name: load(target) for name, target in entries(slot).items()}
+    """Import everything that guests add to a slot, by name, without what cannot be imported."""
+    from ragbed.documents.errors import SettingsError
+
+    found: dict[str, Any] = {}
+    for name, target in entries(slot).items():
+        try:
+            found[name] = load(target)
+        except SettingsError as error:
+            leave_out(f"{slot} {name!r}", str(error))
+    return found
+
+
+def load_subclasses(slot: Slot, base: type[_T]) -> dict[str, type[_T]]:
+    """Import the classes that guests add to a slot, by name, without what is not a subclass of `base`."""
+    found = loaded(slot)
+    for name in [name for name, one in found.items() if not (isinstance(one, type) and issubclass(one, base))]:
+        leave_out(f"{slot} {name!r}", f"{found.pop(name)!r:.80} is not a subclass of {base.__name__}")
+    return found
+
+
+@cache
+def leave_out(what: str, why: str) -> None:
+    """Log that something of a guest cannot be used, once."""
+    import logging
+
+    logging.getLogger(__name__).warning("%s is left out: %s", what, why)
+
 
 
 def load_for_folder(slot: Slot, *folders: Path) -> Any:
@@ -143,15 +189,17 @@ def _guests() -> Iterator[Guest]:
     yield from installed()
 
 
-def _of_entry_point(point: EntryPoint) -> Guest:
-    origin = point.dist.name if point.dist else point.value
-    found = load(point.value)
-    if not isinstance(found, Guest):
-        raise _settings_error(f"guest {point.name}, of {origin}: {point.value} is not a ragbed.guests.Guest")
-    return Guest(found.name, found.adds, origin)
-
-
-def _settings_error(why: str) -> Exception:
+def _load_guest(point: EntryPoint) -> Guest | None:
     from ragbed.documents.errors import SettingsError
 
-    return SettingsError(why)
+    origin = point.dist.name if point.dist else point.value
+    try:
+        found = load(point.value)
+    except SettingsError as error:
+        return leave_out(f"guest {point.name} of {origin}", str(error))
+    if not isinstance(found, Guest):
+        return leave_out(f"guest {point.name} of {origin}", f"{point.value} is not a ragbed.guests.Guest")
+    if unknown := [slot for slot in found.adds if slot not in SLOTS]:
+        return leave_out(f"guest {point.name} of {origin}",
+                         f"there is no slot {unknown[0]!r}; the slots are {', '.join(SLOTS)}")
+    return Guest(found.name, found.adds, origin)

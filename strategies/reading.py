@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ragbed.documents.types import normalize
 
@@ -70,6 +71,19 @@ def citation_marks(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
             seen.update(dict.fromkeys(numbers))
         marks.append((*bracket.span(), tuple(seen)))
     return marks
+
+
+def renumber_citations(text: str, number_of: Mapping[int, int], beyond: int) -> str:
+    """Return the text with the numbers in its brackets mapped by `number_of`. A number that is not in it becomes one
+    above `beyond`."""
+    if all(old == new for old, new in number_of.items()):
+        return text
+    parts, at = [], 0
+    for start, end, numbers in citation_marks(text):
+        cited = dict.fromkeys(number_of.get(number, beyond + max(number, 1)) for number in numbers)
+        parts += [text[at:start], f"[{', '.join(map(str, cited))}]"]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 def read_citations(text: str) -> tuple[int, ...]:

@@ -269,7 +269,7 @@ def test_gates_are_written_as_tests_for_continuous_integration(two, ragbed, tmp_
     assert ragbed("compare", two[1], two[0], "--cell", "direct", *gates, "--junit", path)[0] == 1  # replaces its own
     ragbed.refuses("compare", *two, "--junit", path, says=["--junit writes the conditions of --fail-if"])
     path.write_text("<testsuites/>")
-    ragbed.refuses("compare", *two, *gates, "--junit", path, says=["gates.xml is there", "name another file"])
+    ragbed.refuses("compare", *two, *gates, "--junit", path, says=["gates.xml exists", "name another file"])
     ragbed.refuses("compare", *two, *gates, "--junit", "/dev/null", says=["a device or a pipe"])
 
 

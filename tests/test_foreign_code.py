@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ragbed.agents.conformance import check
+from ragbed import check_strategy
 from ragbed.documents import RecipeFailed, SettingsError
 from ragbed.experiments.settings.file import content_of
 from ragbed.strategies import Task, chosen
@@ -46,7 +46,7 @@ def test_an_exception_of_any_class_is_one_line_at_import_and_in_a_recipe(here, l
                                   "raise BaseException", "yield type('Odd', (), {'__repr__': lambda self: 1 / 0})()"])
 def test_check_strategy_says_what_it_raises(here, line):
     (here / "odd.py").write_text(RECIPE + line)
-    verdict = next(one for one in check("odd.py:recipe") if one.name == "protocol")
+    verdict = next(one for one in check_strategy("odd.py:recipe") if one.name == "protocol")
     assert not verdict.passed
     assert verdict.detail.startswith("odd.py:recipe: ")
 
@@ -70,7 +70,7 @@ def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, r
     ("while True: pass", "asks for nothing and does not end: stuck.py:5, in <module>")])
 def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, said):
     (here / "stuck.py").write_text(f"{HEAD}{line}\n")
-    verdict, = check("stuck.py:recipe", seconds=1.0)
+    verdict, = check_strategy("stuck.py:recipe", seconds=1.0)
     assert (verdict.name, verdict.passed, verdict.detail) == ("ends", False, said)
 
 
@@ -85,7 +85,7 @@ def test_what_a_strategy_leaves_running_or_prints_without_end_holds_no_check_up(
                                   RECIPE.replace("yield", "evidence = yield", 1) + line +
                                   "\n    return (yield from answer(task, 'direct', evidence, thinks=False))\n")
     began = time.monotonic()
-    verdicts = {one.name: one for one in check("busy.py:recipe", seconds=1.0 if promise != "io" else 60.0)}
+    verdicts = {one.name: one for one in check_strategy("busy.py:recipe", seconds=1.0 if promise != "io" else 60.0)}
     assert time.monotonic() - began < 90
     assert said in verdicts[promise].detail
     assert verdicts[promise].passed is False
@@ -100,7 +100,7 @@ def test_the_family_of_a_file_is_read_and_not_executed(here):
 
 def test_what_a_broken_strategy_was_too_short_to_show_was_not_seen(here):
     (here / "early.py").write_text(HEAD + "def recipe(task: Task) -> Recipe:\n    yield 5\n")
-    verdicts = {one.name: one.passed for one in check("early.py:recipe")}
+    verdicts = {one.name: one.passed for one in check_strategy("early.py:recipe")}
     assert verdicts["protocol"] is False
     assert [name for name, passed in verdicts.items() if passed is None] == ["limits", "answers", "shown", "gold"]
 

@@ -9,13 +9,12 @@ from ragbed.experiments.analysis.cases import Cases, Grouped, cases_of, gold_alo
 from ragbed.experiments.analysis.causes import CAUSES, Case, cause_of
 from ragbed.experiments.analysis.tradeoff import Sweeps, tradeoff_of
 from ragbed.experiments.analysis.view import Chart, Point, Value, View
-from ragbed.experiments.cells import Cell
+from ragbed.experiments.cells import OWN, Cell
 from ragbed.experiments.metrics import Estimate, ScoredQuestion, Scoring, aggregate, share_among
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 from ragbed.experiments.words import metric_words
-from ragbed.strategies.reasoning.pipeline import OWN
 
 _DIGITS = 10
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from ragbed.experiments.cells import FACTORS, REPLICATED, labels
+from ragbed.experiments.cells import FACTORS, OWN, PIPELINE, REPLICATED, labels
 from ragbed.experiments.metrics import Estimate, ScoredQuestion, ScoredRow, Scoring, aggregate, may_refuse
 from ragbed.experiments.statistics import Clusters, Comparison, compare, pairs_of
-from ragbed.strategies.reasoning.pipeline import OWN, PIPELINE
 
 Answers = Mapping[str, Mapping[str, ScoredRow]]  # by cell's id, then by question
 CellRows = Sequence[Mapping[str, Any]]  # the cells of a summary

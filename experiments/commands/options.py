@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -55,7 +55,6 @@ RetrieverText = Annotated[str, typer.Option("--retriever", help="A kind of `ragb
                                             "YAML, as in '{kind: reranked, of: bm25}'.")]
 Conditions = Annotated[list[str] | None, typer.Option("--where", help="Which chunks may be found, as in 'page >= 3' or "
                                                       "'source = reports/*'; several are all to be met.")]
-Foreign = Literal["trec_rag", "inspect", "ragas", "ragchecker", "jsonl"]
 Texts = list[str] | None
 FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.", callback=locate_run)]
 CellName = Annotated[str | None, typer.Option("--cell", help=(

@@ -1,4 +1,4 @@
-"""`ragbed run`, and `ragbed import`, which runs what another tool has answered."""
+"""`ragbed run`."""
 from __future__ import annotations
 
 import sys
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ragbed.experiments.commands.options import AsJson, Foreign, Fresh, Launcher, ShardName, Texts, part_of, refuse
+from ragbed.experiments.commands.options import AsJson, Fresh, Launcher, ShardName, Texts, part_of, refuse
 
 if TYPE_CHECKING:
     from ragbed.documents.shards import Shard
@@ -104,7 +104,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     if fresh and journal == "replay":
         refuse("--fresh removes the journal that --journal replay reads; give one of the two")
     part = part_of(shard, *["--launcher"] * bool(launcher), *["--dry-run"] * dry)
-    options = _given(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
+    options = given_options(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
     cassette = None if replay is None else Replay.open(replay)
     runs = _runs(target, path, options, Part(limit, sample, seed, tuple(filter or ()), race), cassette)
@@ -113,45 +113,11 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     if dry:
         _plan(runs, json)
     else:
-        _carry_out(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher)
+        carry_out_runs(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher)
 
 
-def import_(format: Annotated[Foreign, typer.Argument(metavar="FORMAT", help=(
-                "jsonl: a line for each question, with id or question, answer, contexts, citations."))],
-            file: Annotated[Path, typer.Argument(metavar="FILE", help="The answers.")],
-            benchmark: Annotated[str, typer.Option("--benchmark", help="A name of `ragbed list benchmarks`.")],
-            path: Files = None,
-            run: Annotated[Texts, typer.Option("--run", help=(
-                "Only this one of the file's runs; may be given again. By default all are cells of one run."))] = None,
-            more: Annotated[Texts, typer.Option("--with", metavar="KEY=VALUE", help=(
-                "Another setting of the pipeline that the file stands for, as in --with answer=$.output.text, --with "
-                "'refusals=[I do not know]' or --with others=leave_out; may be given again."))] = None,
-            judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None,
-            out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None, seed: Seed = None,
-            filter: Filter = None, fresh: Fresh = False, json: AsJson = False) -> None:
-    """Score the answers of another tool as a run.
-
-    A row answers the question with its id, or else with its text. Questions without a row count as failures.
-    """
-    from ragbed.agents.pipelines.formats import read_predictions
-    from ragbed.experiments.settings.targets import Part, put, runs_of_target
-
-    part = Part(limit, sample, seed, tuple(filter or ()))
-    rows = list(read_predictions(format, file))
-    last = max((row.repeat for row in rows), default=0)
-    common = {"kind": "predictions", "format": format, "path": str(file),
-              "others": "refuse" if part == Part() else "leave_out"}
-    pipelines: list[dict[str, Any]] = [{**common, "name": one or file.stem, "run": one or None}
-                                       for one in run or dict.fromkeys(row.run for row in rows) or [""]]
-    for one in pipelines:
-        for text in more or ():
-            put(one, text, replacing=True)
-    options = _given(set, skip_bad, judge=judge, scoring=scoring, name=name or file.stem, out=out, pipelines=pipelines,
-                     repeats=last + 1 if last else None)
-    _carry_out(runs_of_target(benchmark, path, options, part), "record", False, fresh, json, None)
-
-
-def _given(set: Texts, skip_bad: bool, **options: Any) -> dict[str, Any]:
+def given_options(set: Texts, skip_bad: bool, **options: Any) -> dict[str, Any]:
+    """Return the options that are not None, with those of --set and --skip-bad."""
     options["set"] = [*(set or ()), *["benchmark.skip_bad=true"] * skip_bad] or None
     return {key: value for key, value in options.items() if value is not None}
 
@@ -190,8 +156,9 @@ def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: Sh
             for one in runs]
 
 
-def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
+def carry_out_runs(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
                cassette: Replay | None, shard: Shard | None = None, launcher: str | None = None) -> None:
+    """Carry out one run or several, and print their results."""
     from ragbed.documents.errors import BenchmarkError
     from ragbed.experiments.benchmarks.hub import only_cached
     from ragbed.experiments.commands.shards import find_launcher

@@ -6,30 +6,26 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Foreign, Labels, Texts, refuse
+from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Labels, Texts, refuse
 
 
 def export(run: FinishedRun,
-           to: Annotated[str, typer.Argument(metavar="TO", help=(
-               "A file, whose ending says in what form: .csv and .parquet for a row for each question in each cell, "
-               ".jsonl for all that is stored of it, prompts and evidence too, .xml for JUnit, where a question passes "
-               "whose answer is right by its score, whatever it cites or rests on, and fails whose answer is wrong; "
-               "or mlflow, or mlflow:URI, of a folder or a server."))],
-           form: Annotated[Foreign | None, typer.Option("--as", help=(
-               "Only the answers, in the form of another tool, as `ragbed import` reads it; of inspect, TO ends in "
-               ".eval or .json."))] = None,
+           to: Annotated[Path, typer.Argument(metavar="FILE", help=(
+               "Ends in .csv or .parquet for a table, or in .jsonl for everything, with prompts and evidence."))],
+           form: Annotated[str | None, typer.Option("--as", metavar="FORMAT", help=(
+               "Only the answers, for another tool: ragas, trec_rag, inspect, ragchecker or jsonl."))] = None,
            cell: CellName = None, json: AsJson = False) -> None:
     """Write a run's records, or its answers, for other tools."""
     from ragbed.experiments.export import export as write
-    from ragbed.experiments.export import export_predictions
+    from ragbed.experiments.export import export_answers
     from ragbed.experiments.runs.finished import open_finished
     from ragbed.experiments.terminal.display import print_result
 
     if cell is not None and form is None:
-        refuse("--cell goes with --as")
+        refuse("--cell needs --as: a table has every cell")
     with open_finished(run) as finished:
-        said = write(finished, to) if form is None else export_predictions(finished, Path(to), form, cell)
-    print_result(json, {"run": str(run), "to": to, "said": said}, said)
+        done = write(finished, to) if form is None else export_answers(finished, to, form, cell)
+    print_result(json, {"run": str(run), "to": str(to), "said": done}, done)
 
 
 def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help=(

@@ -6,10 +6,9 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from ragbed.experiments.cells import REPLICATED, called
+from ragbed.experiments.cells import OWN, REPLICATED, called
 from ragbed.experiments.report.cells import Figure, ReportCell, Table, column
 from ragbed.experiments.words import plural
-from ragbed.strategies.reasoning.pipeline import OWN
 
 # Users have no gold passages: that condition is an upper bound, closed-book a lower one.
 _TIERS = (("retrieved",), ("given", "full"), ("gold",), ("closed-book",))

@@ -9,7 +9,7 @@ from ragbed.agents.models import without_opening
 from ragbed.agents.settings import Context
 from ragbed.experiments.analysis.notes import on_skipped
 from ragbed.experiments.analysis.pairs import planned_pairs
-from ragbed.experiments.cells import Cell, labels
+from ragbed.experiments.cells import PIPELINE, Cell, labels
 from ragbed.experiments.judges import ModelJudge, ModelSupport
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Question
@@ -24,7 +24,6 @@ from ragbed.experiments.runs.manifest import config_of
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.spending import shown
 from ragbed.experiments.statistics import clusters
-from ragbed.strategies.reasoning.pipeline import PIPELINE
 
 _SEEDS = 4  # seeds that stand for all, in turn
 

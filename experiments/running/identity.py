@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ragbed.agents.models import resolve
-from ragbed.agents.pipelines.base import PipelineSettings
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
 from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
 from ragbed.experiments.runs.manifest import Made, manifest_of
 from ragbed.experiments.runs.store import question_json
+from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.exemplars import exemplars_hash
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ragbed.experiments.analysis.variants import Answers
-from ragbed.experiments.cells import Cell
+from ragbed.experiments.cells import PIPELINE, Cell
 from ragbed.experiments.metrics import ScoredRow
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
@@ -17,7 +17,6 @@ from ragbed.experiments.running.budget import about_tokens
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
 from ragbed.strategies.prompting import show_documents
-from ragbed.strategies.reasoning.pipeline import PIPELINE
 from ragbed.strategies.types import Layout, Passage
 
 SAMPLE = 100  # questions that stand for all, evenly spread

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbed.agents.models import open_model
-from ragbed.agents.pipelines.client import open_pipeline
 from ragbed.agents.search import Searcher
 from ragbed.documents.errors import IndexFolderError, SettingsError
 from ragbed.documents.types import Chunk, Format, digest
@@ -190,5 +189,5 @@ async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resour
                                *paraphraser]):
         opened = open_model(name, asking, calls=calls, known=known.get(name)) \
             if name not in plan.pipelines else \
-            open_pipeline(plan.pipelines[name], asking, None if calls else known.get(name))
+            plan.pipelines[name].open_client(asking, None if calls else known.get(name))
         resources.clients[name] = await stack.enter_async_context(opened)

@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ragbed.agents.pipelines.base import PipelineSettings
 from ragbed.agents.settings import ModelSettings
 from ragbed.documents.shards import Shard
 from ragbed.documents.types import digest
 from ragbed.experiments.analysis.notes import on_skipped
-from ragbed.experiments.cells import Cell
+from ragbed.experiments.cells import OWN, PIPELINE, Cell
 from ragbed.experiments.question import Benchmark, Question, Scheme
 from ragbed.experiments.running.checks import check_conditions, check_exemplars, check_ids
 from ragbed.experiments.running.crossing import Crossing, Strategies, finders_of, on_cells, strategies_of
@@ -24,11 +23,11 @@ from ragbed.experiments.runs.manifest import questions_hash
 from ragbed.experiments.settings import RunSettings, SubAnswers
 from ragbed.experiments.settings.file import read_settings
 from ragbed.experiments.settings.matrix import combinations_of, retrievers_of
+from ragbed.experiments.settings.pipelines import PipelineSettings
 from ragbed.experiments.settings.retrievers import Finder
 from ragbed.experiments.statistics import clusters
 from ragbed.strategies.catalogue import RETRIEVAL
 from ragbed.strategies.history import in_conversation
-from ragbed.strategies.reasoning.pipeline import OWN, PIPELINE, pipeline
 from ragbed.strategies.settings.choosing import Strategy, known
 from ragbed.strategies.settings.exemplars import read_exemplars
 from ragbed.strategies.settings.parameters import default_of, hints_of
@@ -211,8 +210,7 @@ class Plan:
 
 
 def _functions(strategies: Strategies) -> dict[tuple[Family, str], Callable[..., Any]]:
-    return {("reasoning", PIPELINE): pipeline} | {
-        (family, label): one.function for family in FAMILIES for label, one in strategies[family].items()
+    return {(family, label): one.function for family in FAMILIES for label, one in strategies[family].items()
         if one.is_loaded}
 
 
@@ -236,6 +234,8 @@ class Tasks:
     @property
     def reasoning(self) -> Reasoning:
         """The cell's reasoning strategy, over the question as its history strategy words it."""
+        if self.cell.reasoning == PIPELINE:
+            return self.plan.pipelines[self.cell.model].recipe
         function: Reasoning = self.plan.functions["reasoning", self.cell.reasoning]
         history = self.cell.history
         return function if history is None else in_conversation(self.plan.functions["history", history], function)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ragbed.agents.search import FoundHits, Searcher, SearchFunction, instant
 from ragbed.documents.errors import ReplayMiss
 from ragbed.documents.types import Chunk, Document, Format, digest
+from ragbed.experiments.cells import PIPELINE
 from ragbed.experiments.running.gold import Changed, Level, Perturber, Places, by_source
 from ragbed.experiments.running.locating import Locator
 from ragbed.experiments.running.recording import IndexKey, Recording, as_json, pin
 from ragbed.retrieval.conditions import Perturbation
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.strategies.reasoning.pipeline import PIPELINE
 
 if TYPE_CHECKING:
     from ragbed.agents.client import ModelClient

@@ -30,7 +30,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Format
 from ragbed.experiments.cells import Show
 from ragbed.experiments.query_variations import QueryVariation
-from ragbed.experiments.settings.pipelines import lists_of
+from ragbed.experiments.settings.pipelines import pipeline_lists
 from ragbed.experiments.settings.retrievers import RetrieverFactor, Searched, label
 from ragbed.retrieval.conditions import Condition, Perturbation
 from ragbed.retrieval.embedders import EmbedderSettings
@@ -212,7 +212,7 @@ def combinations_of(settings: RunSettings) -> list[Combination]:
     for more in settings.include:
         left |= _added(left, {**base, **_given(more, settings)}, known, _named(more))
     for one in settings.pipelines:
-        left |= dict.fromkeys(_product(lists_of(one, base)))
+        left |= dict.fromkeys(_product(pipeline_lists(one, base)))
     if not left:
         raise SettingsError("exclude leaves no combination; leave some")
     return list(left)

@@ -1,43 +1,117 @@
-"""Pipelines of others in a run's matrix."""
+"""What a run needs to know of a user's pipeline. Guests add the kinds, each with how it is reached."""
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ragbed.agents.pipelines.annotated import ChatCompletions
-from ragbed.agents.pipelines.base import PipelineSettings
-from ragbed.agents.pipelines.code import Python
-from ragbed.agents.pipelines.command import CommandPipeline
-from ragbed.agents.pipelines.frameworks import Haystack, LangChain, LlamaIndex
-from ragbed.agents.pipelines.http import Http
-from ragbed.agents.pipelines.predictions import Predictions
-from ragbed.strategies.reasoning.pipeline import OWN, PIPELINE
+from ragbed.agents.models import PIPELINE_PREFIX
+from ragbed.experiments.cells import OWN, PIPELINE
+from ragbed.guests import load_subclasses
+from ragbed.strategies.types import Reasoning, Rules
 
-Pipeline = Annotated[
-    Http | ChatCompletions | LangChain | Haystack | LlamaIndex | Python | CommandPipeline | Predictions,
-    Field(discriminator="kind")]
+if TYPE_CHECKING:
+    from ragbed.agents.client import ModelClient
+    from ragbed.agents.settings import ModelSettings
+
+_MAX_NAME = 80  # characters
+
+
+def _check_name(name: str) -> str:
+    if not name.strip() or not name.isprintable() or len(name) > _MAX_NAME:
+        raise ValueError(f"expected one line of at most {_MAX_NAME} printable characters")
+    return name
+
+
+class PipelineSettings(BaseModel):
+    """Settings of one pipeline, which replaces the model and the strategy of its cells.
+
+    A subclass is one kind of pipeline: it has a field `kind` with a single literal value, and overrides `identity`,
+    `takes_documents`, `recipe` and `open_client`. A guest registers it in the slot `pipeline`.
+
+    Attributes:
+        name: label in tables.
+        rules: what the pipeline may do, which decides how its answers are scored. By default the run's first rules.
+        concurrency: largest number of questions sent at once. By default the run's `concurrency`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    recorded: ClassVar[bool] = False  # True if the answers exist already, so the questions cannot be rephrased
+
+    name: Annotated[str, AfterValidator(_check_name)]
+    rules: Rules | None = None
+    concurrency: int | None = Field(default=None, ge=1, le=1024)
+
+    @property
+    def cell_model(self) -> str:
+        """Return the name that cells have instead of a model's."""
+        return PIPELINE_PREFIX + self.name
+
+    @property
+    def takes_documents(self) -> bool:
+        """Return whether the pipeline is sent the documents of a condition. If not, it retrieves by itself."""
+        raise NotImplementedError
+
+    @property
+    def identity(self) -> str:
+        """Return the journal's key for the pipeline: its name and every setting that affects its answers, but no host.
+        Raises SettingsError: one of its files cannot be read."""
+        raise NotImplementedError
+
+    @property
+    def recipe(self) -> Reasoning:
+        """Return the reasoning strategy that asks the pipeline."""
+        raise NotImplementedError
+
+    def open_client(self, calls: ModelSettings, known: str | None = None) -> AbstractAsyncContextManager[ModelClient]:
+        """Open a client that asks the pipeline. Raises UserError: it cannot be opened.
+
+        Args:
+            calls: how often and how long it is asked.
+            known: the recorded identity in a replay, which makes no call and reads none of the pipeline's files.
+        """
+        raise NotImplementedError
+
+    def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
+        """Check that the pipeline fits a run. Return a note for the run, or None. Raises UserError: it does not fit.
+
+        Args:
+            questions: text of each question by id.
+            repeats: how often each question is asked.
+        """
+        return None
+
+
+def pipeline_union() -> Any:
+    """Return the type of any pipeline's settings: the union of the kinds that guests add, told apart by `kind`."""
+    kinds = tuple(load_subclasses("pipeline", PipelineSettings).values())
+    union: Any = PipelineSettings
+    for kind in kinds:
+        union = kind if union is PipelineSettings else union | kind
+    return Annotated[union, Field(discriminator="kind")] if len(kinds) > 1 else union
 
 
 def check_pipelines(pipelines: Sequence[PipelineSettings], models: Sequence[str], only_searches: bool,
                     sub_answers: str) -> None:
-    """Make sure that somebody is asked, that no two pipelines have one name, and that the run asks nothing of them that
-    they cannot do; ValueError says what."""
+    """Raise ValueError if the run asks neither a model nor a pipeline, if two pipelines have the same name, or if the
+    run needs what a pipeline cannot do."""
     if not models and not pipelines:
-        raise ValueError("models: an empty list; name at least one, or leave the key out")
+        raise ValueError("models: the list is empty; name at least one model, or omit the key")
     twice = next((name for name, count in Counter(one.name for one in pipelines).items() if count > 1), None)
     if twice is not None:
-        raise ValueError(f"two pipelines are called {twice}; give each a `name` of its own")
+        raise ValueError(f"pipelines: two are called {twice}; give each a different `name`")
     if pipelines and (only_searches or sub_answers == "in_prompt"):
-        raise ValueError("pipelines: each is asked one question at a time, for an answer; leave "
-                         f"{'reasoning: search_only' if only_searches else 'sub_answers: in_prompt'} out")
+        raise ValueError("pipelines: a pipeline answers one question per call; remove "
+                         f"{'reasoning: search_only' if only_searches else 'sub_answers: in_prompt'}")
 
 
-def lists_of(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Return the lists that a pipeline has in the place of the run's: what it is sent no documents for, it finds by
-    itself, in one way."""
+def pipeline_lists(one: PipelineSettings, base: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """Return the values of each factor for a pipeline's cells. A factor that has no effect on the pipeline, such as the
+    retriever of a pipeline that retrieves by itself, has one value."""
     own: dict[str, Sequence[Any]] = {"model": [one.cell_model], "reasoning": [PIPELINE],
                                      "rules": [one.rules] if one.rules else base["rules"][:1],
                                      "show": ["question"], "retrieval": ["once"]}

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import yaml
 from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
@@ -20,7 +20,7 @@ from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.settings import matrix
 from ragbed.experiments.settings.matrix import Many, Matrix
-from ragbed.experiments.settings.pipelines import Pipeline, check_pipelines
+from ragbed.experiments.settings.pipelines import PipelineSettings, check_pipelines, pipeline_union
 from ragbed.experiments.settings.retrievers import (
     AnyRetriever,
     Place,
@@ -115,6 +115,12 @@ class Included(_Part):
 
 
 SubAnswers = Literal["asked", "in_prompt", "none"]
+
+
+if TYPE_CHECKING:
+    Pipeline: TypeAlias = PipelineSettings
+else:
+    Pipeline = pipeline_union()
 
 
 class RunSettings(Matrix):

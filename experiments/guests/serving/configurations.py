@@ -15,7 +15,7 @@ from ragbed.agents.assistant import Assistant, AssistantSettings
 from ragbed.agents.client import ModelClient
 from ragbed.agents.models import open_aids, open_model
 from ragbed.documents.errors import SettingsError, UserError
-from ragbed.experiments.cells import PART, Cell, labels, short_name
+from ragbed.experiments.cells import PART, PIPELINE, Cell, labels, short_name
 from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished, open_finished
@@ -27,7 +27,6 @@ from ragbed.retrieval.retrievers import KINDS
 from ragbed.retrieval.storage.manifest import MANIFEST
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.prompting import prompts_hash
-from ragbed.strategies.reasoning.pipeline import PIPELINE
 from ragbed.strategies.settings.choosing import chosen
 
 RENEWAL_SECONDS = 3.0  # after which a server looks whether an index was replaced

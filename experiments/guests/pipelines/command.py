@@ -1,4 +1,4 @@
-"""A pipeline that is a command: a question goes in as JSON, an answer comes out."""
+"""A pipeline that is a command: it reads a question as JSON and writes an answer."""
 from __future__ import annotations
 
 import asyncio
@@ -16,23 +16,23 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from ragbed.agents.catalogue import sha256_of
-from ragbed.agents.pipelines.base import Channel, PipelineSettings
 from ragbed.documents.errors import CallError, SettingsError
 from ragbed.documents.http import MAX_REPLY_BYTES, BadReply, Response, sanitize_line
 from ragbed.documents.json import loads
+from ragbed.experiments.guests.pipelines.base import Channel, JSONPipeline
 
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
 
-_LOOK = 0.05  # seconds between looks at how much it wrote
+_POLL_SECONDS = 0.05  # between checks of how much the program wrote
 
 
-class CommandPipeline(PipelineSettings):
-    """A program, started anew for each question: the request stands on its standard input as one line of JSON, and what
-    it writes to standard output is JSON, or else the answer itself. No shell is between.
+class Command(JSONPipeline):
+    """A program, started once per question. It reads the request from standard input as one line of JSON, and writes
+    JSON or a bare answer to standard output. No shell is involved.
 
     Attributes:
-        argv: the program and its arguments; those that name files are part of the pipeline's identity.
+        argv: the program and its arguments. Files among them are part of the pipeline's identity.
     """
 
     kind: Literal["command"] = "command"
@@ -40,13 +40,13 @@ class CommandPipeline(PipelineSettings):
 
     @property
     def sources(self) -> Sequence[str]:
-        """Hashes of the files that the arguments name."""
+        """Return hashes of the files among the arguments."""
         return [sha256_of(path) for path in map(Path, self.argv) if path.is_file()]
 
     def open(self, limits: CallLimits) -> CommandChannel:
-        """Start nothing yet; SettingsError where there is no such program."""
+        """Find the program. Raises SettingsError: there is none, or it is not executable."""
         if shutil.which(self.argv[0]) is None:
-            raise SettingsError(f"pipeline {self.name}: there is no program {self.argv[0]}, or it may not be executed")
+            raise SettingsError(f"pipeline {self.name}: program {self.argv[0]} not found or not executable")
         return CommandChannel(self, argv=self.argv)
 
 
@@ -57,32 +57,32 @@ class CommandChannel(Channel):
     argv: tuple[str, ...] = ()
 
     async def post(self, body: object) -> Response:
-        """Run it once; CallError, `pipeline`, where it cannot be started or its exit status is not 0."""
+        """Run the program once. Raises CallError, `pipeline`: it cannot be started, or its exit status is not 0."""
         name = self.settings.name
-        # Files, and not pipes, which a program that goes on in the background would keep open.
-        with TemporaryFile() as asked, TemporaryFile() as said, TemporaryFile() as complained:
-            asked.write(json.dumps(body, ensure_ascii=False).encode() + b"\n")
-            asked.seek(0)
+        # Files rather than pipes: a background process of the program would keep a pipe open.
+        with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
+            stdin.write(json.dumps(body, ensure_ascii=False).encode() + b"\n")
+            stdin.seek(0)
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *self.argv, stdin=asked, stdout=said, stderr=complained, start_new_session=True)
+                    *self.argv, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
             except (OSError, ValueError) as error:
                 raise CallError(f"{name}: {self.argv[0]} cannot be started: {error}", "pipeline") from None
             try:
                 end = asyncio.ensure_future(process.wait())
-                while not (await asyncio.wait([end], timeout=_LOOK))[0]:
-                    _check_size(said, complained)
+                while not (await asyncio.wait([end], timeout=_POLL_SECONDS))[0]:
+                    _check_size(stdout, stderr)
             finally:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # it and all that it started, in time or not
+                    os.killpg(process.pid, signal.SIGKILL)  # with everything that it started
                 await process.wait()
-            _check_size(said, complained)
-            said.seek(0)
-            complained.seek(0)
+            _check_size(stdout, stderr)
+            stdout.seek(0)
+            stderr.seek(0)
             if process.returncode:
-                last = sanitize_line(complained.read().decode(errors="replace").strip().rpartition("\n")[2])
+                last = sanitize_line(stderr.read().decode(errors="replace").strip().rpartition("\n")[2])
                 raise CallError(f"{name}: exit status {process.returncode}{': ' * bool(last)}{last}", "pipeline")
-            return Response(200, {}, _as_json(said.read()))
+            return Response(200, {}, _as_json(stdout.read()))
 
 
 def _check_size(*files: IO[bytes]) -> None:
@@ -90,9 +90,10 @@ def _check_size(*files: IO[bytes]) -> None:
         raise BadReply(f"it wrote more than {MAX_REPLY_BYTES >> 20} MB")
 
 
-def _as_json(said: bytes) -> bytes:
-    """What it wrote; a text as JSON. An object that is broken off is no text."""
-    text = said.decode(errors="replace").strip()
+def _as_json(output: bytes) -> bytes:
+    """Return the output as JSON: unchanged, or as a JSON string. A truncated object stays as it is, so that reading it
+    fails."""
+    text = output.decode(errors="replace").strip()
     try:
         loads(text, mend=True)
     except ValueError:

@@ -55,7 +55,7 @@ TELLS = """
 import sys
 sys.path.append(sys.argv.pop(1))
 from pathlib import Path
-from ragbed.agents.pipelines.formats import read_predictions
+from ragbed.experiments.guests.pipelines.predictions import read_predictions
 from ragbed.documents import BenchmarkError
 for file in map(Path, sys.argv[1:]):
     try:
@@ -73,7 +73,7 @@ def test_a_damaged_log_is_told_in_a_line(packages, tmp_path):
     for name, content in logs.items():
         (tmp_path / name).write_bytes(content)
     said = python(sys.executable, TELLS, packages, *(tmp_path / name for name in logs)).splitlines()
-    assert [line.partition(": cannot be read as an Inspect log: ")[0] for line in said] == [
+    assert [line.partition(": not a readable Inspect log: ")[0] for line in said] == [
         str(tmp_path / name) for name in logs]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbed.agents.pipelines.formats import read_predictions
 from ragbed.experiments import open_run
+from ragbed.experiments.guests.pipelines.predictions import read_predictions
 
 FILES = Path("tests/data/predictions")
 WRITTEN = [("trec_rag", "trec_rag.jsonl"), ("ragas", "ragas.jsonl"), ("ragas", "ragas.csv"),
@@ -57,7 +57,7 @@ def test_what_is_exported_comes_back_as_it_was(imported, ragbed, tmp_path, forma
     cell, = imported(format, file, name="again")
     assert figures(cell) == pytest.approx(BY_HAND)
     assert outcomes(cell) == OUTCOMES
-    ragbed.refuses("export", tmp_path / "runs" / "theirs", file, "--as", format, says=["is there; name another file"])
+    ragbed.refuses("export", tmp_path / "runs" / "theirs", file, "--as", format, says=["exists; name another file"])
 
 
 def test_a_run_of_trec_rag_is_exported_with_its_sentences_and_places(imported, ragbed, tmp_path):
@@ -105,7 +105,7 @@ SENTENCE = {"text": "Dated \n 1941.", "citations": [1, 0, 1, 9]}
     ids=["2024 and 2025", "2025, ids", "RAGTIME"])
 def test_each_form_of_a_trec_rag_run_is_read(tmp_path, row, answer, documents):
     one, = read_predictions("trec_rag", rows(tmp_path, row))
-    assert (one.id, one.question, one.run, one.came) == (
+    assert (one.id, one.question, one.run, one.content) == (
         "7", "t", "r", {"answer": answer, "contexts": [{"document": name} for name in documents]})
 
 
@@ -116,15 +116,15 @@ ID = "sas-founded"
     ("jsonl", [{"id": ID, "answer": "1941"}, "{"], ["answers.jsonl, line 2: expected one JSON object"]),
     ("jsonl", [{"answer": "1941"}], ["line 1, field id", "in `question`"]),
     ("jsonl", ["[" * 9_000], ["line 1", "nested beyond reason"]),
-    ("jsonl", [], ["no answer in it"]),
-    ("jsonl", [{"id": ID}, {"id": ID}], ["line 2: it answers the question sas-founded, as", "line 1 does; keep one"]),
+    ("jsonl", [], ["the file has no answers"]),
+    ("jsonl", [{"id": ID}, {"id": ID}], ["line 2: question sas-founded is answered already in", "line 1; keep one"]),
     ("jsonl", [{"id": ID, "question": "what is the highest mountain peak in hawaii"}],
-     ["line 1: it has the id of the question sas-founded and the text of the question hawaii-peak"]),
-    ("jsonl", [{"id": ID}, {"id": "nobody"}], ["1 of the 2 answers in answers.jsonl are to no question", "'nobody'"]),
+     ["line 1: the row has the id of question sas-founded and the text of question hawaii-peak"]),
+    ("jsonl", [{"id": ID}, {"id": "nobody"}], ["1 of 2 answers in answers.jsonl match no question", "'nobody'"]),
     ("trec_rag", [{"topic_id": ID, "answer": "1941"}], ["line 1, field answer: expected a list of records"]),
     ("trec_rag", [{"topic_id": ID, "answer": [{"text": "1941", "citations": [-1]}]}], ["answer[0].citations"]),
     ("trec_rag", [{"topic_id": ID, "references": {}, "answer": []}], ["field references: expected a list"]),
-    ("ragas", [{"user_input": [{"content": "q", "type": "human"}]}], ["samples of several turns are not read"]),
+    ("ragas", [{"user_input": [{"content": "q", "type": "human"}]}], ["samples of several turns are not supported"]),
     ("ragas", [{"user_input": "q", "retrieved_contexts": ["a"], "retrieved_context_ids": [1, 2]}], ["as long as"]),
     ("ragchecker", [{"results": 3}], ["field results: expected a list of records"]),
     ("ragchecker", ["[]"], ["field results"]),
@@ -144,7 +144,7 @@ def test_a_list_in_a_csv_file_is_read_and_never_executed(ragbed, tmp_path, liste
 def test_other_rows_are_left_out_and_counted_where_that_is_said(ragbed, imported, tmp_path):
     file = rows(tmp_path, {"id": ID, "answer": "1941"}, {"id": "nobody", "answer": "?"})
     said = ragbed.json("import", "jsonl", file, "--benchmark", *TWELVE, "--out", tmp_path, "--with", "others=leave_out")
-    assert [note for note in said["notes"] if "1 of the 2 answers" in note and "left out" in note]
+    assert [note for note in said["notes"] if "1 of 2 answers" in note and "left out" in note]
     assert outcomes(said["cells"][0]) == {"answered": 1, "error": 11}
     # a part of the questions says it
     part, = imported("trec_rag", FILES / "trec_rag.jsonl", "--limit", 3, benchmark=("demo",))

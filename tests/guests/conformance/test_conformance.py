@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbed.agents.conformance import PROMISES, check, check_all
-from ragbed.agents.conformance.checking import broken_rules
+from ragbed.experiments.guests.conformance.checking import PROMISES, broken_rules, check_strategies, check_strategy
 from ragbed.strategies import HISTORY, REASONING, RETRIEVAL
 
 KNOWN = [(family, name) for family, known in (("reasoning", REASONING), ("retrieval", RETRIEVAL), ("history", HISTORY))
@@ -34,12 +33,12 @@ def catalogue(tmp_path_factory):
     examples.write_text(json.dumps({"question": "Where does the Rhone end?", "answer": "In the sea [1]",
                                     "documents": ["The Rhone ends in the sea."]}))
     needed = {"few_shot": {"kind": "few_shot", "exemplars": str(examples)}}
-    return dict(zip(KNOWN, check_all([(family, needed.get(name, name)) for family, name in KNOWN]), strict=True))
+    return dict(zip(KNOWN, check_strategies([(family, needed.get(name, name)) for family, name in KNOWN]), strict=True))
 
 
 def test_strategies_of_each_family_keep_every_promise():
     some = [("reasoning", "direct"), ("reasoning", "react"), ("retrieval", "corrective"), ("history", "rewrite")]
-    assert [one for verdicts in check_all(some) for one in verdicts if not one.passed] == []
+    assert [one for verdicts in check_strategies(some) for one in verdicts if not one.passed] == []
 
 
 @pytest.mark.slow
@@ -52,7 +51,7 @@ def test_a_strategy_of_the_catalogue_keeps_every_promise(catalogue, family, name
 
 @pytest.mark.slow
 def test_the_page_on_strategies_says_how_much_each_strategy_asked_for_at_most_in_these_plays(catalogue):
-    page = (Path(__file__).parent.parent / "docs" / "strategies.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "strategies.md").read_text(encoding="utf-8")
     said = {name: f"made at most {calls} calls and {searches} searches" for name, calls, searches in re.findall(
         r"^\| `(\w+)` \|[^|]*\| (\d+) \| (\d+) \|", page.partition("### Retrieval")[0], re.MULTILINE)}
     made = {name: verdict.detail.partition(" in ")[0] for (family, name), verdicts in catalogue.items()
@@ -155,7 +154,7 @@ def told(tmp_path_factory):
     before = Path.cwd()
     os.chdir(folder)
     try:
-        verdicts = check_all([(family, kind) for family, _, kind in named])
+        verdicts = check_strategies([(family, kind) for family, _, kind in named])
     finally:
         os.chdir(before)
     return {name: {verdict.name: verdict.detail for verdict in found if verdict.passed is False}
@@ -187,7 +186,7 @@ def test_a_retrieval_strategy_is_checked_by_what_it_hands_back(told):
 
 
 def test_settings_of_a_strategy_are_checked_with_it():
-    verdicts = {verdict.name: verdict for verdict in check({"kind": "self_consistency", "of": "least_to_most",
+    verdicts = {verdict.name: verdict for verdict in check_strategy({"kind": "self_consistency", "of": "least_to_most",
                                                             "samples": 2})}
     assert all(verdict.passed for verdict in verdicts.values())
     assert verdicts["ends"].detail.startswith("made at most 16 calls and 1 searches in ")

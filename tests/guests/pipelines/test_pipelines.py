@@ -190,9 +190,10 @@ def test_what_python_raises_or_returns_is_told_in_a_line(pipes):
             for (_, question), one in found.items()}
     assert said["non_refusal-1"] == ("pipeline", "failing: mine.py:18: ValueError: no town has the number one")
     assert said["non_refusal-2"] == (
-        "bad_response", "pipeline:failing: it returned nothing at $.answer that is an answer")
-    assert said["non_refusal-3"] == ("pipeline", "failing: it returned what has no form in JSON: a object")
-    assert said["non_refusal-4"][1].startswith("pipeline:failing: it returned refused that cannot be taken")
+        "bad_response", "pipeline:failing: it returned no answer at $.answer")
+    assert said["non_refusal-3"] == (
+        "pipeline", "failing: it returned a value that cannot be written as JSON: a object")
+    assert said["non_refusal-4"][1].startswith("pipeline:failing: it returned an invalid refused: ")
     assert said["non_refusal-5"] == ("pipeline", "failing: mine.py:22: ValueError: half a character: ?")
     assert said["refusal-0"] is None
 
@@ -204,7 +205,7 @@ def test_code_that_never_comes_back_keeps_no_run_from_ending(town):
     path = town.config("http://127.0.0.1:9", pipelines=[never], models=[], concurrency=2,
                        calls={"calls": {"attempts": 1, "seconds": 1}})
     done = subprocess.run([sys.executable, "-m", "ragbed", "run", str(path)], cwd=town.folder, timeout=100,
-                          env={"PYTHONPATH": str(Path(__file__).parent.parent)}, capture_output=True, text=True)
+                          env={"PYTHONPATH": str(Path(__file__).parents[3])}, capture_output=True, text=True)
     assert "6 failed with timeout" in done.stdout + done.stderr
 
 

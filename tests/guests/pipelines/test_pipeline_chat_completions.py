@@ -103,7 +103,7 @@ def test_the_price_that_a_service_says_is_the_price(ask, serve, cost):
 @pytest.mark.parametrize(("line", "outcome", "said"), [
     ({"message": {"role": "assistant", "content": None, "refusal": "I cannot help with that."}}, "refused",
      "I cannot help with that."),
-    ({"message": {"role": "assistant", "content": None}}, "error", "it returned nothing at $.answer that is an answer"),
+    ({"message": {"role": "assistant", "content": None}}, "error", "it returned no answer at $.answer"),
     ({"body": b'{"error": {"message": "no credit"}}'}, "error", "service: it failed: no credit"),
     ({"body": b'{"choices": [{"message": {"content": "Oslo", "annotations": [3, {"type": []}]}}], "ragbed": 3}'},
      "answered", "Oslo"),

@@ -1,4 +1,4 @@
-"""A pipeline behind a URL: one POST of JSON a question."""
+"""A pipeline behind a URL: one POST of JSON per question."""
 from __future__ import annotations
 
 import os
@@ -9,60 +9,53 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import httpx2
 from pydantic import AfterValidator
 
-from ragbed.agents.pipelines.base import Channel, PipelineSettings
 from ragbed.documents.errors import ModelError
 from ragbed.documents.http import Response, bounded_client, check_url, transport_errors
+from ragbed.experiments.guests.pipelines.base import Channel, JSONPipeline
 
 if TYPE_CHECKING:
     from ragbed.agents.settings import CallLimits
 
 
-def _without_secrets(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         return check_url(url, "a pipeline's URL")
     except ModelError as error:
         raise ValueError(str(error)) from None
 
 
-def key_in(variable: str | None) -> str:
-    """Return the key that an environment variable holds; ModelError where it is not set, and no key without one."""
-    if variable is None:
-        return ""
-    key = os.environ.get(variable, "").strip()
-    if not (key and key.isascii() and key.isprintable() and " " not in key):
-        raise ModelError(f"no key: set {variable} to the key of the pipeline")
-    return key
-
-
-class OfUrl(PipelineSettings):
+class URLPipeline(JSONPipeline):
     """A pipeline behind a URL.
 
     Attributes:
-        url: without user, password and query.
-        key_variable: the environment variable with the key that is sent as a bearer token.
+        url: without user name, password and query.
+        key_variable: environment variable that holds the key, which is sent as a bearer token.
     """
 
-    url: Annotated[str, AfterValidator(_without_secrets)]
+    url: Annotated[str, AfterValidator(_check_url)]
     key_variable: str | None = None
 
-    def channel(self, url: str, limits: CallLimits) -> HttpChannel:
-        """Make the connections to a URL."""
-        return HttpChannel(self, url, key_in(self.key_variable), self.concurrency or limits.concurrency)
+    def connect(self, url: str, limits: CallLimits) -> HttpChannel:
+        """Return a connection to a URL. Raises ModelError: the key's variable is not set."""
+        key = "" if self.key_variable is None else os.environ.get(self.key_variable, "").strip()
+        if self.key_variable is not None and not (key and key.isascii() and key.isprintable() and " " not in key):
+            raise ModelError(f"pipeline {self.name}: no key; set {self.key_variable} to the pipeline's key")
+        return HttpChannel(self, url, key, self.concurrency or limits.concurrency)
 
 
-class Http(OfUrl):
+class Http(URLPipeline):
     """An endpoint that takes JSON and returns JSON."""
 
     kind: Literal["http"] = "http"
 
     def open(self, limits: CallLimits) -> HttpChannel:
-        """Make its connections."""
-        return self.channel(self.url, limits)
+        """Return a connection to the endpoint."""
+        return self.connect(self.url, limits)
 
 
 @dataclass(frozen=True)
 class HttpChannel(Channel):
-    """Posts the request to the settings' URL."""
+    """Posts the request to the pipeline's URL."""
 
     connections: int = 1
 
@@ -71,7 +64,7 @@ class HttpChannel(Channel):
         return bounded_client(self.url, self.connections)
 
     async def post(self, body: Any) -> Response:
-        """Send one request; raise ConnectionError where no whole reply comes back, BadReply where it is too large."""
+        """Send one request. Raises ConnectionError: no complete reply arrived; BadReply: the reply is too large."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         with transport_errors():
             got = await self._client.post(self.url, json=body, headers=headers)

@@ -21,10 +21,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragbed.agents.conformance.playing import difference, examine
 from ragbed.agents.settings import Limits
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.paths import child_environment
+from ragbed.experiments.guests.conformance.playing import difference, examine
 from ragbed.strategies.settings.choosing import Family, Said, chosen, known
 from ragbed.strategies.settings.plugins import FAMILIES, family_of
 
@@ -66,7 +66,7 @@ class PromiseVerdict(NamedTuple):
     detail: str  # one line: where it is broken, or what was played
 
 
-def check(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
+def check_strategy(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
     """Check that a strategy keeps each of `PROMISES`, and return a verdict on each in their order; where it never comes
     to an end, on that alone. The strategy is executed, in processes of its own. Raises SettingsError where there is no
     such strategy, it cannot be loaded, or a parameter does not fit.
@@ -77,11 +77,11 @@ def check(said: Said, seconds: float = 10.0) -> list[PromiseVerdict]:
     """
     kind = str(said.get("kind") if isinstance(said, Mapping) else said)
     own = next((family for family in FAMILIES if kind in known(family)), None)
-    return check_all([(own or family_of(kind), said)], seconds)[0]
+    return check_strategies([(own or family_of(kind), said)], seconds)[0]
 
 
-def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
-    """Check several strategies, as `check` does, in two processes altogether."""
+def check_strategies(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[PromiseVerdict]]:
+    """Check several strategies, as `check_strategy` does, in two processes altogether."""
     order = json.dumps({"strategies": strategies, "seconds": seconds})
     with tempfile.TemporaryDirectory() as folder:
         places = [Path(folder) / seed for seed in "12"]
@@ -161,7 +161,7 @@ def _watch() -> Callable[[Said], AbstractContextManager[dict[str, None]]]:
     is played there, which it is given, may name files of worked examples."""
     named, seen = "", dict[str, None]()
     places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    allowed = (*map(str, places), str(Path(__file__).parents[2]) + os.sep + "strategies")
+    allowed = (*map(str, places), str(Path(__file__).parents[3]) + os.sep + "strategies")
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
         if named and event == "open" and isinstance(given[0], str | bytes | os.PathLike):

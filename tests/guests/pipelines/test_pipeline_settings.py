@@ -7,11 +7,11 @@ from ragbed.experiments.settings.file import read_settings
 
 @pytest.mark.parametrize(("settings", "said"), [
     ({"kind": "http", "name": "web", "url": "http://user:word@host/"}, "must not contain a user, password or query"),
-    ({"kind": "http", "name": "web", "url": "http://host/", "answer": "$["}, "is no JSONPath"),
+    ({"kind": "http", "name": "web", "url": "http://host/", "answer": "$["}, "is not a JSONPath"),
     ({"kind": "python", "name": "mine", "factory": "mine.py"}, "write FILE.py:NAME"),
     ({"kind": "python", "name": "mine", "factory": "absent.py:answer"}, "absent.py"),
-    ({"kind": "python", "name": "mine", "factory": "mine.py:odd"}, "call them id, question"),
-    ({"kind": "http", "name": "web", "url": "http://host/", "request": {"q": "{query}"}}, "is {question}"),
+    ({"kind": "python", "name": "mine", "factory": "mine.py:odd"}, "name them id, question"),
+    ({"kind": "http", "name": "web", "url": "http://host/", "request": {"q": "{query}"}}, "{question} is missing"),
     ({"kind": "command", "name": "a\nb", "argv": ["true"]}, "one line"),
     ({"kind": "carrier_pigeon", "name": "web"}, "carrier_pigeon")])
 def test_settings_that_do_not_fit_are_told_in_a_line(town, settings, said, monkeypatch):
@@ -23,5 +23,5 @@ def test_settings_that_do_not_fit_are_told_in_a_line(town, settings, said, monke
 
 def test_two_pipelines_need_two_names(town):
     pair = [{"kind": "command", "name": "a", "argv": [name]} for name in ("true", "false")]
-    with pytest.raises(SettingsError, match="two pipelines are called a"):
+    with pytest.raises(SettingsError, match="pipelines: two are called a"):
         read_settings(town.config("http://127.0.0.1:9", pipelines=pair))

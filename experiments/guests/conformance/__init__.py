@@ -1,0 +1,1 @@
+"""Checks that a strategy keeps the rules that every strategy follows."""

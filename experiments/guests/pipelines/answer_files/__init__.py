@@ -1,0 +1,1 @@
+"""Files of answers: one module per tool, which reads and writes its format."""

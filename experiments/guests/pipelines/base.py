@@ -1,0 +1,250 @@
+"""What most pipelines share: a JSON request made from a question, and a JSON reply read by JSONPath."""
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from ragbed.agents.models import PIPELINE_PREFIX
+from ragbed.documents.errors import MissingExtra
+from ragbed.documents.http import BadReply
+from ragbed.documents.json import loads
+from ragbed.documents.types import digest
+from ragbed.experiments.guests.pipelines.recipe import (
+    MAX_CONTEXTS,
+    PipelineReply,
+    ReadContext,
+    ask_pipeline,
+    opaque_id,
+)
+from ragbed.experiments.settings.pipelines import PipelineSettings
+from ragbed.strategies.reading import REFUSAL, fold
+
+if TYPE_CHECKING:
+    import jsonpath
+
+    from ragbed.agents.settings import CallLimits, ModelSettings
+    from ragbed.documents.http import Response
+    from ragbed.experiments.guests.pipelines.client import PipelineClient
+    from ragbed.strategies.types import Reasoning
+
+FIELDS = ("id", "question", "options", "history", "documents")
+_FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
+_TEXT = ("text", "content", "page_content", "passage")  # names of a context's text, the usual one first
+_DOCUMENT = ("document", "document_id", "doc_id", "docid", "source", "file_path", "url", "id")
+
+
+@lru_cache(maxsize=256)
+def _compiled(path: str) -> jsonpath.CompoundJSONPath | jsonpath.JSONPath:
+    MissingExtra.check("pipelines", "jsonpath")
+    import jsonpath
+    return jsonpath.compile(path)
+
+
+def find_all(path: str, content: Any) -> list[Any]:
+    """Return everything that a JSONPath selects in JSON."""
+    return _compiled(path).findall(content)
+
+
+def _check_path(path: str) -> str:
+    MissingExtra.check("pipelines", "jsonpath")
+    import jsonpath
+    try:
+        _compiled(path)
+    except jsonpath.JSONPathError as error:
+        raise ValueError(f"{path!r} is not a JSONPath such as $.answer or $.documents[*].text: {error}") from None
+    return path
+
+
+def _check_request(request: Any) -> Any:
+    as_json = json.dumps(request, default=str)  # YAML has dates
+    if "{question}" not in as_json:
+        raise ValueError("{question} is missing; write it where the question's text belongs")
+    return json.loads(as_json)
+
+
+JSONPath = Annotated[str, AfterValidator(_check_path)]
+Request = Annotated[Any, AfterValidator(_check_request)]
+
+
+class JSONPipeline(PipelineSettings):
+    """A pipeline that takes JSON and returns JSON.
+
+    Attributes:
+        request: the JSON that is sent. `{question}`, `{options}`, `{history}`, `{documents}` and `{id}` are filled in
+            wherever they occur in a string; a string that is nothing else becomes the value itself. A pipeline with
+            `{documents}` is asked under each condition of the run. One without retrieves by itself, and is one cell.
+        answer, contexts, citations, refused, prompt_tokens, completion_tokens, price: where each is in the reply, as
+            JSONPath (RFC 9535). What is missing there is unknown. A bare string or number is the answer.
+        refusals: how its refusals begin, such as `I don't know`; case and punctuation are ignored.
+    """
+
+    request: Request = Field(default={"question": "{question}"})
+    answer: JSONPath = "$.answer"
+    contexts: JSONPath = "$.contexts"
+    citations: JSONPath = "$.citations"
+    refused: JSONPath = "$.refused"
+    prompt_tokens: JSONPath = "$.prompt_tokens"
+    completion_tokens: JSONPath = "$.completion_tokens"
+    price: JSONPath = "$.price"
+    refusals: tuple[str, ...] = ()
+
+    @property
+    def takes_documents(self) -> bool:
+        """Return whether the request has a place for documents."""
+        return "{documents}" in json.dumps(self.request)
+
+    @property
+    def identity(self) -> str:
+        """Return a hash of the settings and of the files that the pipeline is made of."""
+        settings = self.model_dump_json(exclude={"url", "key_variable", "concurrency", "path"})
+        return PIPELINE_PREFIX + digest(settings, *self.sources)
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Return hashes of the files that the pipeline is made of. Raises SettingsError: one cannot be read."""
+        return ()
+
+    @property
+    def recipe(self) -> Reasoning:
+        """Return the recipe that all these pipelines share."""
+        return ask_pipeline
+
+    def open(self, limits: CallLimits) -> Channel:
+        """Open the connection to the pipeline. Raises UserError: it cannot be opened."""
+        raise NotImplementedError
+
+    @contextlib.asynccontextmanager
+    async def open_client(self, calls: ModelSettings, known: str | None = None) -> AsyncIterator[PipelineClient]:
+        """Open a client, which is closed at the end."""
+        from ragbed.experiments.guests.pipelines.client import PipelineClient
+
+        channel = None if known is not None else self.open(calls.calls)
+        client = PipelineClient(self, known or self.identity, channel, calls)
+        try:
+            yield client
+        finally:
+            await client.aclose()
+
+    def fill(self, fields: Mapping[str, Any]) -> Any:
+        """Return the request for a question's fields."""
+        return _fill(self.request, {**fields, "id": opaque_id(fields["id"])})
+
+    def read(self, content: Any, fields: Mapping[str, Any]) -> PipelineReply:
+        """Read the reply to a question's fields. Raises BadReply: it has no answer, or a value of another type."""
+        if isinstance(content, str | int | float) and not isinstance(content, bool):
+            content = {"answer": content}
+        if not isinstance(content, dict | list):
+            raise BadReply(f"it returned {type(content).__name__}, not an object with an answer at {self.answer}")
+        contexts = tuple(map(_read_context, self._find_all(self.contexts, content)[:MAX_CONTEXTS]))
+        names = [one.document for one in contexts] or [one.get("document") for one in fields.get("documents", ())]
+        refused = self._find(self.refused, content, object)
+        answer = self._find(self.answer, content, str | int | float)
+        if answer is None and not refused:
+            raise BadReply(f"it returned no answer at {self.answer}")
+        text = "" if answer is None else str(answer)
+        if refused is None and any(fold(text).startswith(fold(one)) for one in self.refusals):
+            refused = True
+        try:
+            return PipelineReply(
+                answer=text or REFUSAL * bool(refused), contexts=contexts, refused=refused,
+                citations=tuple(_place(one, names) for one in self._find_all(self.citations, content)),
+                prompt_tokens=self._find(self.prompt_tokens, content, int) or 0,
+                completion_tokens=self._find(self.completion_tokens, content, int) or 0,
+                price=self._find(self.price, content, int | float))
+        except ValidationError as error:
+            place, why = error.errors()[0]["loc"], error.errors()[0]["msg"]
+            raise BadReply(f"it returned an invalid {'.'.join(map(str, place))}: {why}") from None
+
+    def _find_all(self, path: str, content: Any) -> list[Any]:
+        found = find_all(path, content)
+        if len(found) == 1 and (found[0] is None or isinstance(found[0], list)):
+            return found[0] or []
+        return found
+
+    def _find(self, path: str, content: Any, kind: Any) -> Any:
+        found = next(iter(find_all(path, content)), None)
+        return found if isinstance(found, kind) and (kind is object or not isinstance(found, bool)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A connection to a pipeline, with the methods that a model's chat client has.
+
+    Attributes:
+        url: where it leads, for error messages.
+        key: the API key that is sent; empty if there is none.
+    """
+
+    settings: JSONPipeline
+    url: str = ""
+    key: str = ""
+
+    def body(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Any:
+        """Return the request for a message of the recipe, which holds the question's fields as JSON."""
+        return self.settings.fill(parse_fields(str(messages[0]["content"])))
+
+    async def post(self, body: Any) -> Response:
+        """Send a request once. Raises ConnectionError: no complete reply arrived; CallError: it failed for good."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+
+
+def parse_fields(content: str) -> dict[str, Any]:
+    """Return the question's fields from the recipe's message."""
+    fields: dict[str, Any] = loads(content, mend=True)
+    return fields
+
+
+def _fill(template: Any, fields: Mapping[str, Any]) -> Any:
+    if isinstance(template, Mapping):
+        return {key: _fill(value, fields) for key, value in template.items()}
+    if isinstance(template, list):
+        return [_fill(value, fields) for value in template]
+    if not isinstance(template, str):
+        return template
+    if (alone := _FIELD.fullmatch(template)) is not None:
+        return fields[alone[1]]
+    return _FIELD.sub(lambda found: _as_text(fields[found[1]]), template)
+
+
+def _as_text(value: Any) -> str:
+    """Return a field as part of a longer string: one line per option, a blank line between documents."""
+    if isinstance(value, str):
+        return value
+    if all("label" in one for one in value):
+        return "\n".join(f"{one['label']}. {one['text']}" for one in value)
+    if all("text" in one for one in value):
+        return "\n\n".join(f"[{place}] {one['text']}" for place, one in enumerate(value, start=1))
+    return "\n".join(f"{one['question']}\n{one['answer']}" for one in value)
+
+
+def _read_context(value: Any) -> ReadContext:
+    if isinstance(value, str):
+        return ReadContext(text=value)
+    if not isinstance(value, Mapping):
+        raise BadReply(f"a context in its reply is {type(value).__name__}, not a string or an object")
+    nested = [value[name] for name in ("metadata", "meta") if isinstance(value.get(name), Mapping)]
+    fields: Mapping[str, Any] = {**(nested[0] if nested else {}), **value}
+    text = next((fields[name] for name in _TEXT if isinstance(fields.get(name), str)), "")
+    document = next((str(fields[name]) for name in _DOCUMENT if isinstance(fields.get(name), str | int)), "")
+    start, end = (fields.get(name) if type(fields.get(name)) is int and fields[name] >= 0 else None
+                  for name in ("start", "end"))
+    return ReadContext(text=text, document=document, start=start, end=end)
+
+
+def _place(cited: Any, names: Sequence[Any]) -> int:
+    """Return the place that a citation names, from 1; 0 if it names nothing known."""
+    if isinstance(cited, Mapping):
+        cited = next((cited[name] for name in (*_DOCUMENT, "index") if name in cited), None)
+    if isinstance(cited, str):
+        return names.index(cited) + 1 if cited in names else int(cited) if cited.isdecimal() else 0
+    return cited if type(cited) is int and 0 <= cited <= MAX_CONTEXTS else 0

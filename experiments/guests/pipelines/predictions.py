@@ -1,0 +1,147 @@
+"""Answers in another tool's file, as a pipeline: a row of the file replaces a call."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from ragbed.documents.errors import CallError, SettingsError
+from ragbed.documents.http import Response
+from ragbed.documents.paths import expand_path
+from ragbed.experiments.answer_files import Prediction, find_answer_format
+from ragbed.experiments.guests.pipelines.base import Channel, JSONPipeline, parse_fields
+from ragbed.guests import entries
+from ragbed.retrieval.storage.files import sha256_of
+
+if TYPE_CHECKING:
+    from ragbed.agents.settings import CallLimits
+
+
+def _check_format(format: str) -> str:
+    if format not in (formats := entries("answers")):
+        raise ValueError(f"unknown format {format!r}; the formats are {', '.join(formats)}")
+    return format
+
+
+FormatName = Annotated[str, AfterValidator(_check_format), Field(
+    json_schema_extra=lambda schema: schema.update(enum=list(entries("answers"))))]
+
+
+def read_predictions(format: str, path: Path) -> Iterator[Prediction]:
+    """Yield the answers of a file. Raises BenchmarkError: the file cannot be read or a row does not fit, named with
+    file and line; MissingExtra: the package that reads the format is not installed."""
+    from ragbed.experiments.guests.pipelines.answer_files.base import check_size
+
+    file = expand_path(path)
+    if file.is_file():
+        check_size(file, file.stat().st_size)
+    return find_answer_format(format).read(file)
+
+
+class Predictions(JSONPipeline):
+    """The answers in a file. A row answers the question with its id or, without an id, with its text; whitespace is
+    ignored.
+
+    Attributes:
+        run: which of the file's runs is read; required if there are several.
+        others: what to do about rows that answer no question of the run: refuse the run, or leave the rows out and
+            count them in its notes.
+    """
+
+    recorded: ClassVar[bool] = True
+
+    kind: Literal["predictions"] = "predictions"
+    format: FormatName = "jsonl"
+    path: Path
+    run: str | None = None
+    others: Literal["refuse", "leave_out"] = "refuse"
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Return the file's hash."""
+        try:
+            return [sha256_of(expand_path(self.path))]
+        except OSError as error:
+            raise SettingsError(f"{self.path}: cannot be read: {error.strerror}") from error
+
+    def open(self, limits: CallLimits) -> PredictionChannel:
+        """Read the file. Raises as `read_rows`."""
+        rows = self.read_rows()
+        found = {(_squeeze(row.question), row.repeat): row for row in rows if row.question} | {
+            (row.id, row.repeat): row for row in rows if row.id is not None}
+        return PredictionChannel(self, str(self.path), rows=found, repeats=any(row.repeat for row in rows))
+
+    def read_rows(self) -> list[Prediction]:
+        """Return the rows of the run. Raises SettingsError: there are none, or the file has several runs and `run` is
+        missing; otherwise as `read_predictions`."""
+        every = list(read_predictions(self.format, self.path))
+        rows = [row for row in every if self.run in (None, row.run)]
+        runs = list(dict.fromkeys(row.run for row in every))
+        if not every:
+            raise SettingsError(f"{self.path}: the file has no answers")
+        if not rows or (self.run is None and len(runs) > 1):
+            raise SettingsError(f"{self.path} has the runs {', '.join(runs)}; choose one with `run`")
+        return rows
+
+    def check(self, questions: Mapping[str, str], repeats: int) -> str | None:
+        """Return a note about rows that are left out. Raises SettingsError: `others` refuses such rows, two rows answer
+        one question, or a row has the id of one question and the text of another. A replay needs no file."""
+        if not expand_path(self.path).is_file():
+            return None
+        rows, by_text = self.read_rows(), {_squeeze(text): id for id, text in questions.items()}
+        answered: dict[tuple[str, int], str] = {}
+        unmatched: list[Prediction] = []
+        for row in rows:
+            text = _squeeze(row.question)
+            id = row.id if row.id in questions else by_text.get(text)
+            if id is None or row.repeat >= repeats:
+                unmatched.append(row)
+            elif text in by_text and text != _squeeze(questions[id]):
+                raise SettingsError(f"{row.place}: the row has the id of question {id} and the text of question "
+                                    f"{by_text[text]}; remove one of the two")
+            elif (before := answered.setdefault((id, row.repeat), row.place)) != row.place:
+                raise SettingsError(f"{row.place}: question {id} is answered already in {before}; keep one row")
+        if not unmatched:
+            return None
+        first = unmatched[0]
+        text = (f"{len(unmatched)} of {len(rows)} answers in {self.path.name} match no question of this run, such as "
+                f"{first.id or first.question[:80]!r} ({first.place})")
+        if self.others == "refuse":
+            raise SettingsError(f"{text}; check the benchmark, or set others: leave_out")
+        return f"{text}. They are left out."
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionChannel(Channel):
+    """Looks up answers.
+
+    Attributes:
+        rows: by question id or text, and repeat.
+        repeats: whether the file has several repeats. If not, every repeat gets the same answer.
+    """
+
+    rows: Mapping[tuple[str, int], Prediction] = field(default_factory=dict)
+    repeats: bool = False
+
+    def body(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Any:
+        """Return the question's id, its text, and the repeat."""
+        fields = parse_fields(str(messages[0]["content"]))
+        return fields["id"], _squeeze(fields["question"]), parameters.get("repeat", 0) if self.repeats else 0
+
+    async def post(self, body: tuple[str, str, int]) -> Response:
+        """Return the row. Raises CallError: `missing`, there is no row; `failed`, the row records a failure."""
+        id, text, repeat = body
+        row = self.rows.get((id, repeat)) or self.rows.get((text, repeat))
+        if row is None:
+            raise CallError(f"{self.url} has no answer to this question", "missing")
+        if row.failure:
+            raise CallError(f"{row.place}: {row.failure}", "failed")
+        return Response(200, {}, json.dumps(dict(row.content)).encode())

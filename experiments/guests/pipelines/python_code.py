@@ -1,0 +1,173 @@
+"""A pipeline that is a Python function, and calls of Python code for it and the frameworks."""
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, model_validator
+
+from ragbed.documents.errors import CallError, RagbedError, SettingsError
+from ragbed.documents.http import Response
+from ragbed.documents.user_code import UserCode
+from ragbed.experiments.guests.pipelines.base import FIELDS, Channel, JSONPipeline
+from ragbed.strategies.settings.plugins import file_of
+from ragbed.strategies.settings.source import executed, hash_of, parameters_of, place_of
+
+if TYPE_CHECKING:
+    from ragbed.agents.settings import CallLimits
+
+
+def _check_factory(factory: str) -> str:
+    if file_of(factory) is None:
+        raise ValueError(f"{factory!r} does not name a function in a file; write FILE.py:NAME")
+    return factory
+
+
+class FilePipeline(JSONPipeline):
+    """A pipeline that a Python file defines. A run executes the file with all rights of the user.
+
+    Attributes:
+        factory: `FILE.py:NAME`; FILE is relative to the current folder.
+    """
+
+    factory: Annotated[str, AfterValidator(_check_factory)]
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Return the hash of the file."""
+        return [hash_of(self._place[0])]
+
+    def load(self) -> Any:
+        """Execute the file and return its attribute NAME. Raises SettingsError: there is none, or the file fails."""
+        file, name = self._place
+        module, _ = executed(place_of(file), str(file))
+        if (found := getattr(module, name, None)) is None:
+            raise SettingsError(f"pipeline {self.name}: {file} has no {name}")
+        return found
+
+    @property
+    def _place(self) -> tuple[Path, str]:
+        place = file_of(self.factory)
+        assert place is not None  # checked above
+        return place
+
+
+class Python(FilePipeline):
+    """A function, plain or async. It is called with those of `question`, `options`, `history`, `documents` and `id`
+    that are its parameters, or with the keys of `request`. It returns an answer, or an object with one."""
+
+    kind: Literal["python"] = "python"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _request_from_parameters(cls, fields: Any) -> Any:
+        place = file_of(str(fields.get("factory", ""))) if isinstance(fields, dict) else None
+        if place is None or "request" in fields:
+            return fields
+        file, function = place
+        try:
+            names = parameters_of(place_of(file), str(file), function)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        request = {name: f"{{{name}}}" for name in FIELDS if name in names}
+        if names and not request:
+            raise ValueError(f"{function} has the parameters {', '.join(names)}; name them {', '.join(FIELDS)}, or "
+                             "give a `request` with a value for each")
+        return {**fields, "request": request} if request else fields
+
+    def open(self, limits: CallLimits) -> CodeChannel:
+        """Load the function. Raises SettingsError: it cannot be called."""
+        function = self.load()
+        if not callable(function):
+            raise SettingsError(f"pipeline {self.name}: {self.factory} is not a function")
+        return CodeChannel(self, call=lambda body: function(**body) if isinstance(body, dict) else function(body))
+
+
+def sum_usage(*usages: Any) -> dict[str, int]:
+    """Sum the tokens of several calls, whatever a framework calls them."""
+    return {name: sum(next((count for count in (get_field(used, name), get_field(used, other)) if type(count) is int),
+                           0) for used in usages)
+            for name, other in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))}
+
+
+def get_field(owner: Any, name: str) -> Any:
+    """Return a key of a mapping or an attribute of an object, or None."""
+    return owner.get(name) if isinstance(owner, Mapping) else getattr(owner, name, None)
+
+
+def _to_json(value: Any) -> Any:
+    """Convert an object of pydantic, a dataclass, a NumPy number or a date."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    convert = getattr(value, "item", None) or getattr(value, "isoformat", None)
+    if callable(convert):
+        return convert()
+    raise TypeError(f"a {type(value).__name__}")
+
+
+@dataclass(frozen=True)
+class CodeChannel(Channel):
+    """Calls a user's Python code: async code on the event loop, other code in a new thread. Code that ignores its
+    deadline continues in its thread, and its result is discarded."""
+
+    call: Callable[[Any], Any] = lambda body: None
+    to_json: Callable[[Any], Any] = _to_json
+
+    async def post(self, body: Any) -> Response:
+        """Call the code once. An error with a server's status that allows a retry becomes that response. Raises
+        CallError, `pipeline`: the code failed in another way."""
+        try:
+            content = await self._call_in_thread(body)
+            if inspect.isawaitable(content):
+                with self._user_code:
+                    content = await content
+        except CallError as error:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError from None  # the caller decides whether it was in time
+            if (status := _find_status(error)) == 429 or 500 <= status < 600:
+                return Response(status, {}, json.dumps({"error": {"message": str(error)}}).encode())
+            raise
+        try:
+            return Response(200, {}, json.dumps(content, default=self.to_json, allow_nan=False).encode())
+        except (TypeError, ValueError, RecursionError) as error:
+            raise CallError(f"{self.settings.name}: it returned a value that cannot be written as JSON: {error}",
+                            "pipeline") from None
+
+    @property
+    def _user_code(self) -> UserCode:
+        return UserCode(lambda why: CallError(f"{self.settings.name}: {why}", "pipeline"))
+
+    async def _call_in_thread(self, body: Any) -> Any:
+        """Call in a daemon thread, which does not keep the process from ending as an executor's would."""
+        result: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                with self._user_code:
+                    content = self.call(body)
+            except RagbedError as error:
+                result.set_exception(error)
+            else:
+                result.set_result(content)
+
+        result.set_running_or_notify_cancel()  # so that a caller who stopped waiting causes no error in the thread
+        threading.Thread(target=work, name=self.settings.name, daemon=True).start()
+        return await asyncio.wrap_future(result)
+
+
+def _find_status(error: BaseException | None) -> int:
+    """Return the server's status among the causes of an error, or 0."""
+    while error is not None:
+        if type(status := getattr(error, "status_code", None)) is int:
+            return status
+        error = error.__cause__
+    return 0

@@ -1,0 +1,101 @@
+"""The recipe that asks a pipeline: it sends the question and the placed documents, and receives an answer, the contexts
+that the pipeline read, and its citations."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragbed.documents.types import Chunk, chunk_id, digest
+from ragbed.strategies.reading import renumber_citations
+from ragbed.strategies.types import Contexts, Draft, Evidence, Generate, Message, Recipe, Task
+
+MAX_CONTEXTS = 1_000
+_SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}  # so that the reply is read as JSON
+
+
+class ReadContext(BaseModel):
+    """A passage that a pipeline read.
+
+    Attributes:
+        document: an id or a source path; empty if unknown.
+        start, end: characters in the document's plain text, in code points; None if unknown.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str = ""
+    document: str = ""
+    start: int | None = Field(default=None, ge=0)
+    end: int | None = Field(default=None, ge=0)
+
+
+class PipelineReply(BaseModel):
+    """What a pipeline returned, in the form that all kinds of pipeline share.
+
+    Attributes:
+        contexts: the passages that it read, best first. If empty, it read the documents that it was sent.
+        citations: places in the contexts, from 1, or in the sent documents if there are no contexts. 0 is a citation of
+            something else. Numbers that the answer has in brackets count too.
+        refused: None if unknown; then the wording of the answer decides.
+        price: US dollars; None if unknown.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    answer: str = ""
+    contexts: tuple[ReadContext, ...] = Field(default=(), max_length=MAX_CONTEXTS)
+    citations: tuple[int, ...] = ()
+    refused: bool | None = None
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+    price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+def ask_pipeline(task: Task) -> Recipe:
+    """Ask the pipeline in one call. The evidence is what it read or, if it lists no contexts, what it was sent."""
+    sent = yield from task.gather(task.question)
+    numbers = tuple(passage.number for passage in sent)
+    reply = yield Generate((Message("user", tuple(_request(task, sent))),), "answer", numbers, schema=_SCHEMA)
+    returned = PipelineReply.model_validate(reply.parsed or {}, strict=False)
+    if returned.contexts:
+        shown = yield Contexts(tuple(_chunk(one, sent) for one in returned.contexts))
+        numbers = tuple(passage.number for passage in shown)
+    beyond = max(numbers, default=0)  # a citation of nothing known becomes a number above all known ones
+    number_of = dict(enumerate(numbers, start=1))
+    renumbered = replace(reply, parsed={
+        "answer": renumber_citations(returned.answer, number_of, beyond), "refused": returned.refused,
+        "citations": [number_of.get(place, beyond + max(place, 1)) for place in returned.citations]})
+    return Draft.from_reply(renumbered)
+
+
+def _request(task: Task, sent: Evidence) -> Iterator[str]:
+    """Yield the parts of one JSON object. Documents are separate parts, so that each is stored once."""
+    fields = {"id": task.id, "question": task.question,
+              "options": [{"label": label, "text": text} for label, text in task.options],
+              "history": [{"question": turn.question, "answer": turn.answer} for turn in task.turns]}
+    yield json.dumps(fields, ensure_ascii=False)[:-1] + ', "documents": ['
+    for place, passage in enumerate(sent):
+        chunk = passage.chunk
+        yield ", " * bool(place) + json.dumps({"document": opaque_id(chunk.document), "text": chunk.content},
+                                              ensure_ascii=False)
+    yield "]}"
+
+
+def opaque_id(id: str) -> str:
+    """Return the id that a pipeline is sent. The original may reveal the gold, as `refusal-7/12` does."""
+    return digest(id)[:12]
+
+
+def _chunk(context: ReadContext, sent: Evidence) -> Chunk:
+    """Return the sent chunk with the context's text, or a new one."""
+    chunks = [passage.chunk for passage in sent]
+    document = next((chunk.document for chunk in chunks if opaque_id(chunk.document) == context.document),
+                    context.document)
+    same = [chunk for chunk in chunks if chunk.content == context.text]
+    if same:
+        return next((chunk for chunk in same if chunk.document == document), same[0])
+    start, end = (0, 0) if context.start is None or context.end is None else (context.start, context.end)
+    return Chunk(chunk_id(document, "plain", start, end, context.text), document, "plain", start, end, context.text)
