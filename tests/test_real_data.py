@@ -14,7 +14,6 @@ from test_chunkers import CHUNKERS, checked
 
 from ragbed.documents import FORMATS, parse_document
 from ragbed.experiments.benchmarks import BENCHMARKS
-from ragbed.experiments.benchmarks.jsonl import FOLDER
 
 BENCH = Path(__file__).parent.parent / "bench"
 FILING, KBO = "financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf", "korean_rag/kbo_table_text.pdf"
@@ -153,24 +152,3 @@ def test_scripts_that_measure_real_data_run(data):
     embedded = measured("embedding.py", "--data", data, "--chunks", 12, "--rounds", 1, "--only", "bfloat16")
     assert (embedded["chunks"], list(embedded["contestants"])) == (12, ["float32", "bfloat16"])
     assert embedded["contestants"]["bfloat16"]["overlap"] > 0.9
-    assert measured("reading.py", "--data", data, "--questions", 2)["records"] == 30
-
-
-def test_support_without_a_model_tells_gold_passages_from_others_and_not_wrong_answers_of_the_same_words(data):
-    report = measured("support.py", data)
-    least = {"hotpotqa": 0.95, "musique": 0.95, "financebench": 0.85, "clapnq": 0.99, "korean_rag": 0.9}
-    assert {name for name, auc in least.items() if report[name]["auc"] < auc} == set()
-    at_half = report["hotpotqa"]["supported"]["0.5"], report["korean_rag"]["supported"]["0.5"]
-    assert [at_half[0]["gold"] > 0.95, at_half[0]["others"] < 0.25, at_half[1]["gold"] > 0.8,
-            at_half[1]["others"] < 0.12] == [True] * 4
-    for name in ("hotpotqa", "musique"):
-        assert report[name]["wrong"] > 90
-        assert 0.45 < report[name]["auc_wrong"] < 0.6
-        assert report[name]["supported"]["0.5"]["wrong"] > 0.9
-
-
-def test_cutting_the_demo_again_gives_the_same_files(tmp_path, data):
-    subprocess.run([sys.executable, BENCH / "cut_demo.py", data, tmp_path], check=True, timeout=60)
-    cut, shipped = ({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-                    for folder in (tmp_path, FOLDER))
-    assert cut == shipped

@@ -12,9 +12,8 @@ what the setting `support` looks for in the answer. `turns`, each a `question` a
 conversation.
 
 The bundled demo set is such a file: 96 questions over small pages, cut from HotpotQA (CC BY-SA 4.0), ClapNQ
-(Apache-2.0) and TabFact (MIT) by `bench/cut_demo.py`;
-`data/demo/ATTRIBUTION.md` says for every page and question where it is from. A third are unanswerable: their
-gold page was left out.
+(Apache-2.0) and TabFact (MIT). `data/demo/ATTRIBUTION.md` names the source of every page and question. A third are
+unanswerable: their gold page was left out.
 """
 from __future__ import annotations
 
