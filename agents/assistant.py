@@ -17,12 +17,12 @@ from ragbed.agents.checkpoint import check_mark, check_state, restore
 from ragbed.agents.client import ModelClient
 from ragbed.agents.graph import Event, State, answer_to_json, build_graph, recursion_limit
 from ragbed.agents.journal import Journal, Model
-from ragbed.agents.models import open_aids, open_model
-from ragbed.agents.playback import Playback, Runtime
-from ragbed.agents.relevance import on_judges
+from ragbed.agents.models import open_model, open_reranker_deps
+from ragbed.agents.relevance import judge_notes
 from ragbed.agents.search import Searcher
+from ragbed.agents.session import Runtime, Session
 from ragbed.agents.settings import Limits, ModelSettings
-from ragbed.agents.types import Answer, unasked
+from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest, encodable
 from ragbed.retrieval.filters.terms import Where
@@ -99,7 +99,7 @@ class Assistant:
                      "index": index.content}
         self._reasoning = in_conversation(history.function, reasoning.function)
         self._retrieval = retrieval.function
-        self._live: dict[str, Playback | None] = {}
+        self._live: dict[str, Session | None] = {}
         self.graph = build_graph(self, checkpointer, self.made)
 
     @classmethod
@@ -111,16 +111,16 @@ class Assistant:
         strategies = await asyncio.to_thread(_chosen, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
         async with (open_model(settings.model, settings.calls) as client,
-                    open_aids(settings.retriever, settings.calls, settings.limits) as aids):
+                    open_reranker_deps(settings.retriever, settings.calls, settings.limits) as aids):
             assistant = cls(settings, index, client, checkpointer, aids, strategies)
             try:
                 yield assistant
             finally:
                 assistant.searcher.close()
 
-    def on_judges(self) -> list[str]:
+    def judge_notes(self) -> list[str]:
         """Return a line for each model that judged passages: how many it graded so far, and what it used."""
-        return on_judges(self.aids)
+        return judge_notes(self.aids)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
         """Answer one question: the next one of a thread, or its last one, which goes on if it has not ended. Raises as
@@ -194,9 +194,9 @@ class Assistant:
         self._live[state["id"]] = None  # before anything is waited for, so that nobody else takes it up meanwhile
         try:
             given, goes_on = await self._given(state)
-            play = self.playback(given)
+            play = self.session(given)
             self._live[state["id"]] = play
-            play.watched = watched
+            play.streaming = watched
             config: RunnableConfig = {**recursion_limit(self.settings.limits),
                                       "configurable": {"thread_id": state["id"]}}
             durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
@@ -208,7 +208,7 @@ class Assistant:
             del self._live[state["id"]]
         yield play.answer()
 
-    def keeping(self, checkpointer: Any) -> Assistant:
+    def with_checkpointer(self, checkpointer: Any) -> Assistant:
         """Return an assistant with the same model, index and strategies, whose questions the checkpointer keeps."""
         return Assistant(self.settings, self.index, self.client, checkpointer, self.aids, self.strategies,
                          self.searcher)
@@ -225,13 +225,14 @@ class Assistant:
         # All of it, since one that was stopped before its first step is not in the graph's state yet; results would
         # be added to those that are there.
         whole = {name: value for name, value in kept.items() if name != "results" or not value}
-        await self.graph.aupdate_state(config, {**whole, "answer": answer_to_json(unasked(_LEFT))}, as_node="finish")
+        whole["answer"] = answer_to_json(failed_answer(_LEFT))
+        await self.graph.aupdate_state(config, whole, as_node="finish")
 
-    def playing(self, id: str) -> Playback | None:
+    def live_session(self, id: str) -> Session | None:
         """Return the question with this id, or under this thread, while it is being answered."""
         return self._live.get(id)
 
-    def playback(self, state: State) -> Playback:
+    def session(self, state: State) -> Session:
         """Return the live playback of a state, or one restored from its results; raise RecipeMismatch as `resume`."""
         live = self._live.get(state.get("id", ""))
         if live is not None:
@@ -245,10 +246,10 @@ class Assistant:
                     answer_format=self.settings.answer_format, framing=self.settings.framing,
                     wording=self.settings.wording, layout=self.settings.layout, brief=self.settings.brief,
                     exemplars=self.settings.exemplars)
-        play = Playback(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
+        play = Session(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))
         restore(play, state.get("results", ()))
-        play.watched = True  # whoever plays the graph itself, such as LangGraph's server, may listen
+        play.streaming = True  # whoever plays the graph itself, such as LangGraph's server, may listen
         return play
 
     async def _given(self, state: State) -> tuple[State, bool]:

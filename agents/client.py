@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ragbed.agents.http_errors import NOT_STREAMED, StreamMode, StreamNegotiator, error_from_response, is_overload
 from ragbed.agents.limits import CallClock, CallSlot, CallSlots
-from ragbed.agents.refusals import IN_ONE, Way, Ways, is_overload, refusal
-from ragbed.agents.replies import Pricer, Tell, read_reply, timings
+from ragbed.agents.replies import OnEvent, Pricer, read_reply, server_timings
 from ragbed.agents.settings import CallLimits, Context, Endpoint
-from ragbed.agents.types import wire_message, without_key
+from ragbed.agents.types import message_to_json, redact_reply
 from ragbed.documents.errors import CallError, CallTimeout
 from ragbed.documents.http import Address, BadReply, backoff_delay, is_transient, retry_after, sanitize_line
 from ragbed.documents.json import loads
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One call that succeeded: requests sent, seconds from the first to the end, and llama.cpp's own `timings`."""
+    """A call that succeeded: requests sent, seconds from the first to the end, and llama.cpp's own timings."""
 
     reply: Reply
     attempts: int
     seconds: float
-    timings: Mapping[str, Any] = field(default_factory=dict)
+    server_timings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class ModelClient:
         self._places = CallSlots(limits.concurrency, limits.seconds)
         self._connecting = asyncio.Lock()
         self._accepted = False
-        self._ways = Ways()
+        self._ways = StreamNegotiator()
         self._chat: Chat | None = None
         self._at: Address | None = None
 
@@ -121,7 +121,7 @@ class ModelClient:
         await self._connected()
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,
-                       repeat: int = 0, tell: Tell | None = None) -> Completion:
+                       repeat: int = 0, tell: OnEvent | None = None) -> Completion:
         """Make one call.
 
         Args:
@@ -166,9 +166,9 @@ class ModelClient:
             await self._endpoint.aclose()
 
     async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: CallSlot,
-                       progress: _Progress, tell: Tell | None) -> Completion:
+                       progress: _Progress, tell: OnEvent | None) -> Completion:
         """Send until an answer comes, a failure is final, or there is no time for another attempt."""
-        messages = [wire_message(message) for message in action.messages]
+        messages = [message_to_json(message) for message in action.messages]
         started = 0.0
         while True:
             while not self._places.may_send(place):
@@ -180,7 +180,7 @@ class ModelClient:
             progress.attempts += 1
             if tell is not None and progress.last:
                 tell("retry", progress.last)
-            wait, way, body = None, IN_ONE if tell is None else self._ways.next(), chat.body(messages, parameters)
+            wait, way, body = None, NOT_STREAMED if tell is None else self._ways.next(), chat.body(messages, parameters)
             try:
                 answer = await (chat.post_streamed(way.body(body), tell, at.key) if tell and way.pieces else
                                 chat.post(body))
@@ -191,7 +191,8 @@ class ModelClient:
                     return Completion(reply, progress.attempts, time.monotonic() - started, speed)
                 if self._ways.refuses(way, answer.status, answer.body):
                     continue
-                failure = refusal(answer.status, answer.body, at, self.name, progress.attempts, self._accepted)
+                failure = error_from_response(answer.status, answer.body, at, self.name, progress.attempts,
+                                              self._accepted)
                 if not isinstance(failure, CallError) or not is_transient(answer.status, answer.body):
                     raise failure
                 wait = retry_after(answer.headers)
@@ -210,12 +211,13 @@ class ModelClient:
                 failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
             await self._pause(failure, wait, clock, progress)
 
-    def _read(self, answer: Response, at: Address, action: Generate, way: Way) -> tuple[Reply, Mapping[str, Any]]:
+    def _read(self, answer: Response, at: Address, action: Generate,
+              way: StreamMode) -> tuple[Reply, Mapping[str, Any]]:
         data = loads(answer.body, mend=True)
-        reply = without_key(read_reply(data, action.schema is not None, self._price), at.key)
+        reply = redact_reply(read_reply(data, action.schema is not None, self._price), at.key)
         if not reply.usage.prompt_tokens:
             self._ways.came_uncounted(way)
-        return reply, timings(data)
+        return reply, server_timings(data)
 
     async def _pause(self, failure: CallError, asked: float | None, clock: CallClock, progress: _Progress) -> None:
         progress.failed += 1

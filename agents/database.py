@@ -37,7 +37,7 @@ def text_hash(text: str) -> str:
     return digest(storable(text))
 
 
-def seal(*values: str | None) -> str:
+def row_hash(*values: str | None) -> str:
     """Return the hash that a row is kept with, over what it holds."""
     return digest(*(value or "" for value in values))
 
@@ -112,7 +112,7 @@ class Database:
         except sqlite3.Error as error:
             raise _refusal(self.path, error) from error
 
-    def in_order(self, table: str, columns: str, rowids: str, values: Sequence[Any] = ()
+    def rows_by_number(self, table: str, columns: str, rowids: str, values: Sequence[Any] = ()
                  ) -> Iterator[tuple[Any, ...]]:
         """Yield columns of the rows that a query gives the numbers of, in its order; in memory are the numbers and a
         batch of rows. RunError where another process replaces one meanwhile."""
@@ -139,7 +139,7 @@ class Database:
             self._execute("ROLLBACK")
 
     @contextmanager
-    def at_once(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """Keep everything put inside together, or, where an error ends it, nothing of it."""
         self.flush()
         whole = False
@@ -202,13 +202,13 @@ class Database:
         else:
             commit.set_result(None)
 
-    def take_from(self, path: Path, prior: Literal["IGNORE", "REPLACE"] = "REPLACE") -> None:
+    def copy_from(self, path: Path, prior: Literal["IGNORE", "REPLACE"] = "REPLACE") -> None:
         """Copy every row of another file of this kind, durably, in the place of one here with the same key, or with
         IGNORE without those whose key is here; all of them, or none."""
         self.flush()
         self._execute("ATTACH DATABASE ? AS other", (str(path),))
         try:
-            with self.at_once():
+            with self.transaction():
                 for (table,) in self.read("SELECT name FROM main.sqlite_master WHERE type = 'table'"):
                     self.put(f"INSERT OR {prior} INTO main.{table} SELECT * FROM other.{table}", ())  # noqa: S608
         finally:

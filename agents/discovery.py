@@ -12,7 +12,7 @@ from typing import Any
 from ragbed.agents.catalogue import DEFAULT
 from ragbed.documents.json import loads
 
-VARIABLE = "RAGBED_MODEL"  # names the model that answers where a command names none; then nothing is looked for
+MODEL_VARIABLE = "RAGBED_MODEL"  # names the model that answers where a command names none; then nothing is looked for
 OPENAI = "openai:gpt-4o-mini"
 PORTS = (11434, 1234, 8080, 8000)  # where Ollama, LM Studio, llama.cpp and vLLM listen unless told otherwise
 _OWNERS = {"library": "Ollama", "organization_owner": "LM Studio", "llamacpp": "llama.cpp", "vllm": "vLLM"}
@@ -23,7 +23,7 @@ _BLOCK, _BLOCKS = 1 << 16, 16  # bytes of a list of models at most
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocalEndpoint:
     """A server on this machine that has a model to chat with."""
 
     server: str  # the program, or its port where it does not say
@@ -35,36 +35,37 @@ class Found:
         return f"{self.server} ({self.models[0]}{more})"
 
 
-def unnamed_model(note: Callable[[str], None]) -> str:
+def default_model(note: Callable[[str], None]) -> str:
     """Return the name of the model that answers where none is named: what `RAGBED_MODEL` says; or `openai:gpt-4o-mini`
     where `OPENAI_API_KEY` is set; or the first chat model of a server on this machine, of Ollama, LM Studio, llama.cpp
     and vLLM in this order of ports; or the small local one. `note` takes one line that says what was found and taken.
     """
-    if named := os.environ.get(VARIABLE, "").strip():
+    if named := os.environ.get(MODEL_VARIABLE, "").strip():
         return named
     if os.environ.get("OPENAI_API_KEY", "").strip():
         seen, chosen = "OPENAI_API_KEY is set", OPENAI
-    elif found := servers():
+    elif found := find_servers():
         seen, chosen = f"this machine has {', '.join(map(str, found))}", f"{found[0].url}#{found[0].models[0]}"
     else:
         seen, chosen = "no OPENAI_API_KEY is set, and no server of models answers on this machine", DEFAULT
-    note(f"no model is named; {seen}. {chosen} answers; name another by --model NAME, or for good by {VARIABLE}=NAME")
+    note(f"no model is named; {seen}. {chosen} answers; name another with --model NAME, or for good with "
+         f"{MODEL_VARIABLE}=NAME")
     return chosen
 
 
-def servers() -> list[Found]:
+def find_servers() -> list[LocalEndpoint]:
     """Return the servers on this machine that have a model to chat with, asked all at once, in the order of `PORTS`."""
     with ThreadPoolExecutor(len(PORTS)) as pool:
         return [one for one in pool.map(_server, PORTS) if one is not None]
 
 
-def _server(port: int) -> Found | None:
+def _server(port: int) -> LocalEndpoint | None:
     url = f"http://127.0.0.1:{port}/v1"
     listed = [one for one in _listed(f"{url}/models") if isinstance(one, dict)]
     names = [one["id"] for one in listed if isinstance(one.get("id"), str)]
     models = tuple(name for name in names if _NAME.fullmatch(name) and not _NO_CHAT.search(name))
     owners = [_OWNERS[owner] for one in listed if (owner := str(one.get("owned_by"))) in _OWNERS]
-    return Found(owners[0] if owners else f"a server on port {port}", url, models) if models else None
+    return LocalEndpoint(owners[0] if owners else f"a server on port {port}", url, models) if models else None
 
 
 def _listed(url: str) -> list[Any]:

@@ -41,17 +41,17 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
 from typing_extensions import TypedDict  # LangGraph's server makes schemas of it, for which pydantic wants this one
 
-from ragbed.agents.limits import in_window
-from ragbed.agents.playback import Node, Playback, evidence_of
+from ragbed.agents.limits import run_bounded
+from ragbed.agents.session import Node, Session, evidence_of
 from ragbed.agents.settings import Limits
-from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, failure_of
+from ragbed.agents.types import Answer, CallOutcome, DecisionStep, SearchStep, failure_from_error
 from ragbed.documents.errors import CallError
 from ragbed.strategies.types import Failure, Generate, Reply
 
 Event = dict[str, Any]
 
 
-class Teller:
+class EventEmitter:
     """Tells of one call, which has this number in its question, as it goes on."""
 
     def __init__(self, writer: StreamWriter, number: int, call: Generate) -> None:
@@ -79,22 +79,22 @@ class Teller:
         return one
 
 
-def tell_steps(play: Playback, writer: StreamWriter) -> None:
+def emit_steps(play: Session, writer: StreamWriter) -> None:
     """Tell of the searches that ended and the decisions that were made since those who watch were told last."""
-    for step in play.trace[play.told:] if play.watched else ():
+    for step in play.trace[play.reported:] if play.streaming else ():
         if isinstance(step, DecisionStep):
             writer({"event": "decision", "what": step.what, "why": step.why})
         elif isinstance(step, SearchStep):
             writer({"event": "search", "query": step.query, "found": list(step.found),
                     "failure": step.failure.message if step.failure else None})
-    play.told = len(play.trace)
+    play.reported = len(play.trace)
 
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def grown(results: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def append_results(results: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add results to those of a question; an empty list begins the next question of its thread."""
     return [*results, *more] if more else []
 
@@ -108,20 +108,20 @@ class State(TypedDict, total=False):
     question: str
     options: list[list[str]]
     turns: list[dict[str, str]]  # each with `question` and `answer`
-    results: Annotated[list[dict[str, Any]], grown]
+    results: Annotated[list[dict[str, Any]], append_results]
     answer: dict[str, Any]
 
 
-class Player(Protocol):
+class SessionStore(Protocol):
     """Knows the playback of a state: the live one, or one restored from the state's results."""
 
-    def playback(self, state: State) -> Playback: ...
+    def session(self, state: State) -> Session: ...
 
 
 Graph = CompiledStateGraph[State, None, State, State]
 
 
-def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any] | None = None) -> Graph:
+def build_graph(player: SessionStore, checkpointer: Any = None, made: Mapping[str, Any] | None = None) -> Graph:
     """Compile the graph; the player brings strategy, model and evidence.
 
     Args:
@@ -130,29 +130,29 @@ def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any
     """
 
     async def search(state: State, writer: StreamWriter) -> Command[Node]:
-        play = player.playback(state)
-        if play.stop_over_budget():
+        play = player.session(state)
+        if play.end_if_over_budget():
             return Command(goto="finish")
-        for begun in play.searches() if play.watched else ():
+        for begun in play.pending_searches() if play.streaming else ():
             writer({"event": "searching", "query": begun.query})
-        return go_on(state, play, await _searched(play), writer)
+        return go_on(state, play, await _search(play), writer)
 
     async def generate(state: State, writer: StreamWriter) -> Command[Node]:
-        play = player.playback(state)
-        if play.stop_over_budget():
+        play = player.session(state)
+        if play.end_if_over_budget():
             return Command(goto="finish")
-        return go_on(state, play, await _asked(play, writer), writer)
+        return go_on(state, play, await _generate(play, writer), writer)
 
     async def finish(state: State, writer: StreamWriter) -> State:
-        play = player.playback(state)
-        tell_steps(play, writer)
+        play = player.session(state)
+        emit_steps(play, writer)
         return {"answer": answer_to_json(play.answer())}
 
     async def first(state: State) -> Node:  # LangGraph would hand a plain function to a thread
-        return player.playback(state).node
+        return player.session(state).node
 
-    def go_on(state: State, play: Playback, entry: dict[str, Any], writer: StreamWriter) -> Command[Node]:
-        tell_steps(play, writer)
+    def go_on(state: State, play: Session, entry: dict[str, Any], writer: StreamWriter) -> Command[Node]:
+        emit_steps(play, writer)
         mark = {"made": made} if made and "made" not in state else {}
         return Command(update={"results": [entry], **mark}, goto=play.node)
 
@@ -165,11 +165,11 @@ def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any
     return graph.compile(checkpointer=checkpointer)
 
 
-async def play_through(play: Playback) -> None:
+async def play_to_end(play: Session) -> None:
     """Play to its end, by the steps of the graph, a question that nobody watches or saves. LangGraph's own scheduling
     would take as long as all the rest of a replay, which waits for nothing."""
-    while play.node != "finish" and not play.stop_over_budget():
-        await (_searched(play) if play.node == "search" else _asked(play))
+    while play.node != "finish" and not play.end_if_over_budget():
+        await (_search(play) if play.node == "search" else _generate(play))
 
 
 def recursion_limit(limits: Limits) -> RunnableConfig:
@@ -177,30 +177,32 @@ def recursion_limit(limits: Limits) -> RunnableConfig:
     return {"recursion_limit": limits.calls + limits.searches + 10}
 
 
-async def _searched(play: Playback) -> dict[str, Any]:
+async def _search(play: Session) -> dict[str, Any]:
     """Perform the pending searches by the question's deadline, and return the entry for the state."""
     try:
         async with asyncio.timeout(play.deadline - time.monotonic()) as limit:
-            found = await _together(play.searches(), play.runtime.search)
+            found = await _gather(play.pending_searches(), play.runtime.search)
     except CallError as error:
-        return play.take_lost(failure_of(error))
+        return play.add_failed_search(failure_from_error(error))
     except TimeoutError:
         if not limit.expired():
             raise
-        return play.take_lost(Failure("timeout", "the question's deadline passed during a search"))
-    return play.take_found(found)
+        return play.add_failed_search(Failure("timeout", "the question's deadline passed during a search"))
+    return play.add_found(found)
 
 
-async def _asked(play: Playback, writer: StreamWriter | None = None) -> dict[str, Any]:
+async def _generate(play: Session, writer: StreamWriter | None = None) -> dict[str, Any]:
     """Make the pending calls, told of where the question is watched, and return the entry for the state."""
-    if not (play.watched and writer):
-        return play.take_asked(await _together(play.calls(), lambda call: play.runtime.ask(call, play.deadline, None)))
-    tellers = [Teller(writer, number, call) for number, call in enumerate(play.calls(), play.made + 1)]
-    return play.take_asked(await _together(
-        tellers, lambda told: told.outcome(play.runtime.ask(told.call, play.deadline, told))))
+    if not (play.streaming and writer):
+        return play.add_replies(await _gather(
+            play.pending_calls(), lambda call: play.runtime.ask(call, play.deadline, None)))
+    emitters = [EventEmitter(writer, number, call)
+                for number, call in enumerate(play.pending_calls(), play.call_count + 1)]
+    return play.add_replies(await _gather(
+        emitters, lambda emit: emit.outcome(play.runtime.ask(emit.call, play.deadline, emit))))
 
 
-async def _together(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:
+async def _gather(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:
     """The results in order; the usual lone one without a task of its own. What ends one ends them all."""
     if len(items) == 1:
         return [await perform(items[0])]
@@ -209,7 +211,7 @@ async def _together(items: Sequence[Item], perform: Callable[[Item], Awaitable[R
     async def keep(place: int) -> None:
         results[place] = await perform(items[place])
 
-    await in_window(range(len(items)), len(items), keep)
+    await run_bounded(range(len(items)), len(items), keep)
     return [results[place] for place in range(len(items))]
 
 

@@ -18,9 +18,9 @@ from itertools import islice, takewhile
 from typing import Any, Generic, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from ragbed.agents.database import Database, seal
-from ragbed.agents.replies import Tell
-from ragbed.agents.types import CallOutcome, Cost, failure_of, outcome_to_json, reply_from_json
+from ragbed.agents.database import Database, row_hash
+from ragbed.agents.replies import OnEvent
+from ragbed.agents.types import CallOutcome, Cost, failure_from_error, outcome_to_json, reply_from_json
 from ragbed.documents.errors import CallError, ReplayMiss, RunError
 from ragbed.strategies.types import Failure, Generate, Message, Reply, Usage
 
@@ -32,9 +32,9 @@ _KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)"
 _NEAREST_OF = 50_000_000  # characters of recorded prompts among which the nearest to a missed one is looked for
 
 
-def keep_call(database: Database, *row: str | None) -> None:
+def store_call(database: Database, *row: str | None) -> None:
     """Keep a call: its key, messages, parameters, and reply or failure."""
-    database.put(_KEEP, (*row, seal(*row)))
+    database.put(_KEEP, (*row, row_hash(*row)))
 
 
 def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str, Any], repeat: int,
@@ -81,7 +81,7 @@ class Journal:
         if not rows:
             return None
         *row, hash = rows[0]
-        self.database.check(seal(*row) == hash, f"call {key[:12]}")
+        self.database.check(row_hash(*row) == hash, f"call {key[:12]}")
         *_, reply, failure = row
         if reply is not None:
             return reply_from_json(json.loads(reply))
@@ -98,7 +98,7 @@ class Journal:
             (None, json.dumps(outcome_to_json(outcome)))
         shown = json.dumps([[message.role, [self.database.put_text(part) for part in message.parts],
                              *_of_tools(message)] for message in messages])
-        keep_call(self.database, key, shown, json.dumps(parameters, sort_keys=True), reply, failure)
+        store_call(self.database, key, shown, json.dumps(parameters, sort_keys=True), reply, failure)
         await self.database.durable()
 
     def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:
@@ -151,12 +151,12 @@ def _common_prefix(one: str, other: str) -> int:
     return next(differing, min(len(one), len(other)))
 
 
-Talk = Generator[Generate, Reply | Failure, End]
+Exchange = Generator[Generate, Reply | Failure, End]
 """Yields calls, is sent their outcomes, and returns what they came to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Talked(Generic[End]):
+class ExchangeResult(Generic[End]):
     """What a talk came to, and what its calls used and cost."""
 
     end: End
@@ -164,7 +164,8 @@ class Talked(Generic[End]):
     cost: Cost = field(default_factory=Cost)
 
 
-async def talk_with(model: Model | None, talk: Talk[End], deadline: Callable[[], float]) -> Talked[End]:
+async def complete_with_repair(model: Model | None, talk: Exchange[End],
+                               deadline: Callable[[], float]) -> ExchangeResult[End]:
     """Play a talk to its end. Raises RunError where it makes a call and there is no model."""
     sent: Reply | Failure | None = None
     usage, cost, started = Usage(), Cost(), time.monotonic()
@@ -172,7 +173,7 @@ async def talk_with(model: Model | None, talk: Talk[End], deadline: Callable[[],
         try:
             action = next(talk) if sent is None else talk.send(sent)
         except StopIteration as end:
-            return Talked(end.value, usage, replace(cost, seconds=time.monotonic() - started))
+            return ExchangeResult(end.value, usage, replace(cost, seconds=time.monotonic() - started))
         if model is None:
             raise RunError(f"a call for {action.purpose} asks for a model, and none is open")
         asked = await model.ask(action, deadline())
@@ -190,7 +191,7 @@ class Client(Protocol):
     def parameters(self, action: Generate, max_tokens: int, repeat: int) -> dict[str, Any]: ...
 
     async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float,
-                       tell: Tell | None) -> Any: ...
+                       tell: OnEvent | None) -> Any: ...
 
 
 class Model:
@@ -208,7 +209,7 @@ class Model:
         """Return the journal key of a call."""
         return call_key(self.client.identity, action.messages, self._parameters(action), self.repeat, action.sample)
 
-    async def ask(self, action: Generate, deadline: float, tell: Tell | None = None) -> CallOutcome:
+    async def ask(self, action: Generate, deadline: float, tell: OnEvent | None = None) -> CallOutcome:
         """Return the outcome of a call, durable in the journal before it is handed on.
 
         Args:
@@ -226,7 +227,7 @@ class Model:
                 done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
                                                   deadline=deadline, tell=tell)
             except CallError as error:
-                asked = CallOutcome(key, failure_of(error), error.attempts)
+                asked = CallOutcome(key, failure_from_error(error), error.attempts)
             else:
                 asked = CallOutcome(key, done.reply, done.attempts, replayed=not done.attempts)
             await self.journal.keep(key, action.messages, parameters, asked.outcome)

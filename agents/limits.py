@@ -192,7 +192,7 @@ class CallSlots:
 Item = TypeVar("Item")
 
 
-async def in_window(items: Iterable[Item], window: int, work: Callable[[Item], Awaitable[None]]) -> None:
+async def run_bounded(items: Iterable[Item], window: int, work: Callable[[Item], Awaitable[None]]) -> None:
     """Work on all items, at most `window` at once; the next begins as soon as one is done. What ends one ends them all,
     with its own error."""
     left = iter(items)

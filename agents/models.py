@@ -13,12 +13,12 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from ragbed.agents import catalogue
-from ragbed.agents.catalogue import HUB, check, hub_place, sha256_of
+from ragbed.agents.catalogue import HUB, check_hash, hub_path, sha256_of
 from ragbed.agents.client import ModelClient
 from ragbed.agents.journal import Journal, Model
-from ragbed.agents.recorded import RECORDED, RecordedClient, recording_of
+from ragbed.agents.recorded import RECORDED, RecordedClient, load_recording
 from ragbed.agents.relevance import RelevanceJudges
-from ragbed.agents.replies import Pricer, free, priced, pricer
+from ragbed.agents.replies import Pricer, fixed_price, free_price, listed_price
 from ragbed.agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
 from ragbed.documents.errors import ModelError
 from ragbed.documents.http import SERVER_SCHEMES, Address, parse_address
@@ -27,14 +27,14 @@ from ragbed.retrieval.rerankers.reranker import Aids, judges_of
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
 PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, where a model's name is expected
 NO_MODEL = "none"  # the name of no model, for a strategy that asks none
-SHARED = "RAGBED_LOCAL_SERVERS"
+SHARED_SERVERS = "RAGBED_LOCAL_SERVERS"
 """The environment variable by which a launcher tells its processes of the local models' servers that it has started: in
 JSON, address and key by identity."""
 _SEARCHES = 512  # questions of such a strategy at once: their searches are made together, and kept together
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ModelTarget:
     """A named model."""
 
     name: str  # as the user wrote it; never holds a secret
@@ -44,32 +44,32 @@ class Target:
     weights: Path | None = None  # the local model's file; None where it is remote, or absent and not needed
 
 
-def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Target:
+def resolve_model(spec: str, *, calls: bool = True, known: str | None = None) -> ModelTarget:
     """Find the model that a name stands for. A replay, without `calls`, needs neither a key nor the weights; of a
     `gguf:` or `hf:` model whose file is not there the identity is then `known`, as a run recorded it. Raises ModelError
     for an unknown name or form, a missing key or file, a wrong hash."""
     if spec == NO_MODEL or spec.startswith(PIPELINE_PREFIX):
-        return Target(spec, known or spec, spec)
+        return ModelTarget(spec, known or spec, spec)
     if spec.startswith(RECORDED):
-        return Target(spec, recording_of(spec).identity, spec)
+        return ModelTarget(spec, load_recording(spec).identity, spec)
     form, colon, rest = spec.partition(":")
     known = None if calls else known
     if form in SERVER_SCHEMES and colon:
         address, served = parse_address(spec, calls=calls)
-        return Target(spec, served, served, address)
+        return ModelTarget(spec, served, served, address)
     if form == "gguf" and colon:
         if not rest.strip():
             raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
         return _local(spec, Path(rest).expanduser(), known)
     if spec.startswith(HUB):
-        return _local(spec, hub_place(spec, absent=bool(known)), known)
+        return _local(spec, hub_path(spec, absent=bool(known)), known)
     return _catalogued(spec, calls)
 
 
-def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
+def describe_model(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
     """Return what is known of a model before it is opened: its context, None where unknown, and its pricer; raise as
-    `resolve`, but for a missing key or missing weights of the catalogue."""
-    target = resolve(spec, calls=False)
+    `resolve_model`, but for a missing key or missing weights of the catalogue."""
+    target = resolve_model(spec, calls=False)
     return _context(target, settings), _price(spec, target, settings)
 
 
@@ -77,9 +77,10 @@ def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None,
 async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:
     """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`. A
-    replay, without `calls`, needs no keys, weights or server, and a call raises ModelError; `known` is as in `resolve`.
-    Raises ModelError as `resolve`."""
-    target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
+    replay, without `calls`, needs no keys, weights or server, and a call raises ModelError; `known` is as in
+    `resolve_model`.
+    Raises ModelError as `resolve_model`."""
+    target = await asyncio.to_thread(resolve_model, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
     if spec.startswith(RECORDED):
         yield RecordedClient(spec, settings)
@@ -94,7 +95,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     else:
         from ragbed.agents.local_server import LocalServer
         assert target.weights is not None
-        shared = json.loads(os.environ.get(SHARED, "{}")).get(target.identity)
+        shared = json.loads(os.environ.get(SHARED_SERVERS, "{}")).get(target.identity)
         endpoint = Address(*shared) if shared else LocalServer(target.weights, settings.local)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
         # up, and the next question finds it running again.
@@ -108,7 +109,8 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
 
 
 @contextlib.asynccontextmanager
-async def open_aids(retriever: BaseModel, settings: ModelSettings, limits: Limits | None = None) -> AsyncIterator[Aids]:
+async def open_reranker_deps(retriever: BaseModel, settings: ModelSettings,
+                             limits: Limits | None = None) -> AsyncIterator[Aids]:
     """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges."""
     most = (limits or Limits()).max_tokens
     async with contextlib.AsyncExitStack() as stack:
@@ -130,16 +132,16 @@ class NoCalls:
         return None
 
 
-def _price(spec: str, target: Target, settings: ModelSettings) -> Pricer:
+def _price(spec: str, target: ModelTarget, settings: ModelSettings) -> Pricer:
     given = settings.prices.get(spec)
     if given is not None:
-        return priced(given)
+        return fixed_price(given)
     if spec.startswith(PIPELINE_PREFIX):
         return lambda *tokens: None
-    return pricer(target.remote.url, target.served) if target.remote is not None else free
+    return listed_price(target.remote.url, target.served) if target.remote is not None else free_price
 
 
-def _context(target: Target, settings: ModelSettings) -> Context | None:
+def _context(target: ModelTarget, settings: ModelSettings) -> Context | None:
     if target.name == NO_MODEL or target.name.startswith((PIPELINE_PREFIX, RECORDED)):
         return None
     if target.remote is None:
@@ -147,24 +149,24 @@ def _context(target: Target, settings: ModelSettings) -> Context | None:
     return Context(settings.context) if settings.context is not None else None
 
 
-def _catalogued(spec: str, calls: bool) -> Target:
+def _catalogued(spec: str, calls: bool) -> ModelTarget:
     entry = catalogue.entry_named(spec)
     if entry is None or entry.kind != "chat":
-        known = catalogue.names("chat")
+        known = catalogue.model_names("chat")
         near = get_close_matches(spec.lower(), known, n=1)
         meant = f"did you mean {near[0]}? " if near else ""
         raise ModelError(f"no model {spec!r}: {meant}there are {', '.join(known)} and the forms {FORMS}")
-    path = catalogue.find(entry)
+    path = catalogue.find_model_files(entry)
     if calls:
         if path is None:
             raise ModelError(f"{entry.name} is not on this machine; run: ragbed models pull {entry.name}")
-        check(path, entry.weights.sha256, f"remove it and run: ragbed models pull {entry.name}")
-    return Target(entry.name, f"sha256:{entry.weights.sha256}", entry.name, weights=path)
+        check_hash(path, entry.weights.sha256, f"remove it and run: ragbed models pull {entry.name}")
+    return ModelTarget(entry.name, f"sha256:{entry.weights.sha256}", entry.name, weights=path)
 
 
-def _local(spec: str, path: Path, known: str | None) -> Target:
+def _local(spec: str, path: Path, known: str | None) -> ModelTarget:
     if known and not path.exists():
-        return Target(spec, known, path.name)
+        return ModelTarget(spec, known, path.name)
     try:
         with path.open("rb") as file:
             magic = file.read(4)
@@ -172,4 +174,4 @@ def _local(spec: str, path: Path, known: str | None) -> Target:
         raise ModelError(f"{spec}: cannot be read: {error.strerror}") from None
     if magic != b"GGUF":
         raise ModelError(f"{spec}: is not a GGUF file")
-    return Target(spec, f"sha256:{sha256_of(path)}", path.name, weights=path)
+    return ModelTarget(spec, f"sha256:{sha256_of(path)}", path.name, weights=path)

@@ -17,7 +17,7 @@ import openai
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from ragbed.agents.replies import Assembly, Tell
+from ragbed.agents.replies import OnEvent, StreamAssembler
 from ragbed.documents.http import (
     MAX_REPLY_BYTES,
     OPENAI_HOST,
@@ -61,7 +61,7 @@ class Chat(ChatOpenAI):
                 got = error.response
             return Response(got.status_code, got.headers, got.content)
 
-    async def post_streamed(self, body: Mapping[str, Any], tell: Tell, key: str) -> Response:
+    async def post_streamed(self, body: Mapping[str, Any], tell: OnEvent, key: str) -> Response:
         """Send one body that asks for the reply in pieces: `tell` is told each, and they come back as one. An error
         that is sent in the middle comes back as the status that it names, else 500. What is told does not hold the
         server's key. Raises as `post`, and ValueError where a piece is not JSON."""
@@ -74,11 +74,11 @@ class Chat(ChatOpenAI):
             try:
                 if got.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream":
                     return Response(got.status_code, got.headers, await got.aread())
-                return await self._pieces(got, Assembly(tell, key))
+                return await self._pieces(got, StreamAssembler(tell, key))
             finally:
                 await got.aclose()
 
-    async def _pieces(self, got: httpx2.Response, whole: Assembly) -> Response:
+    async def _pieces(self, got: httpx2.Response, whole: StreamAssembler) -> Response:
         if isinstance(got.stream, BoundedStream):
             got.stream.max_bytes = _MOST_STREAMED
         pieces = openai.AsyncStream(cast_to=object, response=got, client=self.root_async_client)

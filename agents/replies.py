@@ -14,7 +14,7 @@ from ragbed.strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
 """Returns US dollars for prompt, completion and cached tokens; None where the price is unknown."""
-Tell = Callable[[str, str], None]
+OnEvent = Callable[[str, str], None]
 """Told what happens to a call: `token` and `reasoning` with a piece of text, `retry` with why all before is void."""
 
 _MOST_TOKENS = 10**9  # of one call, far beyond any context
@@ -44,7 +44,7 @@ def parse_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def timings(data: Mapping[str, Any]) -> Mapping[str, float]:
+def server_timings(data: Mapping[str, Any]) -> Mapping[str, float]:
     """Return what llama.cpp's server says about its own speed; empty elsewhere."""
     value = data.get("timings")
     said = value.items() if isinstance(value, dict) else ()
@@ -83,7 +83,7 @@ def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:
     details = usage.get("prompt_tokens_details")
     found = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
     if found is None:
-        found = timings(data).get("cache_n")
+        found = server_timings(data).get("cache_n")
     prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     cached = min(_count(found), prompt)
     return Usage(prompt, completion, cached, 1, price(prompt, completion, cached))
@@ -94,12 +94,12 @@ def _count(value: Any) -> int:
     return value if type(value) is int and 0 < value <= _MOST_TOKENS else 0
 
 
-def free(prompt: int, completion: int, cached: int) -> float:
+def free_price(prompt: int, completion: int, cached: int) -> float:
     """Return 0: a local model costs nothing."""
     return 0.0
 
 
-def priced(given: Price) -> Pricer:
+def fixed_price(given: Price) -> Pricer:
     """Return a pricer of the price that the settings give."""
     cached_price = given.prompt if given.cached is None else given.cached
 
@@ -109,7 +109,7 @@ def priced(given: Price) -> Pricer:
     return price
 
 
-def pricer(url: str, model: str) -> Pricer:
+def listed_price(url: str, model: str) -> Pricer:
     """Return a pricer of a model as the provider at this base URL lists it, in US dollars; its price is None where
     either is unknown, as with a server of one's own."""
     known = not is_loopback(url)
@@ -129,11 +129,11 @@ def pricer(url: str, model: str) -> Pricer:
     return price
 
 
-class Assembly:
+class StreamAssembler:
     """Takes the chunks of a streamed chat completion, and tells their texts as they come, but for what the next piece
     may complete: the first half of a surrogate pair, and the beginning of a key, which is not told."""
 
-    def __init__(self, tell: Tell, key: str) -> None:
+    def __init__(self, tell: OnEvent, key: str) -> None:
         self._tell, self._keys = tell, known_keys(key)
         self._texts: dict[str, list[str]] = {}
         self._held: dict[str, str] = {}

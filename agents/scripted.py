@@ -9,8 +9,8 @@
         answer = model.play(recipe, "Where was the director of Jaws born?")
         assert (answer.text, answer.cited) == ("Cincinnati [1]", (1,))
 
-`drive` is the loop itself, for replies and searches that come from functions; `answering` and `never_content` are
-replies that fit any call.
+`drive` is the loop itself, for replies and searches that come from functions. `answer_reply` and `unsatisfied_reply`
+fit any call.
 """
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from functools import lru_cache
 from typing import Any, NoReturn
 from zlib import crc32
 
-from ragbed.agents.playback import Playback, Runtime
 from ragbed.agents.replies import parse_object
+from ragbed.agents.session import Runtime, Session
 from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, CallOutcome
 from ragbed.documents.errors import ScriptEnded
@@ -46,18 +46,18 @@ def drive(recipe: Reasoning, task: Task,
             which ends the question.
         limits: of the question; the usual ones where None.
     """
-    play = Playback(task, recipe, Runtime(_unused, _unused, _unused, _unused, limits or Limits()))
-    while play.node != "finish" and not play.stop_over_budget():
+    play = Session(task, recipe, Runtime(_unused, _unused, _unused, _unused, limits or Limits()))
+    while play.node != "finish" and not play.end_if_over_budget():
         if play.node == "generate":
-            play.take_asked([one if isinstance(one, CallOutcome) else CallOutcome("", one)
-                             for one in reply(play.calls())])
+            play.add_replies([one if isinstance(one, CallOutcome) else CallOutcome("", one)
+                             for one in reply(play.pending_calls())])
             continue
-        found = find(play.searches())
+        found = find(play.pending_searches())
         failed = next((one for one in found if isinstance(one, Failure)), None)
         if failed is not None:
-            play.take_lost(failed)
+            play.add_failed_search(failed)
         else:
-            play.take_found([one for one in found if not isinstance(one, Failure)])
+            play.add_found([one for one in found if not isinstance(one, Failure)])
     return play.answer()
 
 
@@ -124,11 +124,11 @@ class Scripted:
                 for texts in found]
 
 
-def answering(call: Generate, text: str, refused: bool = False) -> Reply:
+def answer_reply(call: Generate, text: str, refused: bool = False) -> Reply:
     """Reply with an answer in the form that the call asks for: its tags, or the fields of its schema."""
     if call.schema is None:
         return Reply(f"<Thinking>The documents say so.</Thinking>\n<Answer>{text}</Answer>", usage=Usage(calls=1))
-    fields = instance(call.schema, text, most=True, items=1)
+    fields = example_value(call.schema, text, most=True, items=1)
     if "refused" in call.schema.get("properties", {}):
         fields["refused"] = refused
     return Reply(json.dumps(fields), parsed=fields, usage=Usage(calls=1))
@@ -154,7 +154,7 @@ _CHARACTERS = 4  # of English for a token
 _LINES, _LONGEST, _TOOL_CALLS = 8, 900, 8
 
 
-def never_content(call: Generate, tokens: int = 0, lists: bool = False, tools: bool = True) -> Reply:
+def unsatisfied_reply(call: Generate, tokens: int = 0, lists: bool = False, tools: bool = True) -> Reply:
     """Reply in doubt, and never twice the same: the lowest of every grade, no to every question, always something more
     to search for, and a quote of the first document. A strategy that ends for it, or for its limits alone, ends.
 
@@ -165,22 +165,22 @@ def never_content(call: Generate, tokens: int = 0, lists: bool = False, tools: b
     """
     number = crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
     shown = _FIRST_SHOWN.search("\n".join(message.content for message in call.messages))
-    text = questions(tokens)
+    text = numbered_questions(tokens)
     if not lists:
         quote = f'{shown["number"]} "{shown["line"]}"\n' if shown else ""
         text = _NEVER_CONTENT.format(number=number) + quote + text
     if call.tools and call.tool_choice == "auto" and tools:
         function = call.tools[0]["function"]
-        given = [instance(function.get("parameters", {"type": "object"}), f"part {number} {place}", True, _LINES)
+        given = [example_value(function.get("parameters", {"type": "object"}), f"part {number} {place}", True, _LINES)
                  for place in range(_TOOL_CALLS)]
-        return calling([(function["name"], one) for one in given], text, f"call_{number}_")
+        return tool_call_reply([(function["name"], one) for one in given], text, f"call_{number}_")
     if call.schema is None:
         return Reply(text, usage=Usage(calls=1))
-    fields = instance(call.schema, f"What do the documents say of part {number}?", lists, _LINES * lists)
+    fields = example_value(call.schema, f"What do the documents say of part {number}?", lists, _LINES * lists)
     return Reply(json.dumps(fields), parsed=fields, usage=Usage(calls=1))
 
 
-def calling(calls: Sequence[tuple[str, Any]], text: str = "", id: str = "call_") -> Reply:
+def tool_call_reply(calls: Sequence[tuple[str, Any]], text: str = "", id: str = "call_") -> Reply:
     """Reply with calls of tools: each is a tool's name and its arguments, as an object or as the text that is sent."""
     return Reply(text, finish_reason="tool_calls", usage=Usage(calls=1), tool_calls=tuple(
         {"id": f"{id}{place}", "type": "function", "function": {
@@ -189,14 +189,14 @@ def calling(calls: Sequence[tuple[str, Any]], text: str = "", id: str = "call_")
 
 
 @lru_cache(maxsize=16)
-def questions(tokens: int) -> str:
+def numbered_questions(tokens: int) -> str:
     """Return a numbered list of at least eight questions, of about so many tokens."""
     lines = max(_LINES, tokens * _CHARACTERS // _LONGEST)
     filler = " and what follows from it" * (tokens * _CHARACTERS // lines // 25)
     return "\n".join(f"{number}. What do the documents say of part {number}{filler}?" for number in range(1, lines + 1))
 
 
-def instance(schema: Mapping[str, Any], text: str, most: bool, items: int, share: float = 0.0) -> Any:
+def example_value(schema: Mapping[str, Any], text: str, most: bool, items: int, share: float = 0.0) -> Any:
     """Return a value that fits a JSON Schema, its free strings this text, its arrays of so many items where they may
     be. With `most` it takes the last choice, the largest number and true, and arrays have as many items as they may,
     spread over what they may be; else the first, the smallest and false. `share` is how far it stands in its array."""
@@ -205,16 +205,16 @@ def instance(schema: Mapping[str, Any], text: str, most: bool, items: int, share
     if "enum" in schema:
         return schema["enum"][-1 if most else 0]
     if "anyOf" in schema:
-        return instance(schema["anyOf"][0], text, most, items, share)
+        return example_value(schema["anyOf"][0], text, most, items, share)
     match schema.get("type"):
         case "object":
             fields = schema.get("properties", {})
-            return {name: instance(inner, text, most, items, share or number / len(fields) * (
+            return {name: example_value(inner, text, most, items, share or number / len(fields) * (
                 inner.get("type") == "object")) for number, (name, inner) in enumerate(fields.items())}
         case "array":
             largest = schema.get("maxItems", items)
             count = largest if most else min(max(items, schema.get("minItems", 0)), largest)
-            return [instance(schema.get("items", {}), text, most, items, share or number / count)
+            return [example_value(schema.get("items", {}), text, most, items, share or number / count)
                     for number in range(count)]
         case "boolean":
             return most

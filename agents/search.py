@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from ragbed.agents.database import Database, seal
+from ragbed.agents.database import Database, row_hash
 from ragbed.agents.journal import Mode
 from ragbed.documents.errors import CallError, ReplayMiss
 from ragbed.documents.types import Chunk
@@ -49,10 +49,10 @@ class FoundHits:
         return tuple(hit.chunk for hit in self.hits)
 
 
-def keep_search(database: Database, request: Request, found: str) -> None:
+def store_search(database: Database, request: Request, found: str) -> None:
     """Keep what was found, as JSON, under the hash of its request."""
     row = request_key(request), request_json(request), found
-    database.put("INSERT OR REPLACE INTO searches VALUES (?, ?, ?, ?)", (*row, seal(*row)))
+    database.put("INSERT OR REPLACE INTO searches VALUES (?, ?, ?, ?)", (*row, row_hash(*row)))
 
 
 def request_key(request: Request) -> str:
@@ -65,7 +65,7 @@ def request_json(request: Request) -> str:
     return json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-class Searches:
+class SearchStore:
     """Reads and keeps what was found in a database's table `searches`; before `begin` it keeps nothing. `source_of`
     gives the source path of a document that an index knows, else its id."""
 
@@ -80,11 +80,11 @@ class Searches:
         self._database, self._reads = database, mode != "live"
 
     def taken(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
-        """Return what is kept for the request, else what is made now and kept; where neither can be, raise a `miss`."""
+        """Return what is kept for a request, or make and keep it. Raises ReplayMiss if there is nothing to make it."""
         known = self.find(request)
         if known is None:
             if make is None:
-                raise miss(request, name)
+                raise search_miss(request, name)
             known = make()
             self.keep(request, known)
         return known
@@ -97,7 +97,7 @@ class Searches:
         if not rows:
             return None
         *row, hash = rows[0]
-        self._database.check(seal(*row) == hash, f"search {row[0][:12]}")
+        self._database.check(row_hash(*row) == hash, f"search {row[0][:12]}")
         fields = json.loads(row[2])
         self.sources.update(fields["sources"])
         return FoundHits([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
@@ -111,10 +111,10 @@ class Searches:
             if self._source_of else {}
         fields = {"hits": [_hit_fields(hit, self._database) for hit in found.hits], "notes": list(found.notes),
                   "sources": {document: source for document, source in sources.items() if source != document}}
-        keep_search(self._database, request, json.dumps(fields))
+        store_search(self._database, request, json.dumps(fields))
 
 
-def miss(request: Request, name: str) -> ReplayMiss:
+def search_miss(request: Request, name: str) -> ReplayMiss:
     """Make the error of a replay for which the journal does not hold what a request to search `name` found."""
     said = str(request.get("query") or request.get("question") or request.get("gold"))
     shown = said if len(said) <= _SHOWN else said[:_SHOWN] + "..."
@@ -148,7 +148,7 @@ class Searchable(Protocol[Query]):
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]: ...
 
 
-def instant(chunks: Sequence[Chunk]) -> SearchFunction:
+def fixed_chunks(chunks: Sequence[Chunk]) -> SearchFunction:
     """Return a function whose every search gives these chunks, which were placed: no thread, nothing remembered."""
 
     async def search(action: Search) -> Sequence[Chunk]:
@@ -158,10 +158,10 @@ def instant(chunks: Sequence[Chunk]) -> SearchFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSearches(Generic[Asked]):
+class StoredRetriever(Generic[Asked]):
     """A place where the searches of one retriever are kept."""
 
-    searches: Searches
+    searches: SearchStore
     name: str  # of what is searched, for the message of a miss
     request: Callable[[Asked, int], Request]  # names a search by the content of what is searched
 
@@ -197,7 +197,7 @@ class Searcher(Generic[Asked]):
     action names no number; `times` are what the searches took that the retriever was asked for. The latest `most` are
     remembered, all of them where it is None."""
 
-    def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: KeptSearches[Asked] | None = None,
+    def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: StoredRetriever[Asked] | None = None,
                  most: int | None = None) -> None:
         self.retriever, self.k, self.times = retriever, k, SearchTimes()
         self._kept, self._most = kept, most
@@ -219,7 +219,7 @@ class Searcher(Generic[Asked]):
                 if (found := self._kept.searches.find(request)) is not None:
                     return self._remember(query, k, list(found.hits))
                 if self.retriever is None:
-                    raise miss(request, self._kept.name)
+                    raise search_miss(request, self._kept.name)
             self._waiting.append(query)
             self._asked[key] = asyncio.create_task(self._search(query, k))
         return await asyncio.shield(self._asked[key])

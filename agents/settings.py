@@ -113,7 +113,7 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 _CHARACTERS = 8  # of an unspaced script, that the longest usual tokens hold
 
 
-def least_tokens(text: str) -> int:
+def min_tokens(text: str) -> int:
     """Count tokens so that no usual tokeniser stays below: nothing is counted twice, or by its length. One for each
     word between spaces that has a letter or digit, since tokens do not reach over spaces; one for every eight
     characters of scripts without spaces. English has about 1.3 times as many, Chinese about six times."""
@@ -135,7 +135,7 @@ class Context:
         return self.tokens - (reply if self.whole_reply else 1)
 
     def holds(self, characters: int, reply: int) -> bool:
-        """Say whether so many characters surely fit by `least_tokens`: a word and its space are two."""
+        """Say whether so many characters surely fit by `min_tokens`: a word and its space are two."""
         return characters // 2 + 1 <= self.room(reply)
 
     def check(self, messages: Sequence[Message], reply: int) -> None:
@@ -146,7 +146,7 @@ class Context:
                     *(str(one.get("arguments", "")) for one in functions if isinstance(one, Mapping))]
         if self.holds(sum(map(len, contents)) + len(contents), reply):
             return
-        size = sum(map(least_tokens, contents))
+        size = sum(map(min_tokens, contents))
         if size > self.room(reply):
             asked = f" and {reply} for the reply" if self.whole_reply else ""
             raise CallTooLong(f"the prompt has at least {size} tokens{asked}, and the model's context holds "

@@ -118,7 +118,7 @@ class Answer:
         return (*self.in_view, *(passage for passage in self.evidence if passage.number not in self.shown))
 
 
-def unasked(failure: Failure) -> Answer:
+def failed_answer(failure: Failure) -> Answer:
     """Return the end of a question that was never begun."""
     return Answer("budget" if failure.kind == "budget" else "error", "", False, (), (), (), (), Usage(),
                   failure=failure)
@@ -157,14 +157,14 @@ class CallOutcome:
         return cls(fields["key"], outcome, fields["attempts"], fields["replayed"])
 
 
-def failure_of(error: CallError) -> Failure:
+def failure_from_error(error: CallError) -> Failure:
     """Turn a call's error into data, without keys; its kind decides the question's outcome."""
     kind = "timeout" if isinstance(error, CallTimeout) else "too_long" if isinstance(error, CallTooLong) else error.kind
     return Failure(kind, redact_keys(str(error)))
 
 
-def error_of(failure: Failure, attempts: int) -> CallError:
-    """Turn a failure back into the error that `failure_of` was given."""
+def error_from_failure(failure: Failure, attempts: int) -> CallError:
+    """Turn a failure back into the error that `failure_from_error` was given."""
     kinds = {"timeout": CallTimeout, "too_long": CallTooLong, "replay_miss": ReplayMiss}
     return kinds.get(failure.kind, CallError)(failure.message, failure.kind, attempts)
 
@@ -181,7 +181,7 @@ def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
-def wire_message(message: Message) -> dict[str, Any]:
+def message_to_json(message: Message) -> dict[str, Any]:
     """Return a message as chat completions have it; what only tools need stands there only where they are used. A
     message that calls tools and says nothing has no content: some servers refuse an empty one."""
     sent: dict[str, Any] = {"role": message.role, "content": message.content}
@@ -192,7 +192,7 @@ def wire_message(message: Message) -> dict[str, Any]:
     return sent
 
 
-def called(call: Mapping[str, Any]) -> str:
+def describe_tool_call(call: Mapping[str, Any]) -> str:
     """Describe a call of a tool on one line."""
     function = call.get("function")
     function = function if isinstance(function, Mapping) else {}
@@ -204,7 +204,7 @@ def reply_from_json(fields: Mapping[str, Any]) -> Reply:
     return Reply(**{**fields, "usage": Usage(**fields["usage"]), "tool_calls": tuple(fields["tool_calls"])})
 
 
-def without_key(reply: Reply, key: str) -> Reply:
+def redact_reply(reply: Reply, key: str) -> Reply:
     """Return the reply with `[key]` where the server echoed a key, its own or another, plainly or escaped as in JSON.
     This is the one place where replies lose it: the parts of each text are joined by now, and nothing is stored yet."""
     text = json.dumps(outcome_to_json(reply), ensure_ascii=False)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from ragbed.agents.playback import Playback
+from ragbed.agents.session import Session
 from ragbed.documents.errors import RecipeFailed
 
 _PATIENCE = 3  # times that it may take no notice
@@ -32,7 +32,7 @@ def watchdog() -> Iterator[None]:
     def look(number: int, frame: FrameType | None) -> None:
         nonlocal ignored
         at_work = frame
-        while at_work is not None and at_work.f_code is not Playback._at_work.__code__:
+        while at_work is not None and at_work.f_code is not Session._run_recipe.__code__:
             at_work = at_work.f_back
         if frame is None or at_work is None or time.monotonic() < at_work.f_locals.get("until", math.inf):
             ignored = 0

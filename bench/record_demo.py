@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ragbed.agents.cassette import ENDING
-from ragbed.agents.models import resolve
+from ragbed.agents.models import resolve_model
 from ragbed.agents.recorded import RECORDED, SHIPPED
 from ragbed.experiments.benchmarks import load_demo
 from ragbed.experiments.running.cassette import export_cassette
@@ -46,7 +46,7 @@ def main() -> None:
         "concurrency": 80, "calls": {"prices": {options.model: {"prompt": 0, "completion": 0}},
                                      "calls": {"seconds": 1800}}}, "record_demo")
     (settings.folder / "config.yaml").unlink(missing_ok=True)  # records are made anew, from the calls in the journal
-    name = resolve(options.model, calls=False).identity
+    name = resolve_model(options.model, calls=False).identity
     cassette = (settings.folder if options.trial else SHIPPED) / f"{name}{ENDING}"
     about = {"model": name, "weights": options.weights, "date": datetime.date.today().isoformat(),
              "machine": options.machine, "server": options.server}

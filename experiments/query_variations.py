@@ -15,7 +15,7 @@ from functools import cache
 from random import Random
 from typing import Literal, get_args
 
-from ragbed.agents.journal import Model, Talk, Talked, talk_with
+from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.numbers import values
 from ragbed.retrieval.lexical.korean import nouns_of
@@ -131,11 +131,11 @@ class AskedQuestion:
 
 
 async def asked_in(variation: QueryVariation, text: str, seed: str, model: Model | None,
-                   deadline: Callable[[], float]) -> Talked[AskedQuestion]:
+                   deadline: Callable[[], float]) -> ExchangeResult[AskedQuestion]:
     """Return the question in the variation, which the model writes where it is a paraphrase."""
     if variation.kind == "paraphrase":
-        return await talk_with(model, paraphrased(text), deadline)
-    return Talked(AskedQuestion(variation.of(text, seed)))
+        return await complete_with_repair(model, paraphrased(text), deadline)
+    return ExchangeResult(AskedQuestion(variation.of(text, seed)))
 
 
 _NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|nowhere|neither|nor|cannot|without|except)\b|n['’]t\b"
@@ -144,7 +144,7 @@ _QUOTED = re.compile(r"[\"“'‘《「](\w[^\"“”‘’'《》「」]{0,80}\
 NOT_PARAPHRASED = "not_paraphrased"  # the kind of the note; what was wrong with the last reply follows
 
 
-def paraphrased(text: str) -> Talk[AskedQuestion]:
+def paraphrased(text: str) -> Exchange[AskedQuestion]:
     """Ask for a paraphrase, and once more where it cannot be used, saying why; then the question is asked as it is.
 
     One is used that is no refusal, differs from the question in more than case and punctuation, is not three times as

@@ -9,7 +9,7 @@ from hypothesis import strategies as draw
 from virtual_time import in_virtual_time
 
 from ragbed.agents import Cost
-from ragbed.agents.limits import CallClock, CallSlots, in_window
+from ragbed.agents.limits import CallClock, CallSlots, run_bounded
 from ragbed.experiments.words import price
 
 
@@ -232,7 +232,7 @@ async def test_the_next_begins_as_soon_as_one_is_done():
         await asyncio.sleep(0.05 if item == 0 else 0)
         open.remove(item)
 
-    await in_window(iter(range(9)), 3, work)
+    await run_bounded(iter(range(9)), 3, work)
     assert (begun, most, open) == (list(range(9)), 3, set())
 
 
@@ -246,7 +246,7 @@ async def test_one_error_ends_all_and_comes_as_it_is():
         await asyncio.sleep(10)
 
     with pytest.raises(KeyError, match="one"):
-        await in_window(range(9), 2, work)
+        await run_bounded(range(9), 2, work)
     assert begun == [0, 1]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from ragbed.agents import Context, LocalSettings, ModelSettings, open_model
-from ragbed.agents.settings import least_tokens
+from ragbed.agents.settings import min_tokens
 from ragbed.documents import CallTooLong
 from ragbed.retrieval import find_model
 from ragbed.retrieval.models.finding import MINILM
@@ -25,7 +25,7 @@ LIMIT = 8192
     ("x" * 10_000, 1), ("=" * 500, 0), ("3.5 million, or 1,000", 4), ("那天晚上没有人离开房子。" * 4, 5),
     ("서울은 대한민국의 수도이다.", 3), ("GPT 那天晚上没有人离开", 2)])
 def test_the_least_number_of_tokens_counts_words_and_characters_of_scripts_without_spaces(text, least):
-    assert least_tokens(text) == least
+    assert min_tokens(text) == least
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def tokenizer():
 @given(st.text(st.sampled_from("abc XYZ é1,.-_|\n\t那天晚上한국ไทย😀"), max_size=300))
 def test_a_tokeniser_never_finds_fewer(tokenizer, text):
     tokenizer.no_truncation()
-    assert least_tokens(text) <= len(tokenizer.encode(text, add_special_tokens=False).ids)
-    assert least_tokens(text) <= len(text) // 2 + 1
+    assert min_tokens(text) <= len(tokenizer.encode(text, add_special_tokens=False).ids)
+    assert min_tokens(text) <= len(text) // 2 + 1
 
 
 def test_what_leaves_no_room_for_the_reply_does_not_fit_where_the_server_insists():

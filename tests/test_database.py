@@ -122,10 +122,11 @@ def test_rows_come_in_the_order_of_their_numbers_and_are_refused_where_one_was_r
     database = Database(tmp_path / "d", SCHEMA)
     for value in range(1_000):
         database.put("INSERT INTO numbers VALUES (?)", (value,))
-    ordered = database.in_order("numbers", "value, -value", "SELECT rowid FROM numbers ORDER BY value % 10, value")
+    ordered = database.rows_by_number("numbers", "value, -value",
+                                      "SELECT rowid FROM numbers ORDER BY value % 10, value")
     assert [next(ordered) for _ in range(3)] == [(0, 0), (10, -10), (20, -20)]
     assert [value for value, _ in ordered][-2:] == [989, 999]
-    late = database.in_order("numbers", "value", "SELECT rowid FROM numbers")
+    late = database.rows_by_number("numbers", "value", "SELECT rowid FROM numbers")
     next(late)
     database.put("DELETE FROM numbers WHERE value = 999", ())
     with pytest.raises(RunError, match="replaced while they were read"):
@@ -138,7 +139,7 @@ def test_rows_that_are_read_in_order_are_not_all_in_memory(tmp_path):
     for _ in range(2_000):
         database.put("INSERT INTO long VALUES (?)", ("x" * 10_000,))
     tracemalloc.start()
-    assert sum(len(text) for (text,) in database.in_order("long", "text", "SELECT rowid FROM long")) == 20_000_000
+    assert sum(len(text) for (text,) in database.rows_by_number("long", "text", "SELECT rowid FROM long")) == 20_000_000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10_000_000

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from ragbed.agents.recorded import SHIPPED, recording_of
+from ragbed.agents.recorded import SHIPPED, load_recording
 from ragbed.experiments.terminal.demo import QUESTIONS, RECORDED
 
 CASSETTE = SHIPPED / f"{RECORDED.removeprefix('recorded:')}.cassette.jsonl.gz"
@@ -35,7 +35,7 @@ def test_the_demo_asks_a_live_model_as_many_questions_as_fit_and_a_second_time_t
         serve, ragbed, tmp_path, monkeypatch):
     server = serve(lambda _: json.dumps({"refused": False, "answer": "1941", "citations": [1]}))
     command = ("demo", "--model", f"{server.url}#m", "--out", tmp_path)
-    every = recording_of(RECORDED).questions
+    every = load_recording(RECORDED).questions
     with monkeypatch.context() as slow:
         slow.setattr("ragbed.experiments.terminal.demo._SECONDS", 0)
         recorded, both = ragbed.json(*command)

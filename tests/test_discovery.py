@@ -43,13 +43,13 @@ def listening(serve, monkeypatch):
     (LLAMA_CPP, "llama.cpp", ("models/gemma-3-4b-it-Q4_K_M.gguf",)), (VLLM, "vLLM", ("Qwen/Qwen3-8B",))])
 def test_each_server_is_known_by_what_it_answers_and_its_embedders_are_no_choice(listening, models, server, chat):
     port, = listening(models)
-    assert discovery.servers() == [discovery.Found(server, f"http://127.0.0.1:{port}/v1", chat)]
+    assert discovery.find_servers() == [discovery.LocalEndpoint(server, f"http://127.0.0.1:{port}/v1", chat)]
 
 
 def test_the_first_server_with_a_chat_model_answers_and_the_line_says_what_else_there_is(listening):
     ports = listening(OLLAMA[:2], None, LLAMA_CPP, VLLM)
     lines = []
-    assert discovery.unnamed_model(lines.append) == \
+    assert discovery.default_model(lines.append) == \
         f"http://127.0.0.1:{ports[2]}/v1#models/gemma-3-4b-it-Q4_K_M.gguf"
     assert lines == [
         "no model is named; this machine has llama.cpp (models/gemma-3-4b-it-Q4_K_M.gguf), vLLM (Qwen/Qwen3-8B). "
@@ -63,7 +63,7 @@ def test_the_first_server_with_a_chat_model_answers_and_the_line_says_what_else_
 def test_what_is_no_list_of_usable_models_is_passed_over(listening, answer):
     listening(answer, None)
     lines = []
-    assert discovery.unnamed_model(lines.append) == "smollm2-135m"
+    assert discovery.default_model(lines.append) == "smollm2-135m"
     assert "no server of models answers on this machine" in lines[0]
 
 
@@ -71,11 +71,11 @@ def test_a_key_goes_before_servers_and_a_name_in_the_environment_before_all(list
     listening(VLLM)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     lines = []
-    assert discovery.unnamed_model(lines.append) == "openai:gpt-4o-mini"
+    assert discovery.default_model(lines.append) == "openai:gpt-4o-mini"
     assert "OPENAI_API_KEY is set" in lines[0]
     assert "sk-0123456789" not in lines[0]
     monkeypatch.setenv("RAGBED_MODEL", "smollm2-135m")
-    assert discovery.unnamed_model(lines.append) == "smollm2-135m"
+    assert discovery.default_model(lines.append) == "smollm2-135m"
     assert len(lines) == 1
 
 

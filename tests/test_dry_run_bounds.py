@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ragbed.agents import Limits, Scripted
-from ragbed.agents.scripted import never_content
+from ragbed.agents.scripted import unsatisfied_reply
 from ragbed.documents import Chunk
 from ragbed.experiments.running.bounds import bounds_of
 from ragbed.strategies import ANSWERING, REASONING, REFUSAL, RETRIEVAL, Task
@@ -84,7 +84,7 @@ def test_no_mix_of_replies_makes_fewer_or_more_calls_than_planned(reasoning, ret
 
         def reply(call, rng=rng):
             return rng.choice([
-                never_content(call), never_content(call, lists=True, tools=False), REFUSAL, "", CONTENT, ANSWER,
+                unsatisfied_reply(call), unsatisfied_reply(call, lists=True, tools=False), REFUSAL, "", CONTENT, ANSWER,
                 UNCONTENT.replace("{new}", str(rng.random()))])
 
         def find(search, seen=seen):

@@ -8,7 +8,7 @@ import pytest
 from ragbed.agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
 from ragbed.agents.checkpoint import restore
 from ragbed.agents.graph import recursion_limit
-from ragbed.agents.playback import Playback, Runtime
+from ragbed.agents.session import Runtime, Session
 from ragbed.documents import CallError, CallTimeout, Chunk, Document, IndexFolderError, RecipeMismatch
 from ragbed.strategies import REFUSAL, Draft, Recipe, Reply, Search, Task, inquiry
 from ragbed.strategies.settings.choosing import reasoning, retrieval
@@ -45,9 +45,9 @@ class Player:
         self.runtime = runtime
         self.recipe = recipe
 
-    def playback(self, state: State) -> Playback:
+    def session(self, state: State) -> Session:
         task = Task(state["id"], state["question"], retrieval("once"))
-        play = Playback(task, self.recipe, self.runtime)
+        play = Session(task, self.recipe, self.runtime)
         restore(play, state.get("results", ()))
         return play
 

@@ -6,7 +6,7 @@ import pytest
 from judged import STORY, SUM, graded
 from stored import result as stored_result
 
-from ragbed.agents.journal import Talked
+from ragbed.agents.journal import ExchangeResult
 from ragbed.experiments import Question, Scheme, Step, StoredStep, score
 from ragbed.experiments.judges import Graded, Lexical, ModelJudge, ask_judge, graded_of
 from ragbed.experiments.metrics import scored_of, scored_result, text_as_published
@@ -131,7 +131,7 @@ async def test_the_lexical_judge_is_asked_without_a_model(rubric, said):
 
 
 async def test_where_none_is_due_nobody_is_asked():
-    assert await ask_judge(ModelJudge(model="m"), None, None, lambda: 0.0) == Talked(None)
+    assert await ask_judge(ModelJudge(model="m"), None, None, lambda: 0.0) == ExchangeResult(None)
 
 
 MATERIAL = {"grades": graded("Who?", ("a",), "b"), "points": SUM, "steps": STORY}

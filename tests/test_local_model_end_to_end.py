@@ -13,7 +13,7 @@ from ragbed.agents import catalogue
 from ragbed.strategies import CRESTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(
-    catalogue.find(catalogue.entry_named("smollm2-135m")) is None,
+    catalogue.find_model_files(catalogue.entry_named("smollm2-135m")) is None,
     reason="smollm2-135m is not on this machine; run: ragbed models pull smollm2-135m")]
 
 

@@ -24,7 +24,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 @pytest.fixture
 def weights():
-    found = catalogue.find(catalogue.ENTRIES[0])
+    found = catalogue.find_model_files(catalogue.ENTRIES[0])
     if found is None:
         pytest.skip("the local model is not here; run: ragbed models pull smollm2-135m")
     return found

@@ -4,7 +4,7 @@ import csv
 import pytest
 
 from ragbed.agents import Scripted
-from ragbed.agents.scripted import answering, never_content
+from ragbed.agents.scripted import answer_reply, unsatisfied_reply
 from ragbed.experiments import METRICS, Scored, metric_named, score
 from ragbed.experiments.metrics import measured_in
 from ragbed.experiments.metrics.judged import MEASURED
@@ -42,7 +42,7 @@ def test_those_of_ragbeds_strategies_are_metrics_by_name_and_of_no_group():
 
 def test_every_figure_of_ragbeds_strategies_is_a_metric_and_every_such_metric_a_figure():
     def good(call):
-        return answering(call, "Paris [1]")
+        return answer_reply(call, "Paris [1]")
 
     def lines(call):
         text = '[1] "Paris is the capital of France."\n| Paris | is | the capital | [1] |\nwhole = 2 + 2'
@@ -50,7 +50,7 @@ def test_every_figure_of_ragbeds_strategies_is_a_metric_and_every_such_metric_a_
 
     found = set()
     for said in [name for name in REASONING if name != "few_shot"] + [{"kind": "self_consistency", "tokens": 500}]:
-        for reply in (good, lines, never_content):
+        for reply in (good, lines, unsatisfied_reply):
             answer = Scripted(reply, ["Paris is the capital of France."]).play(said, "What is the capital of France?")
             found.update(answer.figures)
     assert found == {metric.name for metric in MEASURED}

@@ -3,8 +3,8 @@
 import pytest
 
 from ragbed.agents import ModelSettings, catalogue, open_model
-from ragbed.agents.models import resolve
-from ragbed.agents.replies import free, pricer
+from ragbed.agents.models import resolve_model
+from ragbed.agents.replies import free_price, listed_price
 from ragbed.documents import ModelError
 from ragbed.strategies import Generate, Message
 
@@ -20,7 +20,7 @@ def _no_keys(monkeypatch, tmp_path):
 
 def test_a_typo_lists_the_models_and_the_forms():
     with pytest.raises(ModelError, match=r"did you mean smollm2-135m\?.*openai:NAME.*gguf:PATH"):
-        resolve("smolm2-135m")
+        resolve_model("smolm2-135m")
 
 
 @pytest.mark.parametrize("spec", ["", "openai:", "http://host/v1", "https://#m", "gguf:", "hf:one", "hf:a/b/../c.gguf",
@@ -28,7 +28,7 @@ def test_a_typo_lists_the_models_and_the_forms():
 def test_a_name_that_does_not_fit_is_one_line(spec, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     with pytest.raises(ModelError) as caught:
-        resolve(spec)
+        resolve_model(spec)
     assert "\n" not in str(caught.value)
 
 
@@ -36,7 +36,7 @@ def test_a_name_that_does_not_fit_is_one_line(spec, monkeypatch):
                                  "http://host/v1#m?api_key=secret", "openai:m&key=secret"])
 def test_a_secret_in_a_url_is_refused_without_showing_it(url):
     with pytest.raises(ModelError, match="RAGBED_API_KEY") as caught:
-        resolve(url)
+        resolve_model(url)
     assert "secret" not in str(caught.value)
 
 
@@ -44,15 +44,15 @@ def test_a_base_url_that_is_none_names_its_variable(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", "notaurl")
     with pytest.raises(ModelError, match="OPENAI_BASE_URL is not a URL; write http://host/v1 or https://host/v1"):
-        resolve("openai:m")
+        resolve_model("openai:m")
 
 
 def test_the_openai_form_needs_its_key_unless_replaying(monkeypatch):
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
-        resolve("openai:gpt-4o-mini")
-    assert resolve("openai:gpt-4o-mini", calls=False).identity == "gpt-4o-mini"
+        resolve_model("openai:gpt-4o-mini")
+    assert resolve_model("openai:gpt-4o-mini", calls=False).identity == "gpt-4o-mini"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789\n")
-    target = resolve("openai:gpt-4o-mini")
+    target = resolve_model("openai:gpt-4o-mini")
     assert target.remote is not None
     assert (target.remote.url, target.remote.key) == ("https://api.openai.com/v1", "sk-0123456789")
     assert "sk-0123456789" not in repr(target)
@@ -61,12 +61,12 @@ def test_the_openai_form_needs_its_key_unless_replaying(monkeypatch):
 def test_a_key_that_no_header_can_carry_is_named_not_shown(monkeypatch):
     monkeypatch.setenv("RAGBED_API_KEY", "sk-ü\x07")
     with pytest.raises(ModelError, match=r"^RAGBED_API_KEY contains") as caught:
-        resolve("http://host/v1#m")
+        resolve_model("http://host/v1#m")
     assert "sk-" not in str(caught.value)
 
 
 def test_a_compatible_server_is_known_by_its_served_name():
-    target = resolve("https://example.org:8000/v1/#org/model-7b")
+    target = resolve_model("https://example.org:8000/v1/#org/model-7b")
     assert (target.identity, target.served) == ("org/model-7b", "org/model-7b")
     assert target.remote is not None
     assert target.remote.url == "https://example.org:8000/v1"
@@ -75,17 +75,17 @@ def test_a_compatible_server_is_known_by_its_served_name():
 def test_a_local_file_is_known_by_its_weights_wherever_it_lies(tmp_path):
     (tmp_path / "a.gguf").write_bytes(b"GGUF")
     (tmp_path / "b.gguf").write_bytes(b"GGUF")
-    one, other = (resolve(f"gguf:{tmp_path}/{name}.gguf") for name in "ab")
+    one, other = (resolve_model(f"gguf:{tmp_path}/{name}.gguf") for name in "ab")
     assert one.identity == other.identity
     assert one.identity.startswith(f"sha256:{EMPTY_GGUF}")
 
 
 def test_a_missing_file_and_one_of_another_kind_are_named(tmp_path):
     with pytest.raises(ModelError, match=r"no\.gguf: cannot be read: No such file"):
-        resolve(f"gguf:{tmp_path}/no.gguf")
+        resolve_model(f"gguf:{tmp_path}/no.gguf")
     (tmp_path / "page.gguf").write_text("<html>")
     with pytest.raises(ModelError, match="is not a GGUF file"):
-        resolve(f"gguf:{tmp_path}/page.gguf")
+        resolve_model(f"gguf:{tmp_path}/page.gguf")
 
 
 def test_a_catalogue_model_is_found_where_the_user_says_and_checked(tmp_path, monkeypatch):
@@ -93,20 +93,20 @@ def test_a_catalogue_model_is_found_where_the_user_says_and_checked(tmp_path, mo
     entry = catalogue.ENTRIES[0]
     (tmp_path / entry.weights.path).write_bytes(b"GGUF but not those weights")
     with pytest.raises(ModelError, match=r"instead of b179c9523d0e6a0f….*ragbed models pull smollm2-135m"):
-        resolve("smollm2-135m")
-    assert resolve("smollm2-135m", calls=False).identity == f"sha256:{entry.weights.sha256}"
+        resolve_model("smollm2-135m")
+    assert resolve_model("smollm2-135m", calls=False).identity == f"sha256:{entry.weights.sha256}"
 
 
 @pytest.mark.parametrize("spec", ["gguf:{}/no.gguf", "hf:o/r/no.gguf"])
 def test_weights_that_are_gone_are_needed_for_calls_only_where_their_identity_is_known(tmp_path, monkeypatch, spec):
     monkeypatch.setenv("RAGBED_CACHE", str(tmp_path))
     spec = spec.format(tmp_path)
-    assert resolve(spec, calls=False, known="sha256:abc").identity == "sha256:abc"
+    assert resolve_model(spec, calls=False, known="sha256:abc").identity == "sha256:abc"
     for args in ({"known": "sha256:abc"}, {"calls": False}):
         with pytest.raises(ModelError):
-            resolve(spec, **args)
+            resolve_model(spec, **args)
     (tmp_path / "no.gguf").write_bytes(b"GGUF")
-    assert resolve(f"gguf:{tmp_path}/no.gguf", calls=False, known="sha256:abc").identity != "sha256:abc"
+    assert resolve_model(f"gguf:{tmp_path}/no.gguf", calls=False, known="sha256:abc").identity != "sha256:abc"
 
 
 async def test_a_replay_opens_any_model_and_refuses_to_call_it():
@@ -117,9 +117,9 @@ async def test_a_replay_opens_any_model_and_refuses_to_call_it():
 
 
 def test_prices_come_from_the_table_and_are_null_where_unknown():
-    mini = pricer("https://api.openai.com/v1", "gpt-4o-mini")
+    mini = listed_price("https://api.openai.com/v1", "gpt-4o-mini")
     # 600 fresh tokens at 0.15, 400 cached at 0.075 and 50 written at 0.60 dollars a million.
     assert mini(1000, 50, 400) == pytest.approx(0.00015)
-    assert pricer("https://api.openai.com/v1", "no-such-model")(1000, 50, 0) is None
-    assert pricer("http://127.0.0.1:8000/v1", "gpt-4o-mini")(1000, 50, 0) is None
-    assert free(1000, 50, 0) == 0.0
+    assert listed_price("https://api.openai.com/v1", "no-such-model")(1000, 50, 0) is None
+    assert listed_price("http://127.0.0.1:8000/v1", "gpt-4o-mini")(1000, 50, 0) is None
+    assert free_price(1000, 50, 0) == 0.0

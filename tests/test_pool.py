@@ -11,7 +11,7 @@ import pytest
 
 import ragbed.retrieval.pool
 from ragbed.agents import Database
-from ragbed.agents.search import SCHEMA, KeptSearches, Searcher, Searches
+from ragbed.agents.search import SCHEMA, Searcher, SearchStore, StoredRetriever
 from ragbed.documents import CallError, Chunk, ReplayMiss
 from ragbed.experiments import read_settings
 from ragbed.retrieval import Dense, Hit, Pool, open_embedder
@@ -247,10 +247,10 @@ async def test_a_call_that_fails_during_a_search_fails_the_question_that_asked_i
     assert isinstance(found[2], CallError)
 
 
-def kept(database: Database, mode: str = "record", of: str = "pages") -> KeptSearches[str]:
-    searches = Searches(lambda document: f"{document}.md")
+def kept(database: Database, mode: str = "record", of: str = "pages") -> StoredRetriever[str]:
+    searches = SearchStore(lambda document: f"{document}.md")
     searches.begin(database, mode)
-    return KeptSearches(searches, "the index", lambda query, k: {"of": of, "query": query, "k": k})
+    return StoredRetriever(searches, "the index", lambda query, k: {"of": of, "query": query, "k": k})
 
 
 async def test_what_was_found_is_given_again_without_a_retriever_and_nothing_else_is(tmp_path):

@@ -5,7 +5,7 @@ from gathering import QUESTION, Scene, chunk, decisions
 
 from ragbed.agents import CallLimits, Journal, Limits, Model, ModelSettings, State, build_graph, open_model
 from ragbed.agents.graph import recursion_limit
-from ragbed.agents.playback import Playback, Runtime
+from ragbed.agents.session import Runtime, Session
 from ragbed.strategies import Task
 from ragbed.strategies.settings.choosing import reasoning as chosen
 from ragbed.strategies.settings.choosing import retrieval
@@ -23,9 +23,9 @@ class Seen:
 
     def __init__(self, server, **settings):
         self.server, self.settings, self.rounds = server, settings, []
-        self.play: Playback | None = None
+        self.play: Session | None = None
 
-    def playback(self, state):
+    def session(self, state):
         assert self.play is not None
         return self.play
 
@@ -35,7 +35,7 @@ class Seen:
             model = Model(client, Journal(None), 64)
             runtime = Runtime(self.find, model.ask, model.key, chunk, Limits())
             task = Task("q", QUESTION, retrieval("once"), **changes)
-            self.play = Playback(task, chosen({"kind": "react", **self.settings}), runtime)
+            self.play = Session(task, chosen({"kind": "react", **self.settings}), runtime)
             state: State = {"id": "q", "question": QUESTION}
             await build_graph(self).ainvoke(state, recursion_limit(runtime.limits))
             return self.play.answer()

@@ -9,7 +9,7 @@ from growth import grows_linearly
 from ragbed.agents import CallOutcome, Limits
 from ragbed.agents.checkpoint import restore
 from ragbed.agents.journal import call_key
-from ragbed.agents.playback import Playback, Runtime
+from ragbed.agents.session import Runtime, Session
 from ragbed.strategies import Failure, Reply, Task
 from ragbed.strategies.parts.tool_calls import calls_of, refuses_tools
 from ragbed.strategies.reasoning.react import action
@@ -27,15 +27,15 @@ def resumed(replies, steps):
                   Limits())
     saved = []
     while True:
-        play = Playback(Task("q", QUESTION, retrieval("once")), chosen("react"), runtime)
+        play = Session(Task("q", QUESTION, retrieval("once")), chosen("react"), runtime)
         restore(play, json.loads(json.dumps(saved)))
         while play.node != "finish":
             if play.node == "search":
-                entry = play.take_found([[chunk(name) for name in LIBRARY[one.query].split()]
-                                         for one in play.searches()])
+                entry = play.add_found([[chunk(name) for name in LIBRARY[one.query].split()]
+                                         for one in play.pending_searches()])
             else:
                 made = sum("asked" in one for one in saved)
-                entry = play.take_asked([CallOutcome(runtime.key(play.calls()[0]), replies[made])])
+                entry = play.add_replies([CallOutcome(runtime.key(play.pending_calls()[0]), replies[made])])
             saved.append(entry)
             if len(saved) == steps:
                 break

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbed.agents import Scripted
-from ragbed.agents.scripted import never_content
+from ragbed.agents.scripted import unsatisfied_reply
 from ragbed.documents import Chunk
 from ragbed.strategies import ANSWERING, RETRIEVAL
 
@@ -20,8 +20,8 @@ QUESTION = "Which river flows past the Kessel mill?"
 
 
 MODELS = {"brief": lambda call: "<Answer>Yes [1]</Answer>" if call.purpose == "answer" else QUESTION,
-          "doubt": never_content, "deaf": partial(never_content, tools=False),
-          "list": partial(never_content, lists=True)}
+          "doubt": unsatisfied_reply, "deaf": partial(unsatisfied_reply, tools=False),
+          "list": partial(unsatisfied_reply, lists=True)}
 
 
 def calls_of(reasoning, retrieval, model):

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from ragbed.agents import Answer, Assistant, AssistantSettings, GenerateStep, Limits
 from ragbed.agents.checkpoint import check_state
-from ragbed.agents.scripted import instance
+from ragbed.agents.scripted import example_value
 from ragbed.documents import RecipeMismatch, SettingsError
 from ragbed.documents.errors import UserError
 from ragbed.retrieval import build_index
@@ -37,7 +37,7 @@ def reply(body):
     asked = sum(message["role"] == "tool" for message in body["messages"])
     if "response_format" in body:
         schema = body["response_format"]["json_schema"]["schema"]
-        return json.dumps(instance(schema, SAYS[place % len(SAYS)], place % 3 == 0, 2))
+        return json.dumps(example_value(schema, SAYS[place % len(SAYS)], place % 3 == 0, 2))
     if body.get("tools") and asked < 2:
         name = body["tools"][0]["function"]["name"]
         said = {"name": name, "arguments": json.dumps({"query": f"capital of Italy {asked}"})}

@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from ragbed.agents import ModelSettings, Price, catalogue, open_model
-from ragbed.agents.models import without_opening
+from ragbed.agents.models import describe_model
 from ragbed.experiments.analysis.notes import on_halves, on_models
 from ragbed.strategies import Generate, Message
 
@@ -61,7 +61,7 @@ def test_the_small_model_is_told_of_under_any_name(tmp_path):
     entry = catalogue.entry_named(catalogue.DEFAULT)
     assert len(on_models(["SmolLM2-135M"])) == 1
     assert on_models(["http://127.0.0.1:9/v1#smollm2-135m"]) == []
-    path = catalogue.find(entry)
+    path = catalogue.find_model_files(entry)
     if path is not None:
         (tmp_path / "mine.gguf").symlink_to(path)
         assert on_models([f"gguf:{tmp_path / 'mine.gguf'}"])[0].startswith("gguf:")
@@ -97,8 +97,8 @@ async def test_a_given_price_goes_before_the_listed_one_and_before_that_of_a_loc
     given = Price(prompt=100, completion=0)
     assert await paid(serve, "openai:gpt-4o-mini", {"openai:gpt-4o-mini": given}, monkeypatch) == pytest.approx(0.1)
     settings = ModelSettings(prices={"smollm2-135m": given})
-    assert without_opening("smollm2-135m", settings)[1](1000, 50, 0) == pytest.approx(0.1)
-    assert without_opening("smollm2-135m", ModelSettings())[1](1000, 50, 0) == 0
+    assert describe_model("smollm2-135m", settings)[1](1000, 50, 0) == pytest.approx(0.1)
+    assert describe_model("smollm2-135m", ModelSettings())[1](1000, 50, 0) == 0
 
 
 @pytest.mark.parametrize("wrong", [{"prompt": 1}, {"prompt": -1, "completion": 1}, {"prompt": 1, "completion": "inf"},

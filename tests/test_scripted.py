@@ -2,7 +2,7 @@
 import pytest
 
 from ragbed.agents import DecisionStep, Limits, Scripted, drive
-from ragbed.agents.scripted import answering, calling, instance, never_content
+from ragbed.agents.scripted import answer_reply, example_value, tool_call_reply, unsatisfied_reply
 from ragbed.documents import ScriptEnded
 from ragbed.strategies import (
     REASONING,
@@ -68,7 +68,7 @@ def test_a_question_ends_at_its_limits_and_where_a_search_fails():
 
 def test_an_answer_takes_the_form_that_the_call_asks_for():
     def played(form, text, **said):
-        return Scripted(lambda call: answering(call, text, **said), [JAWS]).play("direct", answer_format=form)
+        return Scripted(lambda call: answer_reply(call, text, **said), [JAWS]).play("direct", answer_format=form)
 
     assert [played(form, "Ohio [1]").cited for form in ("tags", "json")] == [(1,), (1,)]
     assert [played(form, REFUSAL, refused=True).outcome for form in ("tags", "json")] == ["refused", "refused"]
@@ -77,17 +77,18 @@ def test_an_answer_takes_the_form_that_the_call_asks_for():
 @pytest.mark.parametrize("lists", [True, False])
 def test_a_model_that_is_never_content_never_says_the_same_to_another_prompt_or_draw(lists):
     one = Generate((Message("user", ("a",)),), "plan")
-    said = [never_content(call, 200, lists).text for call in (
+    said = [unsatisfied_reply(call, 200, lists).text for call in (
         one, Generate(one.messages, "plan", sample=1), Generate((Message("user", ("b",)),), "plan"))]
     assert len(set(said)) == (1 if lists else 3)
     assert min(map(len, said)) > 4 * 200 / 2
 
 
 def test_tools_are_called_with_arguments_as_objects_or_as_they_are_sent():
-    first, second = calling([("search", {"query": "Ada"}), ("finish", "{")]).tool_calls
+    first, second = tool_call_reply([("search", {"query": "Ada"}), ("finish", "{")]).tool_calls
     assert first["function"] == {"name": "search", "arguments": '{"query": "Ada"}'}
     assert (second["function"]["arguments"], second["id"]) == ("{", "call_1")
-    react = Scripted({"react": [calling([("search", {"query": "Ada"})]), calling([("finish", {})])], "answer": "Ohio"},
+    react = Scripted({"react": [tool_call_reply([("search", {"query": "Ada"})]), tool_call_reply([("finish", {})])],
+                      "answer": "Ohio"},
                      {"Ada": [JAWS]})
     assert (react.play("react", "Where?").text, react.searched) == ("Ohio", ["Where?", "Ada"])
 
@@ -97,9 +98,9 @@ def test_a_schema_gets_the_least_or_the_most_that_fits():
         "enough": {"type": "boolean"}, "queries": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
         "kind": {"enum": ["a", "b"]}, "score": {"type": "integer", "minimum": 0, "maximum": 9},
         "form": {"const": "x"}, "place": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
-    assert instance(schema, "t", most=False, items=0) == {
+    assert example_value(schema, "t", most=False, items=0) == {
         "enough": False, "queries": [], "kind": "a", "score": 0, "form": "x", "place": "t"}
-    assert instance(schema, "t", most=True, items=8) == {
+    assert example_value(schema, "t", most=True, items=8) == {
         "enough": True, "queries": ["t", "t 0.333", "t 0.667"], "kind": "b", "score": 9, "form": "x", "place": "t"}
 
 

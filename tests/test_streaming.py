@@ -8,7 +8,7 @@ import pytest
 from streamed import DONE, USAGE, Told, delta, ending, event, streamed
 
 from ragbed.agents import CallLimits, ModelSettings, open_model
-from ragbed.agents.refusals import IN_ONE, Way, Ways
+from ragbed.agents.http_errors import NOT_STREAMED, StreamMode, StreamNegotiator
 from ragbed.documents import CallError, CallTimeout, CallTooLong
 from ragbed.strategies import Generate, Message
 
@@ -212,20 +212,20 @@ async def test_every_call_that_is_under_way_when_a_stream_is_refused_is_asked_ag
 
 
 def test_a_server_that_refuses_only_to_count_goes_on_in_pieces_for_every_call():
-    ways = Ways()
+    ways = StreamNegotiator()
     asked = [ways.next() for _ in range(3)]
-    assert asked == [Way(pieces=True, counted=True)] * 3
+    assert asked == [StreamMode(pieces=True, counted=True)] * 3
     assert [ways.refuses(way, 422, OPTIONS["body"]) for way in asked] == [True] * 3
-    assert ways.next() == Way(pieces=True)
+    assert ways.next() == StreamMode(pieces=True)
 
 
 def test_a_refusal_of_a_call_that_asked_for_no_pieces_is_of_the_call():
-    assert not Ways().refuses(IN_ONE, 400, json.dumps(STREAM).encode())
+    assert not StreamNegotiator().refuses(NOT_STREAMED, 400, json.dumps(STREAM).encode())
 
 
 def test_several_uncounted_streams_at_once_are_followed_by_a_counted_reply():
-    ways = Ways()
+    ways = StreamNegotiator()
     asked = [ways.next() for _ in range(3)]
     for way in asked:
         ways.came_uncounted(way)
-    assert ways.next() == IN_ONE
+    assert ways.next() == NOT_STREAMED

@@ -63,15 +63,15 @@ def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> 
     """Return a line for each model whose replies are recorded, and for each whose weights are those of the small
     default model, whatever name it has here; identities that a run recorded are `known` by name, for weights that are
     not on this machine."""
-    from ragbed.agents.models import resolve
-    from ragbed.agents.recorded import RECORDED, recording_of
+    from ragbed.agents.models import resolve_model
+    from ragbed.agents.recorded import RECORDED, load_recording
 
     entry = entry_named(DEFAULT)
-    recorded = [f"The replies of {model} are recorded: {', '.join(recording_of(model).made_with.values())}. Index, "
+    recorded = [f"The replies of {model} are recorded: {', '.join(load_recording(model).made_with.values())}. Index, "
                 "searches, scores and report were made here." for model in models if model.startswith(RECORDED)]
     small = [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
              "good a strategy is." for model in models if entry is not None and f"sha256:{entry.weights.sha256}"
-             == resolve(model, calls=False, known=(known or {}).get(model)).identity]
+             == resolve_model(model, calls=False, known=(known or {}).get(model)).identity]
     return recorded + small
 
 

@@ -72,17 +72,17 @@ async def _search(index: Index, kind: RetrieverKind, where: tuple[str, ...], que
     """
     from dataclasses import asdict
 
-    from ragbed.agents.models import open_aids
-    from ragbed.agents.relevance import on_judges, tallies
+    from ragbed.agents.models import open_reranker_deps
+    from ragbed.agents.relevance import judge_notes, judge_tallies
     from ragbed.agents.settings import ModelSettings
     from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
     from ragbed.strategies.types import Usage
 
-    async with open_aids(kind, ModelSettings()) as aids:
+    async with open_reranker_deps(kind, ModelSettings()) as aids:
         searching = WholeSearch(index, RetrieverChoice(kind, where, lambda: aids))
         hits = (await asyncio.to_thread(searching.search, [query], k))[0]
-    used = sum((tally.usage for tally in tallies(aids).values()), Usage())
-    return hits, {"usage": asdict(used), "notes": on_judges(aids)} if used.calls else {}
+    used = sum((tally.usage for tally in judge_tallies(aids).values()), Usage())
+    return hits, {"usage": asdict(used), "notes": judge_notes(aids)} if used.calls else {}
 
 
 Reasoning = Annotated[str, typer.Option(help="A name of `ragbed list strategies`, FILE.py:FUNCTION, or settings "
@@ -115,14 +115,14 @@ def ask(question: Asked, index: IndexFolder, model: AnyModel = None,
 def _settings(index: Path, model: str | None, reasoning: str, retrieval: str, k: int, retriever: str,
               where: list[str] | None, max_tokens: int, temperature: str) -> AssistantSettings:
     from ragbed.agents.assistant import AssistantSettings
-    from ragbed.agents.discovery import unnamed_model
+    from ragbed.agents.discovery import default_model
     from ragbed.agents.settings import Limits, ModelSettings
     from ragbed.experiments.settings.file import finding, said
     from ragbed.experiments.terminal.display import note
     from ragbed.strategies.settings.choosing import chosen
 
     kind, conditions = finding(retriever, where or [])
-    return AssistantSettings(index=index, model=model or unnamed_model(note), k=k, retriever=kind, where=conditions,
+    return AssistantSettings(index=index, model=model or default_model(note), k=k, retriever=kind, where=conditions,
                              reasoning=chosen("reasoning", said(reasoning, "--reasoning")).said,
                              retrieval=chosen("retrieval", said(retrieval, "--retrieval")).said,
                              limits=Limits(max_tokens=max_tokens),

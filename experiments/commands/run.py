@@ -140,11 +140,11 @@ def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: Sh
     begun, or else the one that is found for all of them, where to `look` for one is wanted."""
     from functools import cache
 
-    from ragbed.agents.discovery import unnamed_model
+    from ragbed.agents.discovery import default_model
     from ragbed.experiments.settings.file import read_settings
     from ragbed.experiments.terminal.display import note
 
-    found = cache(lambda: [unnamed_model(note)])
+    found = cache(lambda: [default_model(note)])
 
     def models(run: RunSettings) -> list[str]:
         begun = (shard.folder(run.folder) if shard else run.folder) / "config.yaml"

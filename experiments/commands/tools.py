@@ -25,7 +25,7 @@ def demo(model: ModelName = DEFAULT_MODEL,
     from ragbed.experiments.terminal.display import note
 
     entry = catalogue.entry_named(model)
-    if entry is not None and catalogue.find(entry) is None:
+    if entry is not None and catalogue.find_model_files(entry) is None:
         note(f"fetching {entry.name} ({entry.size / 1e6:.0f} MB), once")
         _fetch(entry.name)
     carry_out(model, out, fresh, live, json)

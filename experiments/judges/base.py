@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Protocol, get_args
 
-from ragbed.agents.journal import Model, Talk, Talked, talk_with
+from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.types import digest
 from ragbed.experiments.metrics import Scoring, reasoning_of, text_as_published
 from ragbed.experiments.question import Question, Rubric, Scheme
@@ -16,8 +16,8 @@ from ragbed.experiments.record import Grade, Result, Verdict
 from ragbed.strategies.prompting import fill_framed
 
 GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
-Judging = Talk[Verdict]
-Judged = Talked[Verdict | None]  # None where no verdict is due
+Judging = Exchange[Verdict]
+Judged = ExchangeResult[Verdict | None]  # None where no verdict is due
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,4 +116,4 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
 async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None,
                     deadline: Callable[[], float]) -> Judged:
     """Get the judge's verdict where one is due."""
-    return Talked(None) if graded is None else await talk_with(model, judge.judge(graded), deadline)
+    return ExchangeResult(None) if graded is None else await complete_with_repair(model, judge.judge(graded), deadline)

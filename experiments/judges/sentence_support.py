@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from ragbed.agents.journal import Model, Talk, Talked, talk_with
+from ragbed.agents.journal import Exchange, ExchangeResult, Model, complete_with_repair
 from ragbed.documents.types import Chunk
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.judges.base import fill
@@ -83,11 +83,11 @@ class SupportCheck(BaseModel):
                        columns=tuple(dict.fromkeys([*scheme.columns, "sentence_precision / sentence_recall",
                                                     *["nuggets_vital_strict"] * nuggets])))
 
-    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Talk[Told]:
+    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Exchange[Told]:
         """Tell how far the sources taken together bear out the statement, a sentence or a nugget."""
         raise NotImplementedError
 
-    def judge(self, claims: Claims) -> Talk[Support]:
+    def judge(self, claims: Claims) -> Exchange[Support]:
         """Label each sentence by what it cites, and each nugget by the answer; what has nothing to stand in is `none`
         unasked."""
         labels: list[SupportLabel] = []
@@ -114,7 +114,7 @@ class _ByValue(SupportCheck):
     full: float  # the least value of this level
     partial: float
 
-    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Talk[Told]:
+    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Exchange[Told]:
         """Tell the level by a value from 0 to 1; a nugget is looked for without the question."""
         value = self.value(statement, sources, "" if nugget else question)
         return "full" if value >= self.full else "partial" if value >= self.partial else "none", ""
@@ -179,18 +179,18 @@ class ModelSupport(SupportCheck):
     nuggets: bool = False
     max_tokens: int = Field(default=512, gt=0)
 
-    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Talk[Told]:
+    def level(self, statement: str, sources: Sequence[str], question: str, nugget: bool = False) -> Exchange[Told]:
         fields = {"question": question, "source": "\n\n".join(sources), "statement": " ".join(statement.split())}
         said, flaw = yield from self._asked("support", fields, lambda text: _LEVELS.get(read_grades(text, 1)[0]))
         return said, flaw
 
-    def made(self, claims: Claims) -> Talk[tuple[dict[str, bool], str]]:
+    def made(self, claims: Claims) -> Exchange[tuple[dict[str, bool], str]]:
         """Make nuggets from the gold, vital or not; none, and why, where the reply cannot be read."""
         fields = {"question": claims.question, "source": "\n\n".join(claims.gold), "most": str(MOST_NUGGETS)}
         said, flaw = yield from self._asked("nuggets", fields, lambda text: _MADE.findall(read_answer(text)[0]))
         return {fact.strip(): vital.lower() == "vital" for vital, fact in (said or [])[:MOST_NUGGETS]}, flaw
 
-    def _asked(self, name: str, fields: Mapping[str, str], read: Callable[[str], Any]) -> Talk[tuple[Any, str]]:
+    def _asked(self, name: str, fields: Mapping[str, str], read: Callable[[str], Any]) -> Exchange[tuple[Any, str]]:
         """What was read of a reply, and else why nothing was."""
         asked = [Message("user", (fill(name, fields),))]
         for purpose in ("support", "support_repair"):
@@ -216,10 +216,10 @@ SupportSettings = Annotated[
 
 
 async def ask_support(check: SupportCheck, model: Model | None, claims: Claims | None,
-                      deadline: Callable[[], float]) -> Talked[Support | None]:
+                      deadline: Callable[[], float]) -> ExchangeResult[Support | None]:
     """Get the check's labels where any are due. A cross-encoder, which asks no model, works in a thread of its own."""
     if claims is None:
-        return Talked(None)
-    talk: Talk[Support | None] = check.judge(claims)
-    talking = talk_with(model, talk, deadline)
+        return ExchangeResult(None)
+    talk: Exchange[Support | None] = check.judge(claims)
+    talking = complete_with_repair(model, talk, deadline)
     return await asyncio.to_thread(asyncio.run, talking) if isinstance(check, NliSupport) else await talking

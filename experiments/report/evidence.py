@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ragbed.agents.types import called as in_words
+from ragbed.agents.types import describe_tool_call as in_words
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result, StoredPassage, StoredStep, Verdict
 from ragbed.experiments.report.packing import Packed, packed_within

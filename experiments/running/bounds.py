@@ -10,7 +10,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragbed.agents.replies import Pricer
-from ragbed.agents.scripted import answering, calling, drive, instance, never_content, questions
+from ragbed.agents.scripted import (
+    answer_reply,
+    drive,
+    example_value,
+    numbered_questions,
+    tool_call_reply,
+    unsatisfied_reply,
+)
 from ragbed.agents.settings import Context
 from ragbed.agents.types import Answer
 from ragbed.documents.errors import CallTooLong
@@ -123,7 +130,7 @@ class _Plays:
         """Play the task over the briefest replies, good ones, lists, and those that lead furthest."""
         doubt = self._doubting()
         played = [doubt, self._play(self._brief, finds_more=False), self._play(lambda call, limit, turn: _content(
-            call, limit), finds_more=False), self._play(lambda call, limit, turn: never_content(
+            call, limit), finds_more=False), self._play(lambda call, limit, turn: unsatisfied_reply(
                 call, limit, lists=True, tools=False)), *self._further(doubt)]
         if any(call.tools for call in doubt.calls):
             played.append(self._doubting(tools=False))
@@ -151,14 +158,14 @@ class _Plays:
         def says(call: Generate, limit: int, turn: int) -> Reply:
             if turn in content or call.purpose in content:
                 return _content(call, limit)
-            return never_content(call, limit, tools=tools)
+            return unsatisfied_reply(call, limit, tools=tools)
 
         return self._play(says, finds_more)
 
     def _brief(self, call: Generate, limit: int, turn: int) -> Reply:
         if call.tools and call.tool_choice == "auto":
-            return calling([(call.tools[-1]["function"]["name"], {})])
-        return answering(call, "Yes [1]") if call.purpose == "answer" or call.schema else Reply("")
+            return tool_call_reply([(call.tools[-1]["function"]["name"], {})])
+        return answer_reply(call, "Yes [1]") if call.purpose == "answer" or call.schema else Reply("")
 
     def _play(self, says: _Says, finds_more: bool = True) -> _Played:
         uses: list[Use] = []
@@ -202,6 +209,6 @@ Yes.
 def _content(call: Generate, limit: int) -> Reply:
     """Full marks for everything, and an answer that no document supports."""
     if call.purpose == "answer":
-        return answering(call, "Part 9876543210 [1]")
-    parsed = None if call.schema is None else instance(call.schema, "nothing", most=True, items=1)
-    return Reply(_CONTENT + questions(limit), parsed=parsed)
+        return answer_reply(call, "Part 9876543210 [1]")
+    parsed = None if call.schema is None else example_value(call.schema, "nothing", most=True, items=1)
+    return Reply(_CONTENT + numbered_questions(limit), parsed=parsed)

@@ -14,8 +14,8 @@ from uuid import uuid4
 from ragbed.agents.client import ModelClient
 from ragbed.agents.database import Database
 from ragbed.agents.journal import Mode
-from ragbed.agents.models import without_opening
-from ragbed.agents.replies import Tell
+from ragbed.agents.models import describe_model
+from ragbed.agents.replies import OnEvent
 from ragbed.documents.errors import BudgetSpent, CallError, SettingsError
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.spending import Budget, shown
@@ -157,7 +157,7 @@ class Metered:
         return self._client.parameters(action, max_tokens, repeat)
 
     async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float,
-                       tell: Tell | None = None) -> Any:
+                       tell: OnEvent | None = None) -> Any:
         """As the client does."""
         spending, attempts, id, limit = self._spending, 0, uuid4().hex, action.max_tokens or max_tokens
         spending.under_way += 1
@@ -217,7 +217,7 @@ def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
     if settings.budget.dollars is None:
         return
     for name in dict.fromkeys([*models, *settings.other_models]):
-        _, price = without_opening(name, settings.calls)
+        _, price = describe_model(name, settings.calls)
         if price(1000, 1000, 0) is None:
             raise SettingsError(f"budget.dollars: no price is known of {name}; give calls.prices, in US dollars per "
                                 f"million tokens, as in prices: {{{name!r}: {{prompt: 1, completion: 4}}}}, or set "

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ragbed.agents.settings import Context, least_tokens
+from ragbed.agents.settings import Context, min_tokens
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.types import Chunk
 from ragbed.experiments.benchmarks.fields import with_references
@@ -181,6 +181,6 @@ def _least(chunks: Sequence[Chunk], context: Context, reply: int, sizes: dict[st
         return None
     for chunk in chunks:
         if chunk.id not in sizes:
-            sizes[chunk.id] = least_tokens(chunk.content)
+            sizes[chunk.id] = min_tokens(chunk.content)
     size = sum(sizes[chunk.id] for chunk in chunks)
     return size if size > context.room(reply) else None

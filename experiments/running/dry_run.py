@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragbed.agents.models import without_opening
+from ragbed.agents.models import describe_model
 from ragbed.agents.settings import Context
 from ragbed.experiments.analysis.notes import on_skipped
 from ragbed.experiments.analysis.pairs import planned_pairs
@@ -69,7 +69,7 @@ class _Planner:
         settings = plan.settings
         self.run, self.settings, self.resources = plan, settings, resources
         self.foreseen = Foreseen(plan, resources)
-        self._models = {name: without_opening(name, settings.calls) for name in plan.models}
+        self._models = {name: describe_model(name, settings.calls) for name in plan.models}
         self._seeds: dict[int | None, int] = {seed: settings.seeds[place % _SEEDS]
                                                 for place, seed in enumerate(settings.seeds)}
         self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
@@ -106,7 +106,7 @@ class _Planner:
         if not isinstance(self.settings.judge, ModelJudge):
             return None
         name = self.settings.judge.model
-        _, price = without_opening(name, self.settings.calls)
+        _, price = describe_model(name, self.settings.calls)
         return {"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
                 "completion_tokens": round(use.completion), "price": use.priced(price)}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ragbed.agents.scripted import questions
+from ragbed.agents.scripted import numbered_questions
 from ragbed.documents.chunkers import CrestSizes, Sections
 from ragbed.documents.types import Chunk, Format
 from ragbed.experiments.cells import Cell
@@ -112,7 +112,7 @@ def judged(settings: RunSettings, rubric: Rubric | None, question: Question, ans
     due = question.steps if rubric == "steps" else answerable and question.answers
     if rubric is None or not due:
         return Use()
-    said = questions(settings.limits.max_tokens)
+    said = numbered_questions(settings.limits.max_tokens)
     graded = Graded(rubric, question.text, question.answers, said, said, tuple(step.text for step in question.steps),
                     settings.scoring, reasoned=True)
     judging, use = settings.judge.judge(graded), Use()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ragbed.agents.models import resolve
+from ragbed.agents.models import resolve_model
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
 from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
@@ -86,14 +86,14 @@ def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for name in plan.models:
         identity = (_of_pipeline(plan.pipelines[name], known.get(name)) if name in plan.pipelines else
-                    resolve(name, calls=False, known=known.get(name)).identity)
+                    resolve_model(name, calls=False, known=known.get(name)).identity)
         if identity in names:
             raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
                                 "which knows neither host nor path; name one of them, or serve them under two names")
         names[identity] = name
     models = {name: identity for identity, name in names.items()}
     for name in plan.settings.other_models:
-        models[name] = resolve(name, calls=False, known=known.get(name)).identity
+        models[name] = resolve_model(name, calls=False, known=known.get(name)).identity
     return models
 
 

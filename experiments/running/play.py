@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ragbed.agents.graph import Graph, State, build_graph, play_through, recursion_limit
-from ragbed.agents.playback import Playback, Runtime
-from ragbed.agents.search import SearchFunction, instant
+from ragbed.agents.graph import Graph, State, build_graph, play_to_end, recursion_limit
+from ragbed.agents.search import SearchFunction, fixed_chunks
+from ragbed.agents.session import Runtime, Session
 from ragbed.agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from ragbed.documents.errors import RunError
 from ragbed.experiments.benchmarks.fields import with_references
@@ -49,10 +49,10 @@ class CellPlayer:
         self.model = model
         self._tasks = tasks
         self._shown = shown
-        self._live: dict[str, Playback] = {}
+        self._live: dict[str, Session] = {}
         self._graph: Graph = build_graph(self)
 
-    def playback(self, state: State) -> Playback:
+    def session(self, state: State) -> Session:
         """Return the live playback of the state's question."""
         return self._live[state["id"]]
 
@@ -83,16 +83,16 @@ class CellPlayer:
         evidence that its question had."""
         task = self._tasks.part(question, place, text, evidence)
         chunks = tuple(passage.chunk for passage in evidence)
-        return await self._play(task, instant(chunks))
+        return await self._play(task, fixed_chunks(chunks))
 
     async def _play(self, task: Task, search: SearchFunction,
                     numbers: Mapping[str, int] = MappingProxyType({})) -> Answer:
         limits = self.settings.limits
         runtime = Runtime(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
-        play = self._live[task.id] = Playback(task, self._tasks.reasoning, runtime, numbers)
+        play = self._live[task.id] = Session(task, self._tasks.reasoning, runtime, numbers)
         try:
             if self.model.journal.mode == "replay":
-                await play_through(play)
+                await play_to_end(play)
             else:
                 await self._graph.ainvoke({"id": task.id, "question": task.question},
                                           recursion_limit(limits), output_keys="answer")

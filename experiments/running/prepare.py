@@ -69,7 +69,7 @@ class Session:
                 remove(self.plan.folder / name)
             self.folder = RunFolder(self.plan.folder, self.lock)
         if self.replay is not None and self.folder.is_empty():
-            with self.folder.database.at_once():  # all that the cassette holds, or nothing
+            with self.folder.database.transaction():  # all that the cassette holds, or nothing
                 self.replay.cassette.read_into(self.folder.database)
                 self.folder.set_origin(self.replay.cassette.hash)
         for name, content in searched.items():

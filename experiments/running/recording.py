@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from ragbed.agents.search import FoundHits, KeptSearches, Request, Searches
+from ragbed.agents.search import FoundHits, Request, SearchStore, StoredRetriever
 from ragbed.experiments.question import Gold
 from ragbed.retrieval.index import Index, content_of_index
 from ragbed.retrieval.pool import Within
@@ -28,7 +28,7 @@ class Recording:
     are the contents of what was searched, by what it is called; None elsewhere."""
 
     def __init__(self, indexes: Mapping[IndexKey, Index], source_of: Callable[[str], str]) -> None:
-        self.searches = Searches(source_of)
+        self.searches = SearchStore(source_of)
         self.pins: Mapping[str, str] | None = None
         self._indexes = indexes
 
@@ -43,17 +43,17 @@ class Recording:
         return self.searches.taken({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), pin("index", *key))
 
-    def searched(self, key: IndexKey, how: str) -> KeptSearches[str]:
+    def searched(self, key: IndexKey, how: str) -> StoredRetriever[str]:
         """Return how searches of an index are kept, by the retriever's identity."""
         content = self.content(key)
-        return KeptSearches(self.searches, pin("index", *key),
+        return StoredRetriever(self.searches, pin("index", *key),
                             lambda query, k: {"of": content, "query": query, "k": k, "how": how})
 
-    def pooled(self, name: str, content: Callable[[str], str], how: str) -> KeptSearches[Within]:
+    def pooled(self, name: str, content: Callable[[str], str], how: str) -> StoredRetriever[Within]:
         """Return how searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds.
         `content` returns a hash of a scope's chunks in their order, which decides between equal ones, and of the
         embedder."""
-        return KeptSearches(self.searches, pin("chunks", name), lambda asked, k: {
+        return StoredRetriever(self.searches, pin("chunks", name), lambda asked, k: {
             "of": content(asked.scope), "query": asked.query, "k": k, "how": how})
 
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TypeVar
 from unicodedata import normalize
 
-from ragbed.agents.journal import Journal, Model, Talked
-from ragbed.agents.limits import in_window
-from ragbed.agents.models import open_model, resolve
+from ragbed.agents.journal import ExchangeResult, Journal, Model
+from ragbed.agents.limits import run_bounded
+from ragbed.agents.models import open_model, resolve_model
 from ragbed.agents.types import Cost
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.rows import Row, read_rows, read_text
@@ -100,7 +100,7 @@ def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | 
     one, and ModelError where one is unknown."""
     known: dict[str, str] = {}
     for name in names:
-        identity = name if name == "lexical" else resolve(name).identity
+        identity = name if name == "lexical" else resolve_model(name).identity
         if identity in known:
             raise SettingsError(f"--judge {known[identity]} and {name} are one judge, so their agreement says nothing; "
                                 "name one of them")
@@ -133,15 +133,15 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
     return raters, spent
 
 
-async def _judged(due: Mapping[JudgedAnswer, Due], asks: Callable[[Due], Awaitable[Talked[End]]], window: int,
-                  progress: Callable[[int, int], None]) -> dict[JudgedAnswer, Talked[End]]:
-    found: dict[JudgedAnswer, Talked[End]] = {}
+async def _judged(due: Mapping[JudgedAnswer, Due], asks: Callable[[Due], Awaitable[ExchangeResult[End]]], window: int,
+                  progress: Callable[[int, int], None]) -> dict[JudgedAnswer, ExchangeResult[End]]:
+    found: dict[JudgedAnswer, ExchangeResult[End]] = {}
 
     async def carry_out(one: tuple[JudgedAnswer, Due]) -> None:
         found[one[0]] = await asks(one[1])
         progress(len(found), len(due))
 
-    await in_window(due.items(), window, carry_out)
+    await run_bounded(due.items(), window, carry_out)
     return {item: found[item] for item in due}
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragbed.agents.search import FoundHits, Searcher, SearchFunction, instant
+from ragbed.agents.search import FoundHits, Searcher, SearchFunction, fixed_chunks
 from ragbed.documents.errors import ReplayMiss
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
@@ -207,7 +207,7 @@ class Resources:
                     raise missed
 
                 return ShownSearch(search)
-            return ShownSearch(instant(placed.chunks), list(placed.notes))
+            return ShownSearch(fixed_chunks(placed.chunks), list(placed.notes))
         found: SearchFunction | None = self.searchers.get((cell.finder, cell.format))
         notes: list[str] = []
         if found is None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ragbed.agents.client import ModelClient
-from ragbed.agents.journal import Journal, Mode, Model, Talked
-from ragbed.agents.limits import in_window
-from ragbed.agents.relevance import RelevanceJudges, on_judges
-from ragbed.agents.types import Answer, unasked
+from ragbed.agents.journal import ExchangeResult, Journal, Mode, Model
+from ragbed.agents.limits import run_bounded
+from ragbed.agents.relevance import RelevanceJudges, judge_notes
+from ragbed.agents.types import Answer, failed_answer
 from ragbed.agents.watchdog import watchdog
 from ragbed.documents.shards import Shard
 from ragbed.experiments.cells import Cell
@@ -161,7 +161,7 @@ async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work:
         await _play(jobs, work)
         while plan.schedule and not spending.stopped and (jobs := jobs_left(plan, done, work.answers)):
             await _play(jobs, work)
-    for text in on_judges(work.resources.aids):
+    for text in judge_notes(work.resources.aids):
         watch.note(text)
     if spending.stopped:
         spending.end(plan, folder.done())
@@ -175,11 +175,11 @@ async def _play(jobs: Sequence[Job], work: _Work) -> None:
         for turn in turns_of([job for job in jobs if job.cell.model == name], settings.only_searches):
             own = side_by_side(turn, lambda job: prefix_of(job, settings.layout, resources))
             at_once = _REPLAYED_AT_ONCE if replayed else resources.clients[name].limits.concurrency
-            await in_window(work.spending.affordable(own), at_once, work.carry_out)
+            await run_bounded(work.spending.affordable(own), at_once, work.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
     async with work.spending.in_time():
-        await in_window(models, len(models), of_model)
+        await run_bounded(models, len(models), of_model)
 
 
 class _Work:
@@ -218,7 +218,7 @@ class _Work:
         variation = QueryVariation.parse(cell.variation or "as_asked")
         asked = await asked_in(variation, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
         worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
-        answer = await player.answer(worded) if asked.end.failure is None else unasked(asked.end.failure)
+        answer = await player.answer(worded) if asked.end.failure is None else failed_answer(asked.end.failure)
         answer, placed = resources.located(cell, question, answer)
         subs = await subs_of(player, question, answer, self.folder.database)
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
@@ -237,7 +237,7 @@ class _Work:
             "notes": (*result.notes, *filter(None, [asked.end.note]))})
         return make_record(self._scored(job, result), answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
 
-    async def _judged(self, question: Question, result: Result) -> Talked[Verdict | None]:
+    async def _judged(self, question: Question, result: Result) -> ExchangeResult[Verdict | None]:
         due = graded_of(result, question, self.plan.scheme, self.settings.scoring)
         return await ask_judge(self.settings.judge, self._judge_model, due, self._deadline)
 
@@ -246,10 +246,11 @@ class _Work:
         return scored_result(result, job.question, self.plan.scheme, settings.scoring, cell.rules, cell.separators,
                              cell.ranked)
 
-    async def _checked(self, result: Result, question: Question, cell: Cell, answer: Answer) -> Talked[Support | None]:
+    async def _checked(self, result: Result, question: Question, cell: Cell,
+                       answer: Answer) -> ExchangeResult[Support | None]:
         check = self.settings.support
         if check is None:
-            return Talked(None)
+            return ExchangeResult(None)
         gold = Places(question.own, self.resources.source_of).gold(question.gold) if check.makes_nuggets else ()
         texts = {passage.number: passage.chunk.content for passage in answer.ranked}
         claims = claims_of(result, question, cell, texts, check, [chunk.content for chunk in gold])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ragbed.agents.database import seal
+from ragbed.agents.database import row_hash
 from ragbed.documents.errors import RunError, UserError
 from ragbed.documents.types import digest
 from ragbed.experiments.judges.base import prompts_hash as judge_prompts_hash
@@ -65,7 +65,7 @@ def verify(run: Finished) -> Iterator[Check]:
     for name in ("calls", "searches"):
         yield Check(name, f"{_count(folder, name)} of the journal against the hashes that they were kept with", tuple(
             f"{row[0][:12]}: altered since it was kept" for row in folder.database.rows(
-                f"SELECT * FROM {name}") if seal(*row[:-1]) != row[-1]))  # noqa: S608
+                f"SELECT * FROM {name}") if row_hash(*row[:-1]) != row[-1]))  # noqa: S608
     yield from _hashes(run, plan.settings)
 
 

@@ -177,17 +177,18 @@ class RunFolder:
     def records(self, traces: bool = False, among: Collection[str] | None = None) -> Iterator[Record]:
         """Yield every record, or of questions among these ids, by question, then cell; traces as for `results`."""
         rowids, ids = (_ROWIDS, ()) if among is None else (_SOME_ROWIDS, (json.dumps(list(among)),))
-        return self._records(self.database.in_order("records", f"{_RESULT[traces]}, timing", rowids, ids))
+        return self._records(self.database.rows_by_number("records", f"{_RESULT[traces]}, timing", rowids, ids))
 
     def timings(self) -> Iterator[tuple[str, str, Timing]]:
         """Yield cell, question and timing of every record, in the order of `records`."""
-        rows = self.database.in_order("records", "cell, question, timing", _ROWIDS)
+        rows = self.database.rows_by_number("records", "cell, question, timing", _ROWIDS)
         return ((cell, question, self._read(Timing, cell, question, timing)) for cell, question, timing in rows)
 
     def results(self, traces: bool = False) -> Iterator[Result]:
         """Yield the result of every record, in the order of `records`. Without traces each is empty: it is most of a
         record, and figures rest on what was made of it."""
-        yield from (self._read(Result, *row) for row in self.database.in_order("records", _RESULT[traces], _ROWIDS))
+        for row in self.database.rows_by_number("records", _RESULT[traces], _ROWIDS):
+            yield self._read(Result, *row)
 
     def results_with(self, word: str) -> Iterator[Result]:
         """Yield the results that hold a word anywhere, their traces included, without reading the others."""

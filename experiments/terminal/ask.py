@@ -140,7 +140,7 @@ async def _play(settings: AssistantSettings, question: str, turns: Sequence[Turn
         async with contextlib.aclosing(assistant.play(state, show is not None)) as events:
             async for event in events:
                 if isinstance(event, Answer):
-                    return event, assistant.index, assistant.on_judges()
+                    return event, assistant.index, assistant.judge_notes()
                 if show is not None:
                     show(event)
     raise AssertionError("a question ends with its answer")

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ragbed.agents.recorded import recording_of
+from ragbed.agents.recorded import load_recording
 from ragbed.experiments.record import Record
 from ragbed.experiments.running.runner import RunWatch, run
 from ragbed.experiments.runs.manifest import manifest_of
@@ -32,7 +32,7 @@ _SECONDS, _LEAST, _TRIED = 100, 6, 2  # that the live part takes; questions of i
 
 def demo(model: str, out: Path, fresh: bool, live: bool, json: bool) -> None:
     """Carry out the recorded run, and one with both models; with `live` all that was recorded, asked of the model."""
-    every = recording_of(RECORDED).questions
+    every = load_recording(RECORDED).questions
 
     def settings(name: str, questions: int, **more: Any) -> RunSettings:
         return check_settings({**QUESTIONS, "name": name, "out": str(out),

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ragbed.agents.types import DecisionStep, GenerateStep, SearchStep, Step, called, wire_message
+from ragbed.agents.types import DecisionStep, GenerateStep, SearchStep, Step, describe_tool_call, message_to_json
 from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.cases import causes_of
 from ragbed.experiments.analysis.causes import BY_NAME
@@ -238,7 +238,7 @@ def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
         return {"kind": "search", **asdict(step)}
     if isinstance(step, DecisionStep):
         return {"kind": "decision", **asdict(step)}
-    messages = [wire_message(message) for message in step.messages]
+    messages = [message_to_json(message) for message in step.messages]
     return {"kind": "generate", **asdict(step), "messages": messages if prompts else len(messages)}
 
 
@@ -279,13 +279,14 @@ def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
     if prompts:
         for message in step.messages:
             say("\n".join([f"-- {message.role}{f' for {message.call_id}' if message.call_id else ''}",
-                           *filter(None, [message.content]), *(cut(called(call)) for call in message.tool_calls)]))
+                           *filter(None, [message.content]),
+                           *(cut(describe_tool_call(call)) for call in message.tool_calls)]))
     if step.reasoning:
         say(f"-- reasoning\n{cut(step.reasoning)}")
     why = step.finish_reason or (f"{step.failure.kind}: {step.failure.message}" if step.failure else "no word why")
     say(f"-- reply ({why})\n{cut(step.text)}")
     for call in step.tool_calls:
-        say(f"   {cut(called(call))}")
+        say(f"   {cut(describe_tool_call(call))}")
 
 
 def cut(text: str) -> str:

@@ -65,7 +65,7 @@ class ServerEmbedder(PrefixedEmbedder):
         self._width = settings.dimensions
 
     @property
-    def at_once(self) -> int:
+    def transaction(self) -> int:
         """Texts that it is to be given at once: so that all requests that may be open are, but not many more."""
         return max(min(self.settings.batch * self.settings.concurrency, MOST), self.settings.batch)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbed.agents.local_server import LocalServer
-from ragbed.agents.models import SHARED, resolve
+from ragbed.agents.models import SHARED_SERVERS, resolve_model
 from ragbed.agents.settings import LocalSettings
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.http import SERVER_SCHEMES
@@ -123,7 +123,7 @@ async def _run_here(words: Sequence[str], shards: Sequence[Shard], models: Mappi
 async def run_shard(words: Sequence[str], shard: Shard, servers: Servers,
                     progress: Callable[[Shard, str], object]) -> int:
     """Run one shard of a command in a process and return its exit status. `progress` gets the lines of its stderr."""
-    environment = {**os.environ, "PYTHONPATH": child_environment()["PYTHONPATH"], SHARED: json.dumps(servers)}
+    environment = {**os.environ, "PYTHONPATH": child_environment()["PYTHONPATH"], SHARED_SERVERS: json.dumps(servers)}
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-c", _CHILD, str(os.getpid()), *words, "--shard", str(shard), env=environment,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
@@ -146,7 +146,7 @@ async def serve_models(models: Mapping[str, LocalSettings]) -> AsyncIterator[Ser
     servers: Servers = {}
     async with contextlib.AsyncExitStack() as stack:
         for name, settings in models.items():
-            target = await asyncio.to_thread(resolve, name)
+            target = await asyncio.to_thread(resolve_model, name)
             if target.weights is not None and target.identity not in servers:
                 server = LocalServer(target.weights, settings)
                 stack.push_async_callback(server.aclose)

@@ -65,7 +65,7 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
         folder.reopen()
         folder.begin(first.config, manifest, {})
         for part in parts:
-            folder.database.take_from(part.folder.database.path)
+            folder.database.copy_from(part.folder.database.path)
         if folder.stored_questions() != first.made.benchmark["stored"]:
             raise RunError("the shards do not have all questions of the run: one was started but not finished, or is "
                            "damaged; give the command of each shard again")

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, cast
 
-from ragbed.agents.scripted import answering, calling, drive, never_content
+from ragbed.agents.scripted import answer_reply, drive, tool_call_reply, unsatisfied_reply
 from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, Cost, DecisionStep
 from ragbed.documents.errors import RecipeFailed
@@ -100,15 +100,15 @@ _ANSWERS, _REFUSES, _WANTS = "a model that answers", "a model that refuses", "a 
 _NO_TOOLS = Failure("http_400", "this server has no tools")
 # Each replies to a call, before which so many were made.
 _MODELS: Mapping[str, Callable[[Task, Generate, int], Reply | Failure]] = {
-    _ANSWERS: lambda task, call, turn: answering(
+    _ANSWERS: lambda task, call, turn: answer_reply(
         call, "A" if task.chooses else f"Paris{' [1]' if task.cites else ''}"),
-    _REFUSES: lambda task, call, turn: answering(call, REFUSAL, refused=True),
-    _WANTS: lambda task, call, turn: never_content(call),
+    _REFUSES: lambda task, call, turn: answer_reply(call, REFUSAL, refused=True),
+    _WANTS: lambda task, call, turn: unsatisfied_reply(call),
     "a model that replies nothing of use": lambda task, call, turn: Reply(_MALFORMED[turn % len(_MALFORMED)]),
     "a model whose replies are cut": lambda task, call, turn: Reply("<Thinking>Par", finish_reason="length"),
     "a model that replies JSON of another form": lambda task, call, turn: Reply(
         "{}", parsed=_PARSED[turn % len(_PARSED)]),
-    "a model that always replies a list": lambda task, call, turn: never_content(call, lists=True),
+    "a model that always replies a list": lambda task, call, turn: unsatisfied_reply(call, lists=True),
     "a model that lacks something at its first look": lambda task, call, turn: (
         _MODELS[_ANSWERS](task, call, turn) if turn else Reply("Missing: the other parts\nSufficiency: 1")),
     "a model that calls tools once": lambda task, call, turn: _MODELS[_ANSWERS if turn else _WANTS](task, call, turn),
@@ -117,7 +117,7 @@ _MODELS: Mapping[str, Callable[[Task, Generate, int], Reply | Failure]] = {
     "a server without tools, whose model wants ever more": lambda task, call, turn: (
         _NO_TOOLS if call.tools else _MODELS[_WANTS](task, call, turn)),
     "a model that calls tools wrongly": lambda task, call, turn: (
-        replace(calling([]), tool_calls=_BAD_CALLS[turn % 3 * (turn % 2):]) if call.tools else
+        replace(tool_call_reply([]), tool_calls=_BAD_CALLS[turn % 3 * (turn % 2):]) if call.tools else
         _MODELS[_ANSWERS](task, call, turn)),
     "a server that fails": lambda task, call, turn: Failure("http_500", "the server failed")}
 

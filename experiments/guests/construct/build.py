@@ -11,7 +11,7 @@ from pathlib import Path
 from ragbed.agents.cassette import Cassette
 from ragbed.agents.journal import Journal, Mode, Model
 from ragbed.agents.models import open_model
-from ragbed.agents.search import KeptSearches, Searcher, Searches
+from ragbed.agents.search import Searcher, SearchStore, StoredRetriever
 from ragbed.documents.errors import BudgetSpent, DocumentError, RunError
 from ragbed.documents.shards import Shard
 from ragbed.documents.sources import find_sources, unknown_type, unread_files
@@ -125,10 +125,10 @@ def _searcher(settings: ConstructSettings, library: Library, folder: RunFolder, 
     embedder = CachedEmbedder(open_embedder(settings.embedder))
     pool = Pool({"all": library.chunks}, embedder, library.documents)
     how = RetrieverChoice(settings.retriever)
-    searches = Searches()
+    searches = SearchStore()
     searches.begin(folder.database, mode)
     content = digest(*(chunk.id for chunk in library.chunks))
-    kept: KeptSearches[str] = KeptSearches(searches, "the index", lambda query, k: {
+    kept: StoredRetriever[str] = StoredRetriever(searches, "the index", lambda query, k: {
         "query": query, "k": k, "how": how.identity(), "content": content,
         **({"embedder": embedder.identity} if settings.retriever.embeds else {})})
     return Searcher(None if mode == "replay" else WholeSearch(pool.scope("all"), how), _FOUND, kept)
@@ -142,7 +142,7 @@ def _take(cassette: Cassette, folder: RunFolder) -> None:
     for name, value in folder.pins().items():
         if recorded.get(name) != value:
             raise RunError(f"{cassette.path}: was recorded with other {name}; give those that it was recorded with")
-    with folder.database.at_once():
+    with folder.database.transaction():
         cassette.read_into(folder.database)
     for name, value in recorded.items():
         folder.pin(name, value)
@@ -157,7 +157,7 @@ def _take_part(path: Path, folder: RunFolder) -> None:
         known = folder.pins()
         if other := [name for name, value in part.pins().items() if known.get(name, value) != value]:
             raise RunError(f"{path}: was made with other {other[0]}; give those again, remove it, or use --fresh")
-        folder.database.take_from(part.database.path, "IGNORE")
+        folder.database.copy_from(part.database.path, "IGNORE")
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from ragbed.agents.models import without_opening
-from ragbed.agents.scripted import drive, instance, questions
+from ragbed.agents.models import describe_model
+from ragbed.agents.scripted import drive, example_value, numbered_questions
 from ragbed.experiments.guests.construct.play import stage_recipe
 from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.guests.construct.stages import Dropped, Library, Stage
@@ -35,7 +35,7 @@ def foreseen(settings: ConstructSettings, library: Library) -> dict[str, Any]:
     rows = []
     for name in dict.fromkeys(settings.roles.values()):
         use = sum((uses.get(role, Use()) for role, model in settings.roles.items() if model == name), Use())
-        _, price = without_opening(name, settings.calls)
+        _, price = describe_model(name, settings.calls)
         rows.append({"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
                      "completion_tokens": round(use.completion), "price": use.priced(price)})
     return {"kind": settings.kind, "asked_for": settings.n, "instances": len(instances),
@@ -84,7 +84,7 @@ def _reply(call: Generate, most: int) -> Reply:
     if call.schema is None:
         return Reply("[1] An answer.")
     if not call.purpose.endswith("repaired"):
-        return Reply(questions(most))
-    said = json.dumps(instance(call.schema, "What do the documents say of it?", most=True, items=_ITEMS))
+        return Reply(numbered_questions(most))
+    said = json.dumps(example_value(call.schema, "What do the documents say of it?", most=True, items=_ITEMS))
     filled = said + " " * max(0, most - about_tokens(said))
     return Reply(filled, parsed=json.loads(said))

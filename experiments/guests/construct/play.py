@@ -12,9 +12,9 @@ from typing import Any
 
 from ragbed.agents.graph import Graph, State, build_graph, recursion_limit
 from ragbed.agents.journal import Model
-from ragbed.agents.limits import in_window
-from ragbed.agents.playback import Playback, Runtime
+from ragbed.agents.limits import run_bounded
 from ragbed.agents.search import SearchFunction
+from ragbed.agents.session import Runtime, Session
 from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, GenerateStep
 from ragbed.documents.errors import RunError
@@ -59,10 +59,10 @@ class Machine:
 
     def __init__(self, models: Mapping[str, Model], search: SearchFunction, limits: Limits) -> None:
         self._models, self._search, self._limits = models, search, limits
-        self._live: dict[str, Playback] = {}
+        self._live: dict[str, Session] = {}
         self._graph: Graph = build_graph(self)
 
-    def playback(self, state: State) -> Playback:
+    def session(self, state: State) -> Session:
         """Return the live playback of the state's stage."""
         return self._live[state["id"]]
 
@@ -72,7 +72,7 @@ class Machine:
         limits = self._limits.model_copy(update={"calls": max(stage.calls, 1)})
         id = f"{item.id}/{stage.name}"
         task = Task(id, item.question or item.id, RETRIEVAL["none"])
-        play = self._live[id] = Playback(task, lambda task: stage_recipe(stage, item, library, result),
+        play = self._live[id] = Session(task, lambda task: stage_recipe(stage, item, library, result),
                                          Runtime(self._search, lambda call, *how: self._model(call).ask(call, *how),
                                                  lambda call: self._model(call).key(call), _unkept, limits))
         try:
@@ -138,7 +138,7 @@ class Construction:
             came[place] = await self._instance(block[place])
             self.watch(came[place])
 
-        await in_window(self.spending.affordable(range(len(block))), self.window, one)
+        await run_bounded(self.spending.affordable(range(len(block))), self.window, one)
         if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
             return
         self.begun += len(block)

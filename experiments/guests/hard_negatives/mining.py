@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from ragbed.agents.models import open_aids
-from ragbed.agents.relevance import on_judges
+from ragbed.agents.models import open_reranker_deps
+from ragbed.agents.relevance import judge_notes
 from ragbed.agents.settings import ModelSettings
 from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.types import Chunk, Document
@@ -154,7 +154,7 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
 
 
 async def _judged(mined: Callable[[Aids], MinedManifest], settings: MiningSettings) -> MinedManifest:
-    async with open_aids(settings, ModelSettings()) as aids:  # the judge's calls are made on this loop
+    async with open_reranker_deps(settings, ModelSettings()) as aids:  # the judge's calls are made on this loop
         return await asyncio.to_thread(mined, aids)
 
 
@@ -179,7 +179,7 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
                "embedder": source.collection.embedder.identity,
                "reranker": None if settings.reranker is None else settings.reranker.identity(),
-               "miners": {name: identity for name, (_, identity) in opened.items()}, "judged": on_judges(aids)}
+               "miners": {name: identity for name, (_, identity) in opened.items()}, "judged": judge_notes(aids)}
     manifest = MinedManifest(
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ragbed.agents.client import Completion, ModelClient
 from ragbed.agents.models import NoCalls
-from ragbed.agents.replies import Tell, priced
+from ragbed.agents.replies import OnEvent, fixed_price
 from ragbed.agents.settings import ModelSettings
-from ragbed.agents.types import without_key
+from ragbed.agents.types import redact_reply
 from ragbed.documents.http import MAX_REPLY_BYTES, Address, BadReply
 from ragbed.documents.json import loads
 from ragbed.experiments.guests.pipelines.base import Channel, JSONPipeline, parse_fields
 from ragbed.strategies.types import Generate, Reply, Usage
 
 if TYPE_CHECKING:
+    from ragbed.agents.http_errors import StreamMode
     from ragbed.agents.openai_chat import Chat
-    from ragbed.agents.refusals import Way
     from ragbed.documents.http import Response
 
 
@@ -31,7 +31,7 @@ class PipelineClient(ModelClient):
         at = NoCalls("this pipeline was opened for a replay, which makes no calls") if channel is None else \
             Address(channel.url, channel.key)
         super().__init__(pipeline.cell_model, identity, pipeline.name, at,
-                         (lambda *tokens: None) if prices is None else priced(prices), limits)
+                         (lambda *tokens: None) if prices is None else fixed_price(prices), limits)
         self._pipeline = pipeline
         if isinstance(at, Address):
             self._chat, self._at = cast("Chat", channel), at
@@ -42,7 +42,7 @@ class PipelineClient(ModelClient):
         return False
 
     @property
-    def priced(self) -> bool:
+    def fixed_price(self) -> bool:
         """Return True: a reply without a price makes the run's cost unknown."""
         return True
 
@@ -51,11 +51,12 @@ class PipelineClient(ModelClient):
         return {"repeat": repeat} if repeat else {}
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None, repeat: int = 0,
-                       tell: Tell | None = None) -> Completion:
+                       tell: OnEvent | None = None) -> Completion:
         """Make one call, whose answer is not streamed. Raises as `ModelClient.complete`."""
         return await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
 
-    def _read(self, answer: Response, at: Address, action: Generate, way: Way) -> tuple[Reply, Mapping[str, Any]]:
+    def _read(self, answer: Response, at: Address, action: Generate,
+              way: StreamMode) -> tuple[Reply, Mapping[str, Any]]:
         if len(answer.body) > MAX_REPLY_BYTES:
             raise BadReply(f"it returned more than {MAX_REPLY_BYTES >> 20} MB")
         returned = self._pipeline.read(loads(answer.body, mend=True), parse_fields(action.messages[0].content))
@@ -63,4 +64,4 @@ class PipelineClient(ModelClient):
         price = returned.price if returned.price is not None else self.price_of(*tokens)
         reply = Reply(returned.model_dump_json(exclude_defaults=True),
                       parsed=returned.model_dump(mode="json", exclude_defaults=True), usage=Usage(*tokens, 0, 1, price))
-        return without_key(reply, at.key), {}
+        return redact_reply(reply, at.key), {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from ragbed.agents.assistant import Assistant, AssistantSettings
 from ragbed.agents.client import ModelClient
-from ragbed.agents.models import open_aids, open_model
+from ragbed.agents.models import open_model, open_reranker_deps
 from ragbed.documents.errors import SettingsError, UserError
 from ragbed.experiments.cells import PART, PIPELINE, Cell, labels, short_name
 from ragbed.experiments.running.open_resources import index_folder
@@ -105,9 +105,10 @@ class Opened:
         key = settings.model, settings.calls.model_dump_json()
         if key not in self.clients:
             self.clients[key] = await self.stack.enter_async_context(open_model(settings.model, settings.calls))
-        aids = await self.stack.enter_async_context(open_aids(settings.retriever, settings.calls, settings.limits))
+        aids = await self.stack.enter_async_context(
+            open_reranker_deps(settings.retriever, settings.calls, settings.limits))
         assistant = Assistant(settings, self.indexes[settings.index], self.clients[key], None, aids)
-        return Configuration(described.name, assistant, assistant.keeping(checkpointer), described.measured)
+        return Configuration(described.name, assistant, assistant.with_checkpointer(checkpointer), described.measured)
 
 
 @contextlib.asynccontextmanager
@@ -155,7 +156,7 @@ async def _renew(configurations: dict[str, Configuration], name: str, checkpoint
         return
     refused.discard(place)
     assistant = Assistant(old.settings, index, old.client, None, old.aids, old.strategies)
-    configurations[name] = replace(one, assistant=assistant, threads=assistant.keeping(checkpointer))
+    configurations[name] = replace(one, assistant=assistant, threads=assistant.with_checkpointer(checkpointer))
 
 
 def _reopened(old: Assistant) -> Index:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from filelock import FileLock
 
 from ragbed.agents.database import Database, storable
-from ragbed.agents.types import Answer, unasked
+from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.serving.traffic_runs import TRAFFIC, TrafficRun, folder_name
@@ -197,7 +197,7 @@ class Traffic:
             return
         kept = self._run(run)
         if not kept.holds(record):
-            kept.add(question_of(self._database, record), unasked(_KILLED), str)
+            kept.add(question_of(self._database, record), failed_answer(_KILLED), str)
         (result,) = (one.result for one in kept.folder.records_of(record))
         self._finish(record, result.outcome, result.text)
 
@@ -210,7 +210,7 @@ class Traffic:
         run, thread = folder_name(asked.configuration, asked.assistant), asked.thread
         self._run(run, asked.assistant)
         before = None if asked.turns is None else json.dumps([asdict(turn) for turn in asked.turns])
-        with self._database.at_once():
+        with self._database.transaction():
             if asked.turns is None or asked.probability < 1:  # what clients of whole talks name binds no later
                 self._database.put("INSERT OR IGNORE INTO threads VALUES (?, ?, ?, ?)",
                                    (thread, asked.owner, asked.configuration, asked.probability))

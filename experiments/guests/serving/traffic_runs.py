@@ -83,7 +83,7 @@ class TrafficRun:
         from ragbed.experiments.running.play import make_record, make_result
 
         database, cell = self.folder.database, self.cell
-        with database.at_once():
+        with database.transaction():
             view = match(question.gold, answer.ranked, source_of)
             result = make_result(cell, question, True, answer, view, source_of, database)
             self.folder.put_question(question, self._count)
@@ -145,7 +145,7 @@ def _score_new_records(folder: RunFolder) -> None:
     cell = Cell.of(made.cells[0])
     unscored = list(folder.results_with('"scores":{}'))
     questions = folder.questions([result.question for result in unscored]) if unscored else {}
-    with folder.database.at_once():
+    with folder.database.transaction():
         for result in unscored:
             folder.replace_result(scored_result(result, questions[result.question], made.scheme, "corrected",
                                                 cell.rules, cell.separators, cell.ranked))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ragbed.agents.types import Answer, unasked
+from ragbed.agents.types import Answer, failed_answer
 from ragbed.documents.errors import CallError, SettingsError, UserError
 from ragbed.documents.http import redact_keys
 from ragbed.documents.types import encodable
@@ -19,7 +19,7 @@ from ragbed.strategies.types import Failure, Generate, Message, Reply, Turn
 
 if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant
-    from ragbed.agents.playback import Playback
+    from ragbed.agents.session import Session
     from ragbed.experiments.guests.serving.configurations import Configuration
     from ragbed.experiments.guests.serving.traffic import Traffic
 
@@ -144,7 +144,7 @@ class Turns:
         return (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
 
     async def _played(self, asked: Asked, tell: Callable[[Event | None], None]) -> None:
-        text, times, answer = AnswerText(), Times(), unasked(_BROKEN)
+        text, times, answer = AnswerText(), Times(), failed_answer(_BROKEN)
 
         def told(event: Event) -> None:
             times.take(event)
@@ -168,10 +168,10 @@ class Turns:
 
     async def _ended(self, asked: Asked, text: AnswerText, tell: Callable[[Event], None]) -> Answer:
         """Play it to its end; one that is cancelled ends as stopped, with what it had by then."""
-        play: Playback | None = None
+        play: Session | None = None
         assistant, id = asked.assistant, asked.thread if asked.turns is None else asked.record
         if id in self._threads:
-            return unasked(Failure("settings", "the thread is being answered; ask again once it is"))
+            return failed_answer(Failure("settings", "the thread is being answered; ask again once it is"))
         self._threads.add(id)
         try:
             if asked.turns is None:
@@ -181,18 +181,20 @@ class Turns:
                 async for event in events:
                     if isinstance(event, Answer):
                         return event
-                    play = play or assistant.playing(id)
+                    play = play or assistant.live_session(id)
                     for one in _told(event, text, assistant, play):
                         tell(one)
         except (UserError, CallError) as error:
-            return unasked(Failure(getattr(error, "kind", "settings"), redact_keys(str(error))))
+            return failed_answer(Failure(getattr(error, "kind", "settings"), redact_keys(str(error))))
         except asyncio.CancelledError:  # of a task of our own, which has a record to write
             if asked.turns is None:
                 await assistant.abandon(id)
-            return replace(play.answer(), outcome="error", refused=False, failure=_GONE) if play else unasked(_GONE)
+            if play is None:
+                return failed_answer(_GONE)
+            return replace(play.answer(), outcome="error", refused=False, failure=_GONE)
         finally:
             self._threads.discard(id)  # whoever sees the record can ask the next question
-        return unasked(_GONE)
+        return failed_answer(_GONE)
 
     async def _kept(self, asked: Asked, answer: Answer, text: AnswerText, times: Times) -> Event:
         """Have it recorded; returns the answer as it is shown."""
@@ -224,11 +226,11 @@ def _stop(playing: asyncio.Task[None]) -> None:
         playing.cancel()
 
 
-def _told(event: Event, text: AnswerText, assistant: Assistant, play: Playback | None) -> list[Event]:
+def _told(event: Event, text: AnswerText, assistant: Assistant, play: Session | None) -> list[Event]:
     """The event as it is served: a search with its passages; and what is new of the answer's text."""
     if event["event"] == "search" and play is not None:
         event = {**event, "passages": [passage_json(passage.number, passage.chunk, assistant.index)
-                                       for passage in play.found if passage.number in event["found"]]}
+                                       for passage in play.passages if passage.number in event["found"]]}
     thought, new = text.feed(event)
     more = {"reasoning": thought, "text": new}
     return [event, *({"event": kind, "text": piece} for kind, piece in more.items() if piece)]

@@ -133,7 +133,7 @@ def test_a_process_and_a_node_lost_in_the_middle_of_an_index_leave_the_files_of_
 
 @pytest.mark.slow
 def test_a_local_model_is_loaded_once_on_each_node(town, cluster, tmp_path):
-    weights = catalogue.find(catalogue.ENTRIES[0])
+    weights = catalogue.find_model_files(catalogue.ENTRIES[0])
     if weights is None:
         pytest.skip("the local model is not here; run: ragbed models pull smollm2-135m")
     town.write([town.row(number) for number in range(12)])

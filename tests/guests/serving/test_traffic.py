@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ragbed.agents import Answer, Assistant, AssistantSettings
-from ragbed.agents.types import unasked
+from ragbed.agents.types import failed_answer
 from ragbed.documents import RunError, SettingsError
 from ragbed.experiments.guests.serving.traffic import Traffic
 from ragbed.experiments.guests.serving.traffic_runs import brought_up_to_date, runs_of
@@ -22,7 +22,7 @@ from ragbed.retrieval import build_index
 from ragbed.strategies import REFUSAL
 from ragbed.strategies.types import Failure
 
-GONE = unasked(Failure("stopped", "whoever asked went away"))
+GONE = failed_answer(Failure("stopped", "whoever asked went away"))
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def is_overload(status: int, body: bytes, asked: float | None) -> bool:
     return asked is not None or bool(_OVERLOAD.search(" ".join(said)))
 
 
-def refusal(status: int, body: bytes, address: Address, model: str, attempts: int,
+def error_from_response(status: int, body: bytes, address: Address, model: str, attempts: int,
             accepted: bool = False) -> RagbedError:
     """Return the error that a status other than 200 stands for: ModelError where the user has to mend something and
     every other call would fail alike; CallTooLong where the prompt does not fit; else CallError, `http_<status>`. Where
@@ -81,7 +81,7 @@ def _quoted(said: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class StreamMode:
     """A way of asking for one reply."""
 
     pieces: bool = False  # whether in pieces rather than in one
@@ -92,10 +92,10 @@ class Way:
         return {**body, "stream": True, **({"stream_options": {"include_usage": True}} if self.counted else {})}
 
 
-IN_ONE = Way()
+NOT_STREAMED = StreamMode()
 
 
-class Ways:
+class StreamNegotiator:
     """Learns how a server is best asked for replies in pieces from what it refuses, and from what it leaves out. Many
     requests are under way at once, so each is judged by the way in which it was itself asked."""
 
@@ -103,12 +103,12 @@ class Ways:
         self._refused = self._uncounted = self._never_counted = False
         self._counts = True
 
-    def next(self) -> Way:
+    def next(self) -> StreamMode:
         """Return how the next request for pieces is best asked."""
         pieces = not self._refused and not self._uncounted
-        return Way(pieces, pieces and self._counts)
+        return StreamMode(pieces, pieces and self._counts)
 
-    def refuses(self, way: Way, status: int, body: bytes) -> bool:
+    def refuses(self, way: StreamMode, status: int, body: bytes) -> bool:
         """Say whether a refusal is of the pieces rather than the call, which may be sent again in another way."""
         said = body[:_SAID_OF_STREAMS]
         if status not in {400, 422, 501} or not way.pieces or b"stream" not in said:
@@ -119,7 +119,7 @@ class Ways:
             self._refused = True
         return True
 
-    def came_uncounted(self, way: Way) -> None:
+    def came_uncounted(self, way: StreamMode) -> None:
         """Learn that a reply came without its tokens, which a question's budget counts. After one in pieces the next is
         asked for in one; where that has none either, nothing is gained."""
         self._uncounted = way.pieces and not self._never_counted

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ragbed.agents.replies import Tell
+from ragbed.agents.replies import OnEvent
 from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, CallOutcome, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
 from ragbed.documents.errors import RecipeFailed
@@ -45,7 +45,7 @@ class Runtime:
     """
 
     search: Callable[[Search], Awaitable[Sequence[Chunk]]]  # the chunks of a search, best first
-    ask: Callable[[Generate, float, Tell | None], Awaitable[CallOutcome]]
+    ask: Callable[[Generate, float, OnEvent | None], Awaitable[CallOutcome]]
     key: Callable[[Generate], str]  # the journal key of a call, for checking a resumed question
     chunk: Callable[[str], Chunk]  # a chunk by id, for resuming
     limits: Limits
@@ -55,7 +55,7 @@ _LEAST = 2.0  # seconds that a strategy has to come back, though its question ha
 
 
 @dataclass(slots=True)
-class Playback:
+class Session:
     """Plays a recipe: holds what it asks for, takes the results, and ends with an Answer.
 
     Attributes:
@@ -74,15 +74,15 @@ class Playback:
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
     started: float = field(default_factory=time.monotonic)
-    told: int = 0  # how many steps of the trace those who watch were told of
-    watched: bool = False  # whether somebody is told of its steps, and of the pieces of replies as they come
+    reported: int = 0  # how many steps of the trace those who watch were told of
+    streaming: bool = False  # whether somebody is told of its steps, and of the pieces of replies as they come
     _passages: dict[str, Passage] = field(default_factory=dict)
     _recipe: Any = None
-    _listed: bool = False
-    _counted: float = 0.0
+    _is_list: bool = False
+    _timed_until: float = 0.0
 
     def __post_init__(self) -> None:
-        self._counted = self.started
+        self._timed_until = self.started
         self._recipe = self.reasoning(self.task)
         self._send(None)
 
@@ -94,7 +94,7 @@ class Playback:
         return "search" if isinstance(self.pending[0], Search) else "generate"
 
     @property
-    def found(self) -> tuple[Passage, ...]:
+    def passages(self) -> tuple[Passage, ...]:
         """Return what all searches found so far, in the order of coming."""
         return tuple(self._passages.values())
 
@@ -102,81 +102,81 @@ class Playback:
     def deadline(self) -> float:
         return self.started + self.runtime.limits.seconds
 
-    def searches(self) -> list[Search]:
+    def pending_searches(self) -> list[Search]:
         """Return the pending actions that are searches."""
         return [action for action in self.pending if isinstance(action, Search)]
 
-    def calls(self) -> list[Generate]:
+    def pending_calls(self) -> list[Generate]:
         """Return the pending actions that are model calls."""
         return [action for action in self.pending if isinstance(action, Generate)]
 
     @property
-    def made(self) -> int:
+    def call_count(self) -> int:
         """Return the number of calls so far."""
         return sum(isinstance(step, GenerateStep) for step in self.trace)
 
-    def stop_over_budget(self) -> bool:
+    def end_if_over_budget(self) -> bool:
         """End the question where the pending actions would break its budget."""
         limits = self.runtime.limits
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
-        if self.searches() and searched + len(self.pending) > limits.searches:
-            self._stop(Failure("budget", f"the question may search {limits.searches} times"))
-        elif self.calls() and self.made + len(self.pending) > limits.calls:
-            self._stop(Failure("budget", f"the question may make {limits.calls} calls"))
-        elif self.calls() and self.usage.tokens >= limits.tokens:
-            self._stop(Failure("budget", f"the question may use {limits.tokens} tokens"))
+        if self.pending_searches() and searched + len(self.pending) > limits.searches:
+            self._end(Failure("budget", f"the question may search {limits.searches} times"))
+        elif self.pending_calls() and self.call_count + len(self.pending) > limits.calls:
+            self._end(Failure("budget", f"the question may make {limits.calls} calls"))
+        elif self.pending_calls() and self.usage.tokens >= limits.tokens:
+            self._end(Failure("budget", f"the question may use {limits.tokens} tokens"))
         return self.failure is not None
 
-    def take_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:
+    def add_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:
         """Number the chunks of the pending searches, go on, and return the entry for the state."""
-        searches = self.searches()
+        searches = self.pending_searches()
         entry = {"actions": [search_hash(search) for search in searches],
                  "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
-        results = [self._numbered(chunks) for chunks in found]
+        results = [self._number(chunks) for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
-        self._send(results if self._listed else results[0])
+        self._send(results if self._is_list else results[0])
         return entry
 
-    def take_lost(self, failure: Failure) -> dict[str, Any]:
+    def add_failed_search(self, failure: Failure) -> dict[str, Any]:
         """End the question for the failure of its pending searches, and return the entry for the state."""
-        searches = self.searches()
+        searches = self.pending_searches()
         self.trace += [SearchStep(search.query, (), failure) for search in searches]
-        self._stop(failure)
+        self._end(failure)
         return {"actions": [search_hash(search) for search in searches],
                 "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._seconds()}
 
-    def take_asked(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
+    def add_replies(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
         """Take the outcomes of the pending calls, go on, and return the entry for the state. Where they used more
         tokens than the question may, it ends, even if these were its last calls."""
         entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked],
                  "seconds": self._seconds()}
         ended: Failure | None = None
-        for call, one in zip(self.calls(), asked, strict=True):
+        for call, one in zip(self.pending_calls(), asked, strict=True):
             self._account(call, one)
             if isinstance(one.outcome, Failure) and not call.see_failure:
                 ended = ended or one.outcome
         if self.usage.tokens > self.runtime.limits.tokens:
             ended = Failure("budget", f"the question may use {self.runtime.limits.tokens} tokens")
         if ended:
-            self._stop(ended)
+            self._end(ended)
         else:
             results = [one.outcome for one in asked]
-            self._send(results if self._listed else results[0])
+            self._send(results if self._is_list else results[0])
         return entry
 
     def answer(self) -> Answer:
         """Return the end of the question, its cited numbers split into shown and never shown."""
         if self.node != "finish":
-            self.stop_over_budget()  # restored from its results, which do not say that the budget ended it
-        common: dict[str, Any] = {"evidence": self.found, "shown": self._shown(),
+            self.end_if_over_budget()  # restored from its results, which do not say that the budget ended it
+        common: dict[str, Any] = {"evidence": self.passages, "shown": self._shown(),
                                   "trace": tuple(self.trace), "usage": self.usage,
                                   "cost": replace(self.cost, seconds=time.monotonic() - self.started)}
         if self.failure is not None or self.draft is None:
             failure = self.failure or Failure("stopped", "the question was stopped before its end")
             return Answer(_OUTCOME_OF.get(failure.kind, "error"), "", False, (), (), failure=failure, **common)
         draft = self.draft
-        shown = {number for step in self._reasoned() for number in step.shown}
+        shown = {number for step in self._reasoning_steps() for number in step.shown}
         cited = draft.cited if self.task.separators else ()
         # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents of these numbers were shown.
         bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
@@ -191,7 +191,7 @@ class Playback:
     def _shown(self) -> tuple[int, ...]:
         """What was gathered, else what prompts of the reasoning strategy showed, in the order of the last one for an
         answer; where the question ended before one showed anything, all that was found."""
-        calls = self._reasoned()
+        calls = self._reasoning_steps()
         last = next((call.shown for call in reversed(calls) if call.purpose == "answer"), ())
         order = [*last, *(number for call in calls for number in call.shown)]
         if self.draft is not None and self.draft.gathered is not None:
@@ -200,18 +200,18 @@ class Playback:
         shown = dict.fromkeys(number for number in order if number in known)
         return tuple(shown if shown or self.draft else known)
 
-    def _reasoned(self) -> list[GenerateStep]:
+    def _reasoning_steps(self) -> list[GenerateStep]:
         # Without those that were made to gather evidence.
         return [step for step in self.trace if isinstance(step, GenerateStep) and not step.gathering]
 
-    def _stop(self, failure: Failure) -> None:
+    def _end(self, failure: Failure) -> None:
         self.failure = failure
         with suppress(RecipeFailed):  # what a strategy does after its end is of no interest
-            self._at_work(self._recipe.close)
+            self._run_recipe(self._recipe.close)
 
     def _seconds(self) -> float:
         now = time.monotonic()
-        taken, self._counted = now - self._counted, now
+        taken, self._timed_until = now - self._timed_until, now
         return round(taken, 3)
 
     def _send(self, value: Any) -> None:
@@ -220,17 +220,17 @@ class Playback:
         try:
             try:
                 asked = self._next(value)
-                self._listed, self.pending = isinstance(asked, list), actions_of(asked)
+                self._is_list, self.pending = isinstance(asked, list), actions_of(asked)
             except StopIteration as end:
                 self.draft, self.pending = without_sub_answers(draft_of(end.value), self.task), []
         except RecipeFailed as error:
-            self._stop(Failure("strategy", redact_keys(str(error))))
+            self._end(Failure("strategy", redact_keys(str(error))))
 
     def _next(self, value: Any) -> Any:
         """What the recipe asks for next, past what needs no performing: decisions, and lists such as that of the
         sub-questions of a question that has none."""
         for _ in range(MOST_DECISIONS):
-            asked = self._at_work(self._recipe.send, value)
+            asked = self._run_recipe(self._recipe.send, value)
             if isinstance(asked, Decision):
                 self.trace.append(DecisionStep.of(asked))
             elif isinstance(asked, Contexts):
@@ -241,20 +241,20 @@ class Playback:
             value = [] if asked == [] else None
         raise RecipeFailed(f"the strategy made {MOST_DECISIONS} decisions in a row without asking for anything")
 
-    def _numbered(self, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
+    def _number(self, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
         known = self._passages
         return tuple(known.setdefault(chunk.id, Passage(
             self.numbers.get(chunk.id) or len(self.numbers.keys() | known) + 1, chunk)) for chunk in chunks)
 
     def _read(self, contexts: Contexts) -> tuple[Passage, ...]:
         """Number what the last call says that it read: that is what it was shown."""
-        evidence = self._numbered(contexts.chunks)
+        evidence = self._number(contexts.chunks)
         place, last = next((place, step) for place, step in reversed([*enumerate(self.trace)])
                            if isinstance(step, GenerateStep))
         self.trace[place] = replace(last, shown=tuple(dict.fromkeys(passage.number for passage in evidence)))
         return evidence
 
-    def _at_work(self, goes_on: Callable[..., Any], *given: Any) -> Any:
+    def _run_recipe(self, goes_on: Callable[..., Any], *given: Any) -> Any:
         until = max(self.deadline, time.monotonic() + _LEAST)  # noqa: F841  # the watchdog reads it off the stack
         return goes_on(*given)
 
