@@ -1,6 +1,6 @@
 """Kinds of vector index side by side: what building takes, what is found, and how fast.
 
-    python bench/vectors.py [--vectors 1000000] [--kinds flat,hnsw,ivf_pq] [--json]
+    python bench/vectors.py [--vectors 1000000] [--kinds flat,hnsw,hnsw/sq8] [--json]
 
 Unit vectors in clusters: a random unit centre plus independent Gaussian noise whose expected length is `--noise`,
 scaled to length 1; queries are made likewise. The truth is the ten nearest of each query by numpy, over all vectors.
@@ -25,21 +25,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbed.retrieval import Flat, Hnsw, Ivf, IvfPq, VectorIndex
-from ragbed.retrieval.milvus import MilvusVectors
-from ragbed.retrieval.storage.manifest import StoreEntry
-from ragbed.retrieval.vector_settings import FLAT_LIMIT, Auto, VectorSettings, choose, choose_stored
+from ragbed.experiments.guests.milvus.settings import Milvus
+from ragbed.retrieval import Flat, Hnsw
+from ragbed.retrieval.settings import IndexSettings
+from ragbed.retrieval.vector_settings import FLAT_LIMIT, BuiltVectors, VectorKind, VectorTask
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ragbed.retrieval import Matrix
 
-KINDS: dict[str, VectorSettings] = {
+KINDS: dict[str, VectorKind] = {
     "flat": Flat(), "flat/float16": Flat(codes="float16"), "flat/sq8": Flat(codes="sq8"),
-    "ivf": Ivf(), "ivf/sq8": Ivf(codes="sq8"), "ivf_pq": IvfPq(), "ivf_pq alone": IvfPq(refine=None),
     "hnsw/sq8": Hnsw(codes="sq8"), "hnsw": Hnsw(), "hnsw/threads": Hnsw(threads=os.cpu_count() or 1),
-    "milvus/flat": Flat(), "milvus/hnsw": choose_stored(Auto(), 2 * FLAT_LIMIT).settings}
+    "milvus/flat": Milvus(uri="vectors.db", search=Flat()),
+    "milvus/hnsw": Milvus(uri="vectors.db").choose(2 * FLAT_LIMIT, 384).settings}
 
 OTHERS = ("hnsw/threads", "milvus/flat", "milvus/hnsw")  # only where they are named
 K = 10
@@ -55,7 +55,8 @@ def main(count: int = 1_000_000, kinds: str = ",".join(name for name in KINDS if
         _make(folder, options)
         rows = []
         for name in options.kinds.split(","):
-            shutil.rmtree(folder / "vectors.db", ignore_errors=True)
+            for previous in ("vectors.db", "index"):
+                shutil.rmtree(folder / previous, ignore_errors=True)
             rows.append({"kind": name, **_child("build", folder, name), **_child("search", folder, name)})
             if not options.json:
                 print(_line(rows[-1], first=len(rows) == 1), flush=True)
@@ -78,8 +79,7 @@ def _options(count: int, kinds: str) -> argparse.Namespace:
     options = parser.parse_args()
     if options.child:
         what, folder, kind = options.child
-        milvus = kind.startswith("milvus")
-        print(json.dumps((_build if what == "build" else _search)(Path(folder), KINDS[kind], milvus)))
+        print(json.dumps(_build(Path(folder), KINDS[kind]) if what == "build" else _search(Path(folder))))
         sys.exit()
     if unknown := set(options.kinds.split(",")) - KINDS.keys():
         parser.error(f"--kinds {', '.join(sorted(unknown))}: choose from {', '.join(KINDS)}")
@@ -131,36 +131,34 @@ def _child(what: str, folder: Path, kind: str) -> dict[str, Any]:
     return told
 
 
-def _build(folder: Path, settings: VectorSettings, milvus: bool) -> dict[str, Any]:
+def _build(folder: Path, settings: VectorKind) -> dict[str, Any]:
     import numpy as np
 
     vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+    index = folder / "index"
+    index.mkdir(exist_ok=True)
 
-    def build(rows: Matrix, name: str) -> VectorIndex | MilvusVectors:
-        return MilvusVectors.build(str(folder / name), folder, "made", rows, settings, None,
-                                   lambda more: None) if milvus else VectorIndex.build(rows, settings)
+    def build(rows: Matrix, file: str) -> BuiltVectors:
+        kind = settings.model_copy(update={"uri": str(folder / file)}) if isinstance(settings, Milvus) else settings
+        return kind.build(VectorTask(rows, "", folder, "made", None, lambda more: None))
 
-    build(vectors[:1_000], "warm.db")  # loads what it needs
-    made: list[VectorIndex | MilvusVectors] = []
+    build(vectors[:1_000], "warm.db")  # loads libraries
+    made: list[BuiltVectors] = []
     clock, processor = _timed(lambda: made.append(build(vectors, "vectors.db")))
-    [index] = made
-    index.write(folder / "index")
-    if isinstance(index, MilvusVectors):
-        (folder / "entry.json").write_text(index.entry.model_dump_json())
-    files = [folder / "index", *(folder / "vectors.db").rglob("*")]
+    made[0].write(index)
+    (folder / "settings.json").write_text(IndexSettings(vectors=made[0].settings).model_dump_json())
+    files = [*index.iterdir(), *(folder / "vectors.db").rglob("*")]
     return {"build, s": clock, "processor, s": processor, "building, GB": _peak(),
             "file, MB": sum(one.stat().st_size for one in files if one.is_file()) / 1e6}
 
 
-def _search(folder: Path, settings: VectorSettings, milvus: bool) -> dict[str, Any]:
+def _search(folder: Path) -> dict[str, Any]:
     import numpy as np
 
     queries, truth = np.load(folder / "queries.npy"), np.load(folder / "rows.npy")
     shape = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False).shape
-    decided = choose(settings, *shape).settings
-    index = MilvusVectors.open(
-        StoreEntry.model_validate_json((folder / "entry.json").read_text()), decided, shape[1], folder / "index",
-    ) if milvus else VectorIndex.read(folder / "index", decided)
+    kind = IndexSettings.model_validate_json((folder / "settings.json").read_text()).vectors
+    index = kind.open(folder / "index", shape[1])
     found = index.search(queries, K)[1]  # and what is needed of the file is in memory
     clock, processor = _timed(lambda: index.search(queries, K))
     singles: list[float] = []

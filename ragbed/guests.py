@@ -92,6 +92,7 @@ BUILT_IN: tuple[Guest, ...] = (
         "command": {"serve": f"{_IN}.serving.commands:serve", "questions": f"{_IN}.serving.commands:questions"},
         "opener": {"traffic.sqlite": f"{_IN}.serving.traffic_runs:brought_up_to_date"},
         "comparison": {"traffic.sqlite": f"{_IN}.serving.live:compare_live"}}),
+    Guest("milvus", {"vectors": {"milvus": f"{_IN}.milvus.settings:Milvus"}}),
     Guest("cluster", {"command": {"merge": f"{_IN}.cluster.commands:merge"},
                       "launcher": dict.fromkeys(("local", "ray"), f"{_IN}.cluster.launcher:LAUNCHER")}),
     Guest("construct", {"command": {"construct": f"{_IN}.construct.commands:construct"}}),

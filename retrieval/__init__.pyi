@@ -11,12 +11,12 @@ from .rerankers.reranker import Aids
 from .retrievers import Bm25, Dense, Expanded, External, Fused, Mmr, Reranked, RetrieverSettings
 from .settings import IndexSettings
 from .types import Hit, Matrix
-from .vector_settings import Auto, Flat, Hnsw, Ivf, IvfPq
+from .vector_settings import Auto, Flat, Hnsw, VectorKind
 from .vectors import VectorIndex
 
 __all__ = [
     "Aids", "Auto", "Bm25", "BuildReport", "Condition", "CrossEncoding", "Dense", "Expanded", "External", "Flat",
-    "FromLangChain", "Fused", "Hit", "Hnsw", "Index", "IndexSettings", "Ivf", "IvfPq", "JudgeReranker",
+    "FromLangChain", "Fused", "Hit", "Hnsw", "Index", "IndexSettings", "JudgeReranker",
     "LateInteraction", "Matrix", "Mmr", "Nothing", "Perturbation", "Pool", "Reranked", "RetrieverSettings",
-    "Sentence", "Server", "Static", "VectorIndex", "add_to_index", "as_documents", "as_langchain", "build_index",
-    "estimate_index", "find_model", "index_documents", "open_embedder", "remove_from_index"]
+    "Sentence", "Server", "Static", "VectorIndex", "VectorKind", "add_to_index", "as_documents", "as_langchain",
+    "build_index", "estimate_index", "find_model", "index_documents", "open_embedder", "remove_from_index"]

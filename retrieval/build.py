@@ -23,9 +23,8 @@ from ragbed.retrieval.building.plan import (
     plan_files,
     plan_removed,
 )
-from ragbed.retrieval.embedders.opening import check_named, open_embedder
+from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.filters.metadata import Metadata, check_sources
-from ragbed.retrieval.milvus import check_reachable
 from ragbed.retrieval.origins import remember
 from ragbed.retrieval.settings import IndexSettings
 from ragbed.retrieval.storage.folder import alone, settled, tidy
@@ -126,8 +125,7 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
 def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
           metadata: Metadata | None = None, wait: bool = False) -> Iterator[BuildJob]:
     place, wanted = out.absolute(), settings or IndexSettings()
-    if wanted.store:
-        check_named(wanted.store.partition(":")[2])
+    wanted.vectors.allow_server()
     with alone(place, wait):
         check_place(place)
         before = None
@@ -152,8 +150,7 @@ def _of_plan(plan: Sequence[Work], job: BuildJob, progress: Progress,
              estimated: Estimated | None = None) -> BuildReport:
     check_sources(job.metadata, (work.source for work in plan))
     remember(job.out, (work.file for work in plan if work.file))
-    if job.store:
-        check_reachable(job.store)
+    job.vectors.check_server()
     staging = Staging(job.out)
     report = unchanged(plan, job)
     if report is not None:

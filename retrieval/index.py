@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragbed.documents.errors import IndexFolderError
 from ragbed.documents.types import Chunk, Document, digest
-from ragbed.retrieval.embedders.opening import check_named, open_embedder
+from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.retrievers.dense import DenseRetriever, nearest_chunks, windows_of
 from ragbed.retrieval.storage.cache import CachedEmbedder, check_fit
 from ragbed.retrieval.storage.folder import settled
@@ -26,8 +26,6 @@ from ragbed.retrieval.storage.manifest import (
 )
 from ragbed.retrieval.storage.parquet import ChunkTable, DocumentTable
 from ragbed.retrieval.types import Embedder, FieldValue, Hit, Matrix
-from ragbed.retrieval.vector_settings import Flat
-from ragbed.retrieval.vectors import open_vectors
 
 _REPLACED = 20  # how often an index is read anew that was replaced while being read
 
@@ -48,7 +46,7 @@ class Index:
         self.manifest = manifest
         self.chunks = ChunkTable(folder / CHUNKS)
         self._documents = DocumentTable(folder / DOCUMENTS)
-        self._vectors = open_vectors(folder, manifest)
+        self._vectors = manifest.kind.open(folder, manifest.embedder.dimension)
         self._searching = embedder
         self._lock = threading.Lock()
         self._place, self._state = folder, _state(folder)
@@ -182,16 +180,13 @@ class Index:
 def content_of_index(manifest: Manifest) -> str:
     """Return a hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
     An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it."""
-    kind = f"milvus {manifest.kind.model_dump_json()}" if manifest.store else manifest.kind.model_dump_json()
-    approximate = [] if manifest.kind == Flat() else [kind]
-    return digest(manifest.content, manifest.embedder.identity, *approximate)
+    return digest(manifest.content, manifest.embedder.identity, *filter(None, [manifest.kind.content_key()]))
 
 
 def allow_servers(manifest: Manifest) -> None:
     """Note that the user trusts the servers that an index names with queries and their keys."""
     open_embedder(manifest.embedder.choice or manifest.embedder.name)
-    if manifest.store:
-        check_named(manifest.store.uri)
+    manifest.kind.allow_server()
 
 
 def _state(folder: Path) -> tuple[Path, int, int] | None:

@@ -1,26 +1,34 @@
 """Settings of an index."""
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragbed.documents.chunkers import ChunkerSettings, Sections
 from ragbed.documents.types import Format
 from ragbed.retrieval.embedders import EmbedderSettings, Sentence
-from ragbed.retrieval.vector_settings import Auto, VectorSettings, checked_store
+from ragbed.retrieval.tagged_union import guest_kinds, tagged_union
+from ragbed.retrieval.vector_settings import Auto, Flat, Hnsw, VectorKind
+
+if TYPE_CHECKING:
+    ResolvedVectors: TypeAlias = VectorKind
+    VectorSettings: TypeAlias = VectorKind
+else:
+    _KINDS = (Flat, Hnsw, *guest_kinds("vectors", VectorKind))
+    ResolvedVectors = tagged_union(_KINDS)
+    VectorSettings = tagged_union((Auto, *_KINDS))
 
 
 class IndexSettings(BaseModel):
-    """Settings that an index is made with; stored in its manifest.
+    """Settings that an index is built with; stored in its manifest.
 
     Attributes:
-        embedder: its settings, or the name that stands for them, such as that of a sentence-transformers model.
-        formats: the renderings whose chunks are indexed.
-        vectors: how vectors are searched: a kind or its settings; `auto` goes by their number and the memory.
-        titled: whether the file's name and the document's title are embedded in front of each chunk (they
-            are not shown): a page of a report seldom says whose report it is.
-        store: where the vectors are kept, as in `milvus:http://host:19530`; if None, in the folder.
+        embedder: settings, or a name that stands for them, such as that of a sentence-transformers model.
+        formats: the renderings of documents whose chunks are indexed.
+        vectors: how vectors are searched: a kind or its settings. `auto` chooses by their number and the memory.
+        titled: whether the file's name and the document's title are embedded in front of each chunk (they are not
+            shown): a page of a report seldom says whose report it is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,4 +38,15 @@ class IndexSettings(BaseModel):
     formats: tuple[Format, ...] = Field(("plain",), min_length=1)
     vectors: VectorSettings = Auto()
     titled: bool = True
-    store: Annotated[str, AfterValidator(checked_store)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_store(cls, fields: Any) -> Any:
+        """Accept `store: milvus:URI` beside `vectors`, as indexes have it from before `milvus` was a kind."""
+        if not isinstance(fields, dict) or "store" not in fields:
+            return fields
+        kept = {name: value for name, value in fields.items() if name != "store"}
+        if fields["store"] is None:
+            return kept
+        uri = str(fields["store"]).removeprefix("milvus:")
+        return {**kept, "vectors": {"kind": "milvus", "uri": uri, "search": fields.get("vectors", "auto")}}

@@ -1,12 +1,11 @@
-"""Which kind of index is chosen for so many vectors in so much memory, and what is free."""
+"""Which kind of vector index is chosen for a number of vectors and an amount of memory."""
 import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ragbed.documents import SettingsError
-from ragbed.retrieval import Auto, Flat, Hnsw, IndexSettings, Ivf, IvfPq, VectorIndex, vector_settings
+from ragbed.retrieval import Auto, Flat, Hnsw, IndexSettings, VectorIndex, vector_settings
 from ragbed.retrieval.memory import free_memory
-from ragbed.retrieval.vector_settings import Decided, choose
+from ragbed.retrieval.settings import ResolvedVectors
 
 MILLION = 1_000_000
 
@@ -19,66 +18,52 @@ MILLION = 1_000_000
     (MILLION, "4GB", "hnsw", "float32", "chosen above 100,000 vectors"),
     (MILLION, "1GB", "hnsw", "sq8", "chosen above 100,000 vectors, and 1.8 GB do not fit into 1.0 GB of memory"),
     (9, "1kB", "flat", "sq8", "3.5 KB do not fit into 1.0 KB of memory, and this is the smallest"),
-    (MILLION, "500MB", "ivf_pq", "sq8", "656.1 MB do not fit into 500.0 MB of memory"),
-    (MILLION, "450MB", "ivf_pq", "sq8", "452.7 MB do not fit into 450.0 MB of memory, and this is the smallest"),
+    (MILLION, "500MB", "hnsw", "sq8", "656.1 MB do not fit into 500.0 MB of memory, and this is the smallest"),
 ])
-def test_number_and_memory_decide_and_the_reason_is_told(count, memory, kind, codes, why):
-    chosen = choose(Auto(memory=memory), count, 384)
-    assert (chosen.settings.kind, getattr(chosen.settings, "codes", None) or chosen.settings.refine) == (kind, codes)
+def test_number_and_memory_decide_and_the_reason_is_given(count, memory, kind, codes, why):
+    chosen = Auto(memory=memory).choose(count, 384)
+    assert (chosen.settings.kind, chosen.settings.codes) == (kind, codes)
     assert chosen.why.endswith(why)
 
 
-def test_without_a_limit_half_of_what_is_free_may_be_taken(monkeypatch):
+def test_by_default_half_of_the_free_memory_may_be_used(monkeypatch):
     monkeypatch.setattr(vector_settings, "free_memory", lambda: 2_000_000_000)
-    chosen = choose(Auto(), MILLION, 384)
+    chosen = Auto().choose(MILLION, 384)
     assert (chosen.settings.kind, chosen.settings.codes) == ("hnsw", "sq8")
     assert chosen.why.endswith("do not fit into 1.0 GB of memory, half of what is free")
     monkeypatch.setattr(vector_settings, "free_memory", lambda: None)
-    assert choose(Auto(), MILLION, 384).settings == Hnsw()
+    assert Auto().choose(MILLION, 384).settings == Hnsw()
 
 
-def test_what_is_set_is_taken_whatever_the_number():
-    assert choose(Hnsw(), 9, 384) == (Hnsw(), "as set")
-    assert choose(Ivf(), MILLION, 384).settings == Ivf(lists=8_000, probes=32)
-    assert choose(Ivf(lists=100, probes=50), MILLION, 384).settings == Ivf(lists=100, probes=50)
-    assert choose(IvfPq(), 10_000, 384).settings == IvfPq(lists=800, probes=32, pieces=48)
-    assert choose(IvfPq(), 100, 100).settings == IvfPq(lists=10, probes=1, pieces=10)
-    assert choose(Ivf(), 0, 384).settings == Ivf(lists=1, probes=1)
+def test_a_kind_that_is_set_is_used_whatever_the_number_of_vectors():
+    assert Hnsw().choose(9, 384) == (Hnsw(), "as set")
 
 
-def test_pieces_divide_the_dimensions():
-    with pytest.raises(SettingsError, match=r"7 pieces do not divide the vectors' 384 numbers: take 6$"):
-        choose(IvfPq(pieces=7), MILLION, 384)
-
-
-@pytest.mark.parametrize(("settings", "told"), [
+@pytest.mark.parametrize(("settings", "description"), [
     (Auto(), "flat: all 300 vectors are compared (exact; chosen up to 100,000 vectors)"),
     (Flat(codes="sq8"), "flat: all 300 vectors are compared, in 8-bit codes (approximate; as set)"),
     (Hnsw(), "hnsw: 300 vectors in a graph with 32 neighbours each (approximate; as set)"),
     (Hnsw(threads=2, codes="float16"), "hnsw: 300 vectors in a graph with 32 neighbours each, in 16-bit codes, linked "
-                                       "by 2 threads, otherwise each time (approximate; as set)"),
-    (Ivf(), "ivf: 300 vectors in 30 lists, of which a query reads 3 (approximate; as set)"),
-    (IvfPq(lists=10), "ivf_pq: 300 vectors in 10 lists, of which a query reads 1, as 2 bytes each, the best 8 times as "
-                      "many compared again, in 8-bit codes (approximate; as set)"),
+                                       "by 2 threads, different each time (approximate; as set)"),
 ])
-def test_an_index_says_how_it_searches_and_why(settings, told):
+def test_an_index_says_how_it_searches_and_why(settings, description):
     vectors = np.random.default_rng(0).standard_normal((300, 16)).astype(np.float32)
-    assert VectorIndex.build(vectors, settings).describe() == told
+    assert VectorIndex.build(vectors, settings).describe() == description
 
 
-def test_a_name_stands_for_a_kind_and_older_manifests_have_names():
+def test_a_name_stands_for_a_kind_and_settings_of_older_indexes_are_read():
     assert IndexSettings(vectors="auto") == IndexSettings()
     assert IndexSettings(vectors="hnsw").vectors == Hnsw()
     assert IndexSettings(vectors={"kind": "auto", "memory": "2GB"}).vectors.memory == 2_000_000_000
-    decided = TypeAdapter(Decided)
-    assert [decided.validate_python(name) for name in ("flat", "hnsw")] == [Flat(), Hnsw()]
-    again = IndexSettings.model_validate_json(IndexSettings(vectors=IvfPq(lists=7)).model_dump_json())
-    assert again.vectors == IvfPq(lists=7)
+    assert [TypeAdapter(ResolvedVectors).validate_python(name) for name in ("flat", "hnsw")] == [Flat(), Hnsw()]
+    settings = IndexSettings(vectors=Hnsw(neighbours=7))
+    assert IndexSettings.model_validate_json(settings.model_dump_json()) == settings
+    assert IndexSettings.model_validate({**settings.model_dump(), "store": None}) == settings  # of an older index
 
 
-@pytest.mark.parametrize("wrong", ["hnws", {"kind": "flat", "lists": 3}, {"kind": "ivf", "probes": 0},
+@pytest.mark.parametrize("wrong", ["hnws", {"kind": "flat", "lists": 3}, "ivf",
                                    {"kind": "hnsw", "codes": "int4"}, {"kind": "auto", "memory": "much"}])
-def test_settings_are_closed(wrong):
+def test_unknown_kinds_and_settings_are_refused(wrong):
     with pytest.raises(ValidationError):
         IndexSettings(vectors=wrong)
 

@@ -29,11 +29,7 @@ EmbedderText = Annotated[str | None, typer.Option(help=(
     "A sentence-transformers model by name or folder, after float32:, bfloat16:, openvino: or openvino_bfloat16: for "
     "that backend; static:FOLDER, openai:NAME, http://host/v1#NAME, none; or settings in YAML."))]
 Vectors = Annotated[str | None, typer.Option(help=(
-    "How vectors are searched: auto, flat, hnsw, ivf or ivf_pq, or settings in YAML; auto goes by their number and the "
-    "memory."))]
-Store = Annotated[str | None, typer.Option(metavar="milvus:URI", help=(
-    "Keep the vectors in Milvus, in the place of the folder: in a file, milvus:vectors.db, or on a server, "
-    "milvus:http://host:19530, whose token is in MILVUS_TOKEN."))]
+    "Vector index: auto, flat, hnsw, or settings, as in '{kind: milvus, uri: http://host:19530}'."))]
 Rendering = Annotated[str | None, typer.Option(help="The rendering that is indexed: `plain` (the default) or `html`.")]
 Fields = Annotated[Path | None, typer.Option(help="Fields of documents for filters: JSON Lines or CSV with `source`.")]
 Add = Annotated[bool, typer.Option("--add", help="Add to the index, or replace in it; the rest stays.")]
@@ -46,7 +42,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
           chunker: Chunker = None,
           size: Annotated[int | None, typer.Option(min=100, help="Chunk size in characters.")] = None,
           format: Rendering = None,
-          embedder: EmbedderText = None, vectors: Vectors = None, store: Store = None,
+          embedder: EmbedderText = None, vectors: Vectors = None,
           metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
           dry_run: DryRun = False, shard: ShardName = None, launcher: Launcher = None,
           json: AsJson = False) -> None:
@@ -54,8 +50,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
 
     Run again after a change, only what changed is done.
     """
-    given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors,
-             "store": store}
+    given = {"chunker": chunker, "size": size, "format": format, "embedder": embedder, "vectors": vectors}
     modes = [name for name, on in (("--add", add), ("--remove", remove), ("--check", check)) if on]
     made_other = [f"--{name}" for name, value in given.items() if value is not None]
     if len(modes) > 1:
@@ -197,7 +192,6 @@ def _settings(options: Mapping[str, Any]) -> IndexSettings:
 
     given = {name: read_value(text, f"--{name}") if text.startswith("{") else text
              for name in ("chunker", "embedder", "vectors") if (text := options[name]) is not None}
-    given |= {"store": options["store"]} if options["store"] else {}
     given["formats"] = (options["format"] or "plain",)
     usual, size = IndexSettings().chunker.kind, options["size"]
     cut = given.pop("chunker", usual)

@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ragbed.agents.models import NO_MODEL
 from ragbed.experiments.question import RANKED, SPANS, Question, Scheme
 from ragbed.retrieval.filters.terms import Where
-from ragbed.retrieval.kinds import discriminated
 from ragbed.retrieval.retrievers import KINDS, RetrieverKind
 from ragbed.retrieval.settings import IndexSettings
+from ragbed.retrieval.tagged_union import tagged_union
 from ragbed.strategies.catalogue import HISTORY, RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 
@@ -173,7 +173,7 @@ else:
     # A retriever without a kind is dense, as runs from before there were others wrote it.
     FACTORS_OF = [create_model(kind.__name__, __base__=(Searched, kind), __doc__=kind.__doc__, __module__=__name__)
                   for kind in KINDS]
-    AnyRetriever = discriminated(FACTORS_OF, "dense")
+    AnyRetriever = tagged_union(FACTORS_OF, "dense")
     RetrieverFactor = Searched
 
 

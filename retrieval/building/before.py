@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from filelock import FileLock
@@ -20,12 +19,10 @@ from numpy.typing import NDArray
 from ragbed.documents.errors import DocumentError, IndexFolderError, SettingsError
 from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import Chunk, Document, Page, digest
-from ragbed.retrieval.milvus import MilvusVectors
 from ragbed.retrieval.settings import IndexSettings
-from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, check_files, read_manifest
+from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, Manifest, check_files, read_manifest
 from ragbed.retrieval.storage.parquet import ChunkTable, DocumentTable
-from ragbed.retrieval.types import Matrix
-from ragbed.retrieval.vectors import VectorIndex, open_vectors
+from ragbed.retrieval.types import Matrix, Vectors
 
 ABANDONED = 7 * 24 * 3_600  # seconds after which what a killed build has parsed is thrown away: nobody continues it
 
@@ -131,7 +128,7 @@ class Before:
     def vectors(self, document: str) -> Matrix | None:
         """Return those of a document's chunks; None where the index keeps them only nearly as they were, or a store
         would have to be asked: the cache has them."""
-        if self.manifest.store is not None:
+        if not self.manifest.kind.in_folder:
             return None
         first, end = self._rows(document)
         return self._vectors.stored(int(self._firsts[first]), int(self._firsts[end]))
@@ -140,16 +137,16 @@ class Before:
         return self._chunks.spans.get(document, (0, 0))
 
     @cached_property
-    def stored(self) -> MilvusVectors | None:
+    def stored(self) -> Vectors | None:
         """The vectors in a store; None where they are in the folder, or the store does not hold them any more."""
-        if self.manifest.store is not None:
+        if not self.manifest.kind.in_folder:
             with suppress(IndexFolderError):
-                return cast(MilvusVectors, open_vectors(self._folder, self.manifest))
+                return self._vectors
         return None
 
     @cached_property
-    def _vectors(self) -> VectorIndex:
-        return VectorIndex.read(self._folder / VECTORS, self.manifest.kind)
+    def _vectors(self) -> Vectors:
+        return self.manifest.kind.open(self._folder, self.manifest.embedder.dimension)
 
     @cached_property
     def _firsts(self) -> NDArray[np.int64]:

@@ -17,19 +17,12 @@ from ragbed.retrieval.building.pieces import BuildJob, cut
 from ragbed.retrieval.building.plan import Work, arrived, kind_of
 from ragbed.retrieval.memory import peak_memory
 from ragbed.retrieval.storage.cache import kept_bytes
-from ragbed.retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq
-from ragbed.retrieval.vectors import LEAST, ROUNDS, SAMPLE
 
 FILES = 4  # files of each type that are measured, spread over their sizes
 LARGE = 4_000_000  # bytes of a file that is not taken for the sample where there are smaller ones
 HEAD = 400_000  # characters of a document that are cut: of a longer one its beginning stands for the rest
 WINDOWS = 8  # windows that are embedded and timed, after as many that load the model
 PACKED = 0.4  # bytes in the index of a character of a document's renderings and chunks
-PRODUCTS = 5.5e10
-"""Multiplications a second on one core, of vectors with centres: 40,000 vectors of 384 numbers and their 1,600 centres
-took 4.4 seconds of a core."""
-
-LINK = 3e-4  # seconds that linking a vector of 384 numbers into a graph takes on one core
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +93,7 @@ def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEsti
     index = job.choose(max(windows, 1), dimension).settings
     vectors, packed, peak = index.size(windows, dimension), int(PACKED * characters), peak_memory(workers)
     seconds = {"parsing": parsing / workers, "embedding": _seconds_a_window(job, missing) * embedding,
-               "indexing": indexing(index, windows, dimension)}
+               "indexing": index.build_seconds(windows, dimension)}
     place = next(path for path in (job.out, *job.out.parents) if path.exists())
     return BuildEstimate(
         len(plan), len(pending), sum(sizes[source] for source in pending), windows, embedding, seconds,
@@ -116,19 +109,6 @@ def _seconds_a_window(job: BuildJob, missing: Sequence[str]) -> float:
     if chosen:
         embedder.opened.embed_passages(chosen[len(chosen) // 2:])
     return (perf_counter() - begun) / max(embedder.embedded - warmed, 1)
-
-
-def indexing(kind: Decided, count: int, dimension: int) -> float:
-    """Return the seconds that learning from so many vectors and adding them takes, on as many cores as it uses. `kind`:
-    with everything filled in."""
-    if isinstance(kind, Hnsw):
-        return count * LINK * kind.ef_build / 100 * dimension / 384 / min(kind.threads, count_cores())
-    if not isinstance(kind, Ivf | IvfPq):
-        return 0.0
-    lists, pieces = kind.lists or 1, LEAST if isinstance(kind, IvfPq) else 0
-    learnt = min(max(SAMPLE * lists, LEAST * LEAST), count)
-    shared = (learnt * ROUNDS * lists + count * (lists + pieces)) / count_cores()
-    return (shared + learnt * ROUNDS * pieces) * dimension / PRODUCTS  # pieces are learnt on one core
 
 
 def _spread(works: Sequence[Work], sizes: Mapping[str, int]) -> list[Work]:

@@ -17,14 +17,11 @@ from ragbed.documents.errors import DocumentError, IndexFolderError
 from ragbed.retrieval.building.pieces import BuildJob, LazyEmbedder, Piece, cut
 from ragbed.retrieval.building.plan import Arriving, Work, parser_version
 from ragbed.retrieval.filters.metadata import types_of
-from ragbed.retrieval.milvus import MilvusVectors
 from ragbed.retrieval.storage.cache import check_fit
 from ragbed.retrieval.storage.folder import replaced, writing
 from ragbed.retrieval.storage.manifest import (
     CHUNKS,
     DOCUMENTS,
-    KEYS,
-    VECTORS,
     VERSION,
     Manifest,
     Skipped,
@@ -33,7 +30,7 @@ from ragbed.retrieval.storage.manifest import (
 )
 from ragbed.retrieval.storage.parquet import ChunkWriter, DocumentWriter, canonical
 from ragbed.retrieval.types import FieldValue, Matrix, Progress
-from ragbed.retrieval.vectors import VectorIndex
+from ragbed.retrieval.vector_settings import BuiltVectors, VectorTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,15 +205,14 @@ def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
                 progress("index", added, writer.windows)
 
             advance(0)
-            index = VectorIndex.build(vectors, job.vectors, advance) if job.store is None else MilvusVectors.build(
-                job.store, job.out, job.embedder.identity, vectors, job.vectors, held, advance)
+            kind, why = job.choose(*vectors.shape)
+            index = kind.build(VectorTask(vectors, why, job.out, job.embedder.identity, held, advance))
         with _timed(seconds, "write"):
             progress("write", 0, 1)
             with writing(job.out):
-                index.write(fresh / (KEYS if job.store else VECTORS))
+                index.write(fresh)
                 write_manifest(_manifest(job, skipped, writer, index, content), fresh)
-    if isinstance(index, MilvusVectors):
-        index.tidy(held)
+    index.remove_outdated(held)
     progress("write", 1, 1)
     old = {} if job.before is None else job.before.manifest.sources
     return BuildReport(
@@ -253,7 +249,7 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, seconds: dict[str, 
     return skipped
 
 
-def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, index: VectorIndex | MilvusVectors,
+def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, index: BuiltVectors,
               content: str) -> Manifest:
     reasons = {error.source: error.reason for error in skipped}
     if job.carried and job.before is not None:
@@ -263,8 +259,7 @@ def _manifest(job: BuildJob, skipped: Sequence[DocumentError], writer: Writer, i
         settings=job.settings, parser=parser_version(), embedder=job.embedder.entry(), kind=index.settings,
         how=index.describe(), content=content, documents=len(writer.entries), chunks=writer.chunks, windows=len(index),
         sources=writer.entries, skipped=tuple(Skipped(source=name, reason=why) for name, why in reasons.items()),
-        shard=job.shard, store=index.entry if isinstance(index, MilvusVectors) else None,
-        fields=types_of(writer.metadata))
+        shard=job.shard, fields=types_of(writer.metadata))
 
 
 def stays(work: Work, job: BuildJob) -> bool:
@@ -284,8 +279,8 @@ def unchanged(plan: Sequence[Work], job: BuildJob) -> BuildReport | None:
     same = ((made.version, made.settings, made.parser, made.shard) == (
             VERSION, job.settings, parser_version(), job.shard)
             and (job.carried or not made.skipped)
-            and made.kind == job.choose(made.windows, made.embedder.dimension).settings
-            and (made.store is None or job.before.stored is not None)
+            and job.choose(made.windows, made.embedder.dimension).settings.matches(made.kind)
+            and (made.kind.in_folder or job.before.stored is not None)
             and [work.source for work in plan] == list(made.sources) and all(stays(work, job) for work in plan)
             and all(canonical(job.metadata_of(source)) == canonical(metadata.get(entry.document, {}))
                     for source, entry in made.sources.items()))

@@ -15,7 +15,7 @@ from ragbed.retrieval.settings import IndexSettings
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.storage.manifest import EmbedderEntry, Manifest, ShardEntry, check_embedder
 from ragbed.retrieval.types import Embedder, FieldValue, Matrix
-from ragbed.retrieval.vector_settings import ChosenVectors, Flat, VectorSettings, choose, choose_stored
+from ragbed.retrieval.vector_settings import ChosenVectors, Flat, VectorKind
 
 
 class LazyEmbedder:
@@ -72,18 +72,13 @@ class BuildJob:
     shard: ShardEntry | None = None  # None where it is a whole index
 
     @property
-    def vectors(self) -> VectorSettings:
+    def vectors(self) -> VectorKind:
         """How vectors are searched: those of a shard as they are, since the merged index has its own way."""
         return Flat() if self.shard else self.settings.vectors
 
-    @property
-    def store(self) -> str | None:
-        """The address of the store; a shard has its vectors in its folder."""
-        return None if self.shard or self.settings.store is None else self.settings.store.partition(":")[2]
-
     def choose(self, count: int, dimension: int) -> ChosenVectors:
         """Choose how so many vectors of so many dimensions are searched; raise SettingsError where they cannot be."""
-        return choose_stored(self.vectors, count) if self.store else choose(self.vectors, count, dimension)
+        return self.vectors.choose(count, dimension)
 
     def metadata_of(self, source: str) -> Mapping[str, FieldValue]:
         """Return the fields of a source; of one without any, where the index is carried on, those of the index."""

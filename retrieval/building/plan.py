@@ -22,9 +22,9 @@ from ragbed.retrieval.building.pieces import Piece
 from ragbed.retrieval.filters.metadata import Metadata, check_sources
 from ragbed.retrieval.storage.files import sha256_of
 from ragbed.retrieval.storage.folder import set_aside
-from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, KEYS, MANIFEST, VECTORS, is_manifest
+from ragbed.retrieval.storage.manifest import CHUNKS, DOCUMENTS, MANIFEST, VECTORS, is_manifest
 
-OWN_FILES = {MANIFEST, VECTORS, KEYS, CHUNKS, DOCUMENTS}
+OWN_FILES = {MANIFEST, CHUNKS, DOCUMENTS}
 
 
 def check_place(out: Path) -> None:
@@ -37,7 +37,7 @@ def check_place(out: Path) -> None:
             # Other things too have a file called manifest.json.
             if names and not ({MANIFEST, CHUNKS, DOCUMENTS} <= names or is_manifest(folder / MANIFEST)):
                 raise IndexFolderError(f"{folder} is not empty and is no index: name another folder")
-            if strange := sorted(names - OWN_FILES):
+            if strange := sorted(name for name in names - OWN_FILES if not name.startswith(VECTORS)):
                 raise IndexFolderError(f"{folder} is an index, but also holds {strange[0]}, which would be lost: move "
                                        "it away, or name another folder")
     except OSError as error:

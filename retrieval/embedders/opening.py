@@ -54,7 +54,11 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
         case Static() as settings:
             return StaticEmbedder(settings)
         case Server() as settings:
-            check_named(settings.model.partition("#")[0], index, "was embedded by", "RAGBED_API_KEY")
+            url = settings.model.partition("#")[0]
+            if index is None:
+                allow_server(url)
+            else:
+                check_allowed(url, index, "was embedded by", "RAGBED_API_KEY")
             return ServerEmbedder(settings)
         case Nothing():
             return NoEmbedder()
@@ -62,17 +66,33 @@ def open_embedder(choice: str | EmbedderKind, index: Path | None = None) -> Embe
             raise TypeError(f"{other.kind} is no kind of embedder")
 
 
-def check_named(url: str, index: Path | None = None, does: str = "", key: str = "") -> None:
-    """Note that the user named a server, or raise SettingsError where only an `index` does, which may be a stranger's:
-    it would be sent queries and the variable `key`."""
-    note = cache_dir() / "servers" / digest(urlsplit(url).netloc)
-    if not url.startswith("http") or is_loopback(url) or note.exists():
-        return
-    if index is not None:
-        raise SettingsError(f"{index} {does} a server, {url}, which would be sent your queries and {key}; if you trust "
-                            "it, give --allow-server to `ragbed search` once")
-    try:
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(note, b"")
-    except OSError as error:
-        raise unwritable(error) from error
+def allow_server(url: str) -> None:
+    """Remember that the user named a server, so that an index may name it too. Raises SettingsError: the cache folder
+    cannot be written."""
+    note = _note(url)
+    if _needs_note(url) and not note.exists():
+        try:
+            note.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(note, b"")
+        except OSError as error:
+            raise unwritable(error) from error
+
+
+def check_allowed(url: str, index: Path, use: str, key: str) -> None:
+    """Raise SettingsError: only an index, which may be a stranger's, names a server on another machine.
+
+    Args:
+        use: what the index uses it for, as in "was embedded by".
+        key: environment variable that the server would be sent, with queries.
+    """
+    if _needs_note(url) and not _note(url).exists():
+        raise SettingsError(f"{index} {use} a server, {url}, which would be sent your queries and {key}; if you trust "
+                            "it, run `ragbed search` once with --allow-server")
+
+
+def _needs_note(url: str) -> bool:
+    return url.startswith("http") and not is_loopback(url)
+
+
+def _note(url: str) -> Path:
+    return cache_dir() / "servers" / digest(urlsplit(url).netloc)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import digest
-from ragbed.retrieval.kinds import Named
+from ragbed.retrieval.tagged_union import KindModel
 from ragbed.retrieval.types import Scorer
 
 
@@ -26,7 +26,7 @@ class Aids:
     judge: Callable[[JudgeReranker], Scorer] | None = None
 
 
-class Reranker(Named):
+class Reranker(KindModel):
     """Settings of a reranker."""
 
     def open(self, aids: Aids) -> Scorer:

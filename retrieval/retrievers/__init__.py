@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ragbed.retrieval.kinds import discriminated
 from ragbed.retrieval.retrievers.bm25 import Bm25
 from ragbed.retrieval.retrievers.dense import Dense
 from ragbed.retrieval.retrievers.diverse import Mmr
@@ -12,13 +11,14 @@ from ragbed.retrieval.retrievers.external import External
 from ragbed.retrieval.retrievers.fused import Fused
 from ragbed.retrieval.retrievers.kind import RetrieverKind
 from ragbed.retrieval.retrievers.reranked import Reranked
+from ragbed.retrieval.tagged_union import tagged_union
 
 KINDS: tuple[type[RetrieverKind], ...] = (Bm25, Dense, Expanded, External, Fused, Mmr, Reranked)
 
 if TYPE_CHECKING:
     RetrieverSettings: TypeAlias = RetrieverKind
 else:
-    RetrieverSettings = discriminated(KINDS)
+    RetrieverSettings = tagged_union(KINDS)
 for _kind in KINDS:
     _kind.model_rebuild(_types_namespace={"RetrieverSettings": RetrieverSettings})
 

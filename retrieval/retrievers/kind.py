@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import model_validator
 
-from ragbed.retrieval.kinds import Named
 from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.tagged_union import KindModel
 from ragbed.retrieval.types import Collection, Retriever
 
 MOST = 32  # retrievers that one may be made of, whatever their order: each level may double them
 
 
-class RetrieverKind(Named):
+class RetrieverKind(KindModel):
     """Settings of a retriever.
 
     One that is made of others annotates them with `"RetrieverSettings"`, the union of all kinds, and calls them `of`.

@@ -2,21 +2,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ragbed.documents.errors import IndexFolderError
 from ragbed.retrieval.embedders import EmbedderSettings
 from ragbed.retrieval.filters.metadata import FieldType
-from ragbed.retrieval.settings import IndexSettings
+from ragbed.retrieval.settings import IndexSettings, ResolvedVectors
 from ragbed.retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
 from ragbed.retrieval.types import Embedder
-from ragbed.retrieval.vector_settings import Decided
 
 MANIFEST = "manifest.json"
-VECTORS = "vectors.faiss"
-KEYS = "vectors.npy"  # of the rows in a store, in the place of the vectors
+VECTORS = "vectors."  # beginning of the names of the files that the kind of vectors writes
 CHUNKS = "chunks.parquet"
 DOCUMENTS = "documents.parquet"
 VERSION: Literal[2] = 2
@@ -61,14 +59,6 @@ class ShardEntry(ManifestModel):
     sources: str
 
 
-class StoreEntry(ManifestModel):
-    """Where the vectors are, if not in the folder: address and collection, and a hash of some of its rows."""
-
-    uri: str
-    collection: str
-    sample: str
-
-
 class Manifest(ManifestModel):
     """The manifest of an index folder. It has no times: equal input gives an equal manifest."""
 
@@ -76,7 +66,7 @@ class Manifest(ManifestModel):
     settings: IndexSettings
     parser: str  # hash of the code and libraries that parsed the sources
     embedder: EmbedderEntry
-    kind: Decided  # how the vectors are searched, with everything filled in
+    kind: ResolvedVectors  # how the vectors are searched, with everything filled in
     how: str  # one sentence on how the vectors are searched
     content: str  # hash of the chunks in order, of what they are searched by, and of the metadata
     documents: int
@@ -85,9 +75,18 @@ class Manifest(ManifestModel):
     sources: dict[str, SourceEntry]  # by path relative to what was indexed
     skipped: tuple[Skipped, ...]
     shard: ShardEntry | None = None  # None where it is a whole index
-    store: StoreEntry | None = None  # None where the folder has the vectors
     fields: dict[str, FieldType] = {}  # the names of the documents' metadata, each with what its values are
     files: dict[str, str] = {}  # SHA-256 of every other file of the folder, by name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_store(cls, fields: Any) -> Any:
+        """Accept `store`, as manifests have it from before `milvus` was a kind."""
+        if not isinstance(fields, dict) or "store" not in fields:
+            return fields
+        kept = {name: value for name, value in fields.items() if name != "store"}
+        store = fields["store"]
+        return {**kept, "kind": {"kind": "milvus", "search": fields.get("kind"), **store}} if store else kept
 
 
 def write_manifest(manifest: BaseModel, folder: Path) -> None:

@@ -118,7 +118,7 @@ def pages(tmp_path):
 
 
 def test_a_merged_index_is_the_index_that_one_build_makes(pages, tmp_path):
-    settings = IndexSettings(vectors={"kind": "ivf"}, chunker={"kind": "fixed", "size": 200, "overlap": 20})
+    settings = IndexSettings(vectors={"kind": "hnsw"}, chunker={"kind": "fixed", "size": 200, "overlap": 20})
     fields = {"page-0.txt": {"year": 1999}, "more/page-1.txt": {"year": 2000}}
     shards = [Shard(number, 3) for number in range(1, 4)]
     for shard in shards:

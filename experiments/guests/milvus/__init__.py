@@ -1,0 +1,1 @@
+"""Vectors in Milvus: an embedded file, a server, a cluster or Zilliz, as the kind `milvus` of an index's vectors."""

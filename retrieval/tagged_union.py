@@ -1,0 +1,48 @@
+"""Settings that come in several kinds, such as retrievers: one small model per kind, and the union of them."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar, Union
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Tag, model_validator
+
+from ragbed.documents.errors import SettingsError
+from ragbed.guests import Slot, loaded
+
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+class KindModel(BaseModel):
+    """Settings of one kind: frozen, without further keys. The bare name of the kind selects its defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        return {"kind": value} if isinstance(value, str) else value
+
+
+def tagged_union(kinds: Iterable[type[BaseModel]], default: str | None = None) -> Any:
+    """Return the union of these models, told apart by `kind`. Settings without a kind are of the kind `default`."""
+    def kind_of(value: Any) -> Any:
+        if isinstance(value, str):
+            return value
+        return value.get("kind", default) if isinstance(value, dict) else getattr(value, "kind", default)
+
+    tagged = tuple(Annotated[one, Tag(one.model_fields["kind"].default)] for one in kinds)
+    return Annotated[Union[tagged], Discriminator(kind_of)]  # noqa: UP007
+
+
+def guest_kinds(slot: Slot, base: type[_Kind]) -> tuple[type[_Kind], ...]:
+    """Return the kinds that guests add to a slot. Raises SettingsError: one is not a subclass of `base` whose `kind` is
+    its name there."""
+    found: dict[str, type[_Kind]] = loaded(slot)
+    for name, kind in found.items():
+        field = kind.model_fields.get("kind") if isinstance(kind, type) and issubclass(kind, base) else None
+        if field is None or field.default != name:
+            raise SettingsError(f"the {slot} {name!r} of a guest must be a subclass of {base.__name__} with the field "
+                                f"kind: Literal[{name!r}] = {name!r}")
+    return tuple(found.values())
