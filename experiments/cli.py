@@ -7,101 +7,124 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Callable
-from functools import cache, partial
-from importlib import metadata
-from typing import Annotated, NoReturn
+from functools import cache
+from typing import Any, NoReturn
 
 import typer
 from typer.exceptions import TyperException
 
-from ragbed.experiments.commands.ask import ask, search
-from ragbed.experiments.commands.index import index
-from ragbed.experiments.commands.options import Command, refuse
-from ragbed.experiments.commands.read import compare, diagnose, effects, report, show
-from ragbed.experiments.commands.retrieval import evaluate_retrieval
-from ragbed.experiments.commands.run import run
-from ragbed.experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
-from ragbed.experiments.commands.tools import demo, list_, list_models, new_strategy, pull, schema
+from ragbed.experiments.commands.help import Commands, rows_text, summaries
 from ragbed.guests import entries, leave_out, load
 
-_EXAMPLES = """Examples:
-
-ragbed demo
-
-ragbed index docs/ --out idx && ragbed ask "How long is the warranty?" --index idx --model openai:gpt-4o-mini
-
-ragbed run compare.yaml && ragbed report runs/compare"""
-
-
-def about(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
-    """Find out which way of retrieving and reasoning answers, cites and refuses as it should."""
-    if version:
-        typer.echo(f"ragbed {metadata.version('ragbed')}")
-        raise typer.Exit
-
-
-# The commands of the core by the name that users type; those of guests are in `ragbed/guests.py`.
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo, "list": list_, "models list": list_models, "models pull": pull, "schema": schema,
-    "new strategy": new_strategy, "index": index, "search": search, "ask": ask,
-    "run": run, "judge": judge, "rescore": rescore, "report": report, "show": show,
-    "compare": compare, "effects": effects, "diagnose": diagnose,
-    "evaluate-retrieval": evaluate_retrieval, "export": export,
-    "cassette export": cassette_export, "cassette show": cassette_show, "verify": verify}
-# The first word of each command, in the order of the help. Commands of other people's guests come last.
-_PANELS: dict[str, tuple[str, ...]] = {
-    "Start": ("demo", "list", "models", "schema", "new", "check"),
-    "Ask": ("index", "search", "ask"),
-    "Build": ("construct", "questions", "review"),
-    "Measure": ("run", "merge", "import", "judge", "rescore"),
-    "Serve": ("serve",),
-    "Read": ("report", "show", "compare", "effects", "dose", "diagnose"),
-    "Retrieval": ("evaluate-retrieval", "negatives"),
-    "Share": ("export", "cassette", "verify")}
+_IN = "ragbed.experiments.commands"
+# What most people need, in the order of the work, each with its line of help.
+FIRST = {
+    "demo": "Try ragbed on bundled questions, with recorded replies.",
+    "index": "Parse, chunk, embed and index documents.",
+    "ask": "Answer one question from an index, with citations or a refusal.",
+    "run": "Run an experiment, or continue it where it stopped.",
+    "compare": "Test which differences between runs or cells are significant.",
+    "show": "Show one question: gold, answers, causes, scores and every step.",
+    "report": "Write the report of a finished run as one HTML file.",
+    "serve": "Serve the best configuration: OpenAI's API and a chat page.",
+    "construct": "Generate a benchmark from your documents and check its questions.",
+    "import": "Score the answers of another tool as a run.",
+    "export": "Write records or answers for other tools.",
+    "verify": "Recompute the figures and hashes of a run and compare them.",
+}
+# All commands by panel, each with where its function is; empty if a guest of ragbed adds it, in `ragbed/guests.py`.
+PANELS: dict[str, dict[str, str]] = {
+    "Start": {"demo": "tools:demo", "list": "tools:list_", "models list": "tools:list_models",
+              "models pull": "tools:pull", "schema": "tools:schema", "new strategy": "tools:new_strategy",
+              "check strategy": ""},
+    "Ask": {"index": "index:index", "search": "ask:search", "ask": "ask:ask"},
+    "Build": {"construct": "", "questions": "", "review": ""},
+    "Measure": {"run": "run:run", "merge": "", "import": "", "judge": "share:judge",
+                "rescore": "share:rescore"},
+    "Serve": {"serve": ""},
+    "Read": {"report": "read:report", "show": "read:show", "compare": "read:compare", "effects": "read:effects",
+             "dose": "", "diagnose": "read:diagnose"},
+    "Retrieval": {"evaluate-retrieval": "retrieval:evaluate_retrieval", "negatives": ""},
+    "Share": {"export": "share:export", "cassette export": "share:cassette_export",
+              "cassette show": "share:cassette_show", "verify": "share:verify"},
+}
 _GROUP_HELP = {"cassette": "Keep a run in one file, and replay it anywhere.", "check": "Check your own code.",
                "models": "List and download local models.", "new": "Create a file to start from."}
+_ABOUT = "Compare RAG strategies by answer quality, citations and refusals."
+_EXAMPLES = """Examples:
+  ragbed demo
+  ragbed index docs/ --out idx
+  ragbed ask "How long is the warranty?" --index idx --model openai:gpt-4o-mini
+  ragbed run compare.yaml"""
 
 
 @cache
-def build_app() -> typer.Typer:
+def build_app() -> Commands:
     """Return the command line with the commands of the core and of the guests."""
-    from ragbed.documents.errors import SettingsError
-
-    app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-    app.callback(invoke_without_command=True, epilog=_EXAMPLES)(about)
-    commands = dict(_COMMANDS)
+    targets = {name: f"{_IN}.{target}" for panel in PANELS.values() for name, target in panel.items() if target}
     for name, target in entries("command").items():
-        if name in commands:
+        if name in targets:
             leave_out(f"command {name!r} of a guest", "ragbed has a command of this name")
             continue
-        try:
-            commands[name] = load(target)
-        except SettingsError as error:  # the other commands work without it
-            commands[name] = partial(_broken, str(error))
-            commands[name].__doc__ = "Not available: its package cannot be imported."
-    order = [first for names in _PANELS.values() for first in names]
-    groups: dict[str, typer.Typer] = {}
-    for name in sorted(commands, key=lambda name: order.index(first_word(name)) if first_word(name) in order else 99):
+        targets[name] = target
+    groups: dict[str, dict[str, str]] = {}
+    for name, target in targets.items():
         first, _, second = name.partition(" ")
-        panel = next((panel for panel, names in _PANELS.items() if first in names), "Guests")
-        if not second:
-            app.command(name, cls=Command, rich_help_panel=panel)(commands[name])
-            continue
-        if first not in groups:
-            groups[first] = typer.Typer(no_args_is_help=True, help=_GROUP_HELP.get(first, ""))
-            app.add_typer(groups[first], name=first, rich_help_panel=panel)
-        groups[first].command(second, cls=Command)(commands[name])
-    return app
+        groups.setdefault(first, {})[second] = target
+    order = [name.partition(" ")[0] for panel in PANELS.values() for name in panel]
+    made: dict[str, str | Commands] = {
+        name: own[""] if "" in own else Commands(name, own, _load, help=_GROUP_HELP.get(name, ""))
+        for name, own in sorted(groups.items(), key=lambda group: order.index(group[0]) if group[0] in order else 99)}
+    return Root("ragbed", made, _load, first_page)
 
 
-def first_word(command: str) -> str:
-    """Return `check` of `check strategy`."""
-    return command.partition(" ")[0]
+class Root(Commands):
+    """The command line: `ragbed COMMAND`, `ragbed help`, `ragbed --version`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args[:1] == ["--version"]:
+            from importlib import metadata
+
+            typer.echo(f"ragbed {metadata.version('ragbed')}")
+            raise typer.Exit
+        if args[:1] == ["help"]:
+            if args[1:] in ([], ["all"]):
+                typer.echo(all_page(self, ctx) if args[1:] else first_page(ctx))
+                raise typer.Exit
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
 
 
-def _broken(why: str) -> None:
-    refuse(why)
+def first_page(ctx: Any) -> str:
+    """Return the help of `ragbed --help`, without importing any command."""
+    return "\n\n".join(["Usage: ragbed COMMAND [OPTIONS]", _ABOUT, rows_text("Commands", FIRST.items()),
+                        "`ragbed COMMAND --help` explains a command; `ragbed help all` lists every command.",
+                        _EXAMPLES])
+
+
+def all_page(app: Commands, ctx: Any) -> str:
+    """Return the help of `ragbed help all`: every command by panel, those of other people's guests last."""
+    rows = dict(summaries(app, ctx))
+    panels = {title: [(name, rows.pop(name)) for name in dict.fromkeys(one.partition(" ")[0] for one in panel)
+                      if name in rows] for title, panel in PANELS.items()} | {"Guests": list(rows.items())}
+    width = max(len(name) for panel in panels.values() for name, _ in panel)
+    return "\n\n".join(["Usage: ragbed COMMAND [OPTIONS]", *(
+        rows_text(title, found, width) for title, found in panels.items() if found)])
+
+
+def _load(name: str, target: str) -> Any:
+    """Import a command. That of an installed guest which cannot be imported refuses, and the others work."""
+    from ragbed.documents.errors import SettingsError
+
+    try:
+        return load(target)
+    except SettingsError as error:
+        why = str(error)
+
+        def broken() -> None:
+            raise SettingsError(why)
+        broken.__doc__ = "Not available: its package cannot be imported."
+        return broken
 
 
 _LONGEST = 2_000  # characters of the one line, which may name what a stranger called very long

@@ -11,9 +11,9 @@ import pytest
     (["run", "--nope"], ["No such option: --nope"]), (["rescore", "r", "--scoring", "x"], ["'as-published'"]),
     (["compare"], ["Missing argument 'A'"]), (["models", "nope"], ["'nope'", "`ragbed models --help`"]),
     (["guess\x1b[31m"], ["'guess\\x1b[31m'"]), (["search", "a", "b", "--index", "i"], ["unexpected extra argument"]),
-    (["compare", "r", "--baseline", ""], ["--baseline is given nothing"]),
-    (["effects", "r", "--metric="], ["--metric is given nothing"]), (["rescore", "r", "--judge", ""], ["--judge"]),
-    (["compare", "r", "--junit", ""], ["--junit is given nothing"]), (["list"], ["Missing argument"])])
+    (["compare", "r", "--baseline", ""], ["--baseline has an empty value"]),
+    (["effects", "r", "--metric="], ["--metric has an empty value"]), (["rescore", "r", "--judge", ""], ["--judge"]),
+    (["compare", "r", "--junit", ""], ["--junit has an empty value"]), (["list"], ["Missing argument"])])
 def test_words_that_no_command_knows_and_options_without_a_value_are_one_line(ragbed, args, says):
     ragbed.refuses(*args, says=says)
 
@@ -22,7 +22,8 @@ def test_without_a_command_the_help_is_shown(ragbed):
     status, out, err = ragbed()
     assert (status, err) == (2, "")
     assert "Usage: ragbed" in out
-    assert all(group in out for group in ("Start", "Ask", "Measure", "Read", "Retrieval", "Share", "Examples"))
+    assert "Examples:" in out
+    assert "Start:" in ragbed("help", "all")[1]
 
 
 @pytest.mark.parametrize(("place", "status", "said"), [

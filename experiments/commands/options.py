@@ -1,13 +1,12 @@
 """Options that several commands share."""
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperOption
 
+from ragbed.experiments.commands.help import MORE
 from ragbed.guests import entries, locate_run
 
 if TYPE_CHECKING:
@@ -15,71 +14,52 @@ if TYPE_CHECKING:
 
 
 def refuse(why: str) -> NoReturn:
-    """Raise SettingsError, whose package is imported when its name is known to be ours."""
+    """Raise SettingsError, imported here to keep `--help` fast."""
     from ragbed.documents.errors import SettingsError
 
     raise SettingsError(why)
 
 
 def part_of(shard: str | None, *others: str) -> Shard | None:
-    """Return the shard that --shard names, if any; SettingsError where it is none or others do not go with it."""
+    """Parse --shard. Raises SettingsError: it is not N/M, or one of the other options was given too."""
     from ragbed.documents.shards import Shard
 
     if shard and others:
-        refuse(f"--shard does not go with {others[0]}")
+        refuse(f"--shard cannot be combined with {others[0]}")
     return Shard.parse(shard) if shard else None
 
 
-class Command(TyperCommand):
-    """A command that refuses an option without a value, such as an unset variable of a script leaves: it is no way of
-    leaving the option out."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        valued = {name for one in self.params if isinstance(one, TyperOption) and not one.is_flag for name in one.opts}
-        for before, given in pairwise(["", *args]):
-            name = before if given == "" else given.removesuffix("=") if given.endswith("=") else ""
-            if name in valued:
-                refuse(f"{name} is given nothing; give it a value, or leave it out")
-        return super().parse_args(ctx, args)
-
-
 def _decoded(text: str) -> str:
-    """Bytes of the shell's that are no UTF-8 have no place in a prompt or a search."""
+    """Replace bytes of the command line that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-Query = Annotated[str, typer.Argument(help="What to look for.", callback=_decoded)]
+Query = Annotated[str, typer.Argument(help="The search query.", callback=_decoded)]
 Asked = Annotated[str, typer.Argument(help="The question.", callback=_decoded)]
-IndexFolder = Annotated[Path, typer.Option("--index", help="Folder made by `ragbed index`.")]
-RetrieverText = Annotated[str, typer.Option("--retriever", help="A kind of `ragbed list retrievers`, or settings in "
-                                            "YAML, as in '{kind: reranked, of: bm25}'.")]
-Conditions = Annotated[list[str] | None, typer.Option("--where", help="Which chunks may be found, as in 'page >= 3' or "
-                                                      "'source = reports/*'; several are all to be met.")]
+IndexFolder = Annotated[Path, typer.Option("--index", help="Folder of an index, made by `ragbed index`.")]
+RetrieverText = Annotated[str, typer.Option("--retriever", help="See `ragbed list retrievers`; or settings in YAML.")]
+Conditions = Annotated[list[str] | None, typer.Option("--where", metavar="FILTER", help=(
+    "Search only chunks that match, e.g. 'page >= 3'."))]
 Texts = list[str] | None
-FinishedRun = Annotated[Path, typer.Argument(help="A finished run's folder.", callback=locate_run)]
-CellName = Annotated[str | None, typer.Option("--cell", help=(
-    "Only cells of this name, as tables show it, or part of it, as in --cell direct; by default every one."))]
-Labels = Annotated[list[Path] | None, typer.Option("--labels", help=(
-    "A filled-in sheet of `ragbed judge --sheet`, or JSON Lines with cell, question and grade: scores are corrected "
-    "by it. May be given again."))]
-Metric = Annotated[str | None, typer.Option("--metric", help=(
-    "See `ragbed list metrics`; by default the first column of the run's table."))]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many questions.")]
-Sample = Annotated[int | None, typer.Option("--sample", min=1, help="So many questions, drawn by --seed.")]
-ShardName = Annotated[str | None, typer.Option("--shard", metavar="NUMBER/OF", help=(
-    "Only this part, as in 3/16, beside the others; `ragbed merge` joins them, parts of a set the same command without "
-    "it."))]
-Launcher = Annotated[str | None, typer.Option("--launcher", metavar="WHERE", hidden=not entries("launcher"), help=(
-    "Run as shards and merge them: local:N (processes), ray:auto or ray:HOST:PORT (a Ray cluster), ray (Ray on this "
-    "machine)."))]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Streamed = Annotated[bool, typer.Option("--stream", help="Show what the model says as it comes, and each step; with "
-                                        "--json, one event on each line.")]
+FinishedRun = Annotated[Path, typer.Argument(help="Folder of a finished run.", callback=locate_run)]
+CellName = Annotated[str | None, typer.Option("--cell", metavar="NAME", help=(
+    "Only cells with this name or part of it, e.g. direct."))]
+Labels = Annotated[list[Path] | None, typer.Option("--labels", metavar="FILE", help=(
+    "Human grades that correct the scores: a sheet or JSON Lines."))]
+Metric = Annotated[str | None, typer.Option("--metric", metavar="NAME", help=(
+    "See `ragbed list metrics`. Default: the headline metric."))]
+Fresh = Annotated[bool, typer.Option("--fresh", rich_help_panel=MORE, help="Delete earlier results and start again.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N questions.")]
+Sample = Annotated[int | None, typer.Option("--sample", min=1, help="N random questions, drawn with --seed.")]
+ShardName = Annotated[str | None, typer.Option("--shard", metavar="N/M", rich_help_panel=MORE, help=(
+    "Process only shard N of M, e.g. 3/16; see `ragbed merge`."))]
+Launcher = Annotated[str | None, typer.Option("--launcher", metavar="WHERE", hidden=not entries("launcher"),
+                                              rich_help_panel=MORE, help=(
+    "Run as shards and merge: local:N, ray, ray:auto or ray:HOST:PORT."))]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Streamed = Annotated[bool, typer.Option("--stream", help="Show the answer while it is generated.")]
 Traced = Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")]
-DEFAULT_MODEL = "smollm2-135m"  # the catalogue's; no other package is imported before its name is known to be ours
-_MODEL_FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, or a local model's name"
-ModelName = Annotated[str, typer.Option("--model", help=f"{_MODEL_FORMS}.")]
-AnyModel = Annotated[str | None, typer.Option("--model", help=(
-    f"{_MODEL_FORMS}; by default what RAGBED_MODEL names, else OpenAI's with OPENAI_API_KEY, else that of a server on "
-    "this machine (Ollama, LM Studio, llama.cpp, vLLM), else the small local one."))]
+DEFAULT_MODEL = "smollm2-135m"  # the catalogue's name; importing the catalogue would make `--help` slow
+_FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:PATH or a local name"
+ModelName = Annotated[str, typer.Option("--model", metavar="NAME", help=f"{_FORMS}.")]
+AnyModel = Annotated[str | None, typer.Option("--model", metavar="NAME", help=f"{_FORMS}.")]

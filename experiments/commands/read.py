@@ -11,7 +11,7 @@ from ragbed.guests import load_for_folder, locate_run
 
 
 def report(run: FinishedRun, labels: Labels = None, json: AsJson = False) -> None:
-    """Write the report of a finished run: one HTML file."""
+    """Write the report of a finished run as one HTML file."""
     from ragbed.experiments.analysis.corrected import corrected_views
     from ragbed.experiments.report.page import report_run
     from ragbed.experiments.running.rejudge import material_of, raters_of
@@ -25,52 +25,43 @@ def report(run: FinishedRun, labels: Labels = None, json: AsJson = False) -> Non
     print_result(json, {"run": str(run), "report": str(path)}, str(path))
 
 
-def show(run: Annotated[Path, typer.Argument(callback=locate_run,
-                                             help="A run's folder; the run need not have finished.")],
-         question: Annotated[str, typer.Argument(help="An id, the beginning of one, or #N for the Nth.")],
+def show(run: Annotated[Path, typer.Argument(callback=locate_run, help="Folder of a run, which may be unfinished.")],
+         question: Annotated[str, typer.Argument(help="An id, the beginning of one, or #N for the Nth question.")],
          cell: CellName = None,
-         prompts: Annotated[bool, typer.Option("--prompts", help="With the prompts as they were sent.")] = False,
-         scores: Annotated[bool, typer.Option(
-             "--scores", help="Every score, not those of the run's table alone.")] = False,
+         prompts: Annotated[bool, typer.Option("--prompts", help="Include the prompts.")] = False,
+         scores: Annotated[bool, typer.Option("--scores", help="Every score, not only the run's columns.")] = False,
          json: AsJson = False) -> None:
-    """Show one question: gold, answers, causes, scores, every step."""
+    """Show one question: gold, answers, causes, scores and every step."""
     from ragbed.experiments.terminal.show import show_question
 
     show_question(run, question, cell, prompts, scores, json)
 
 
-def compare(first: Annotated[Path, typer.Argument(metavar="A", help=(
-                "A finished run's folder: the baseline. Or the traffic of a live experiment, which takes --baseline "
-                "and --json alone."))],
-            second: Annotated[Path | None, typer.Argument(
-                metavar="B", help="Another run's, whose cells are compared with A's. Without, those cells of A "
-                                    "are compared that differ in one factor, as in its summary and report.")] = None,
-            metric: Annotated[Texts, typer.Option(
-                "--metric", help="See `ragbed list metrics`; may be given again. By default the first of the run's "
-                                 "table.")] = None,
-            cell: Annotated[Texts, typer.Option(
-                "--cell", help="Only cells of this name: what a row is called, its id, or parts of it such as "
-                               "`direct` or `repeat 0`; may be given again.")] = None,
-            baseline: Annotated[str | None, typer.Option(
-                "--baseline", help="The cell of A that all are compared with, named as for --cell; in one run with "
-                                   "--cell or --fail-if the first of them by default.")] = None,
-            fail_if: Annotated[Texts, typer.Option(
-                "--fail-if", metavar="EXPR", help="Exit status 1 where it holds of any cell, such as 'unified < "
-                                                  "baseline - 0.02' of the means, which chance alone may bring about; "
-                                                  "'unified.high < baseline - 0.02' where the 95 % interval of the "
-                                                  "difference is wholly below; 'unified.low < baseline - 0.02' where "
-                                                  "it does not rule such a loss out. May be given again.")] = None,
-            shared: Annotated[bool, typer.Option(
-                "--shared", help="Check --fail-if over the questions that both runs have. Without, it is refused where "
-                                 "one of them has others.")] = False,
+def compare(first: Annotated[Path, typer.Argument(metavar="A", help="Folder of a finished run: the baseline.")],
+            second: Annotated[Path | None, typer.Argument(metavar="B", help=(
+                "Folder of another run, whose cells are compared with A's."))] = None,
+            metric: Annotated[Texts, typer.Option("--metric", metavar="NAME", help=(
+                "See `ragbed list metrics`. Default: headline."))] = None,
+            cell: Annotated[Texts, typer.Option("--cell", metavar="NAME", help=(
+                "Only cells with this name or part of it."))] = None,
+            baseline: Annotated[str | None, typer.Option("--baseline", metavar="CELL", help=(
+                "Compare every cell with this cell of A."))] = None,
+            fail_if: Annotated[Texts, typer.Option("--fail-if", metavar="EXPR", help=(
+                "Exit with status 1 if true for any cell."))] = None,
+            shared: Annotated[bool, typer.Option("--shared", help=(
+                "Check --fail-if over the questions that both runs have."))] = False,
             flips: Annotated[bool, typer.Option("--flips", help="List the questions whose score differs.")] = False,
-            junit: Annotated[Path | None, typer.Option(help="Write the conditions of --fail-if to this file as JUnit's "
-                                                            "tests.")] = None,
+            junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help=(
+                "Write the --fail-if conditions as JUnit tests."))] = None,
             json: AsJson = False) -> None:
-    """Tell which differences between runs or cells are real.
+    """Test which differences between runs or cells are significant.
 
-    Cells are compared question by question; the configurations of a live experiment by threads, with a test that holds
-    however often one looks.
+    Without B, compares the cells of A that differ in exactly one factor. The questions are paired, and p is corrected
+    for the number of comparisons (Holm).
+
+    --fail-if 'unified < baseline - 0.02' compares means, which chance may move. 'unified.high < baseline - 0.02' fails
+    only if the whole 95 % interval of the difference lies below; 'unified.low < baseline - 0.02' fails unless the
+    interval rules out such a loss.
     """
     from ragbed.experiments.terminal.analyses import show_comparisons, show_folder_comparison
 
@@ -85,20 +76,17 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help=(
 
 
 def effects(run: FinishedRun, metric: Metric = None, json: AsJson = False) -> None:
-    """Show what each factor does over the levels of the others.
-
-    And which two depend on each other.
-    """
+    """Estimate the main effect of each factor, and which factors interact."""
     from ragbed.experiments.terminal.analyses import show_effects
 
     show_effects(run, metric, json)
 
 
 def diagnose(run: FinishedRun, cell: CellName = None,
-             cause: Annotated[str | None, typer.Option(metavar="NAME", help="List the questions that have this cause, "
-                                                       "such as retrieval_miss, each with what decided it.")] = None,
+             cause: Annotated[str | None, typer.Option("--cause", metavar="NAME", help=(
+                 "List the questions with this cause, e.g. retrieval_miss."))] = None,
              json: AsJson = False) -> None:
-    """Say why each question came out as it did."""
+    """Explain why answers are right or wrong: a cause for every question."""
     from ragbed.experiments.terminal.analyses import diagnose as show_causes
 
     show_causes(run, cell, cause, json)

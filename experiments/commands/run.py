@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ragbed.experiments.commands.help import MORE
 from ragbed.experiments.commands.options import AsJson, Fresh, Launcher, ShardName, Texts, part_of, refuse
 
 if TYPE_CHECKING:
@@ -18,57 +19,40 @@ if TYPE_CHECKING:
     from ragbed.experiments.settings import RunSettings
     from ragbed.experiments.settings.targets import Part
 
-_PART = "Which questions"
-
-
 JournalMode = Literal["record", "live", "replay"]
 
 
-def _by_name(option: str, help: str, **more: Any) -> Any:
-    """An option of a benchmark by its name; a file of settings says it itself."""
-    return typer.Option(option, help=help, rich_help_panel="Of a benchmark by its name", **more)
+def _more(option: str, help: str, **others: Any) -> Any:
+    return typer.Option(option, help=help, rich_help_panel=MORE, **others)
 
 
-Target = Annotated[str | None, typer.Argument(metavar="TARGET", help=(
-    "A YAML file of settings (see `ragbed schema`), or a benchmark's name (see `ragbed list benchmarks`), which is run "
-    "as its paper ran it."))]
-Files = Annotated[str | None, typer.Argument(metavar="PATH", help=(
-    "The benchmark's folder or file, or hub:OWNER/NAME."))]
-Models = Annotated[Texts, _by_name("--model", "As for `ragbed ask`; may be given again.")]
-Reasonings = Annotated[Texts, _by_name("--reasoning", (
-    "A name of `ragbed list strategies`, FILE.py:FUNCTION, or settings in YAML; may be given again; `all` is the five "
-    "of the CReSt paper."))]
-Retrievals = Annotated[Texts, _by_name("--retrieval", "May be given again.")]
-Conditions = Annotated[Texts, _by_name("--condition", (
-    "closed-book, given, gold, retrieved or full; may be given again."))]
-Perturbations = Annotated[Texts, _by_name("--perturbation", "See `ragbed list perturbations`; may be given again.")]
-RuleNames = Annotated[Texts, _by_name("--rules", "See `ragbed list rules`; may be given again.")]
-JudgeName = Annotated[str | None, _by_name("--judge", "`lexical`, or a model.")]
-ScoringName = Annotated[str | None, _by_name("--scoring", "corrected or as-published.")]
-RunName = Annotated[str | None, _by_name("--name", "Of the run; by default the benchmark's, and the part.")]
-Others = Annotated[Texts, _by_name("--set", (
-    "Any other setting, as in --set limits.max_tokens=256 or --set benchmark.units=sentences; may be given again."),
-    metavar="KEY=VALUE")]
-SkipBad = Annotated[bool, _by_name("--skip-bad", (
-    "Leave out records of the benchmark's files that do not fit, and name them in the run's notes."))]
-Out = Annotated[Path | None, _by_name("--out", "Folder of runs; by default `runs`.")]
-Limit = Annotated[int | None, typer.Option(min=1, rich_help_panel=_PART, help=(
-    "Only the first so many questions, as a run of its own: NAME-limit-N."))]
-Sample = Annotated[int | None, typer.Option(min=1, rich_help_panel=_PART, help=(
-    "So many questions, drawn by --seed, as a run of its own: NAME-sample-N."))]
-Seed = Annotated[int | None, typer.Option(rich_help_panel=_PART, help=(
-    "Of --sample, and of what else a benchmark draws."))]
-Filter = Annotated[Texts, typer.Option("--filter", metavar="TAG=VALUE", rich_help_panel=_PART, help=(
-    "Only questions with this tag, as a run of its own; given again, with all of them."))]
-Race = Annotated[bool, typer.Option("--race", rich_help_panel=_PART, help=(
-    "Ask in a random order, and a cell only until it is worse than another or no difference is to be expected, as a "
-    "run of its own: NAME-race."))]
-Probe = Annotated[Literal["citations"] | None, typer.Option("--probe", help=(
-    "citations: ask each answer again without each passage that it was shown, and over the cited ones alone, to tell "
-    "which citations carry weight; also of a finished run."))]
-Budgets = Annotated[Texts, typer.Option("--budget", metavar="PART=AMOUNT", help=(
-    "What may be spent before the run stops, resumably: dollars=5 or tokens=200000, of all starts together, or "
-    "seconds=1800, of this start; `none` lifts one; may be given again. In the place of what the settings say."))]
+Target = Annotated[str | None, typer.Argument(metavar="TARGET", help="A YAML settings file, or a benchmark's name.")]
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help="The benchmark's folder or file, or hub:OWNER/NAME.")]
+Models = Annotated[Texts, typer.Option("--model", metavar="NAME", help="As for `ragbed ask`.")]
+Reasonings = Annotated[Texts, typer.Option("--reasoning", metavar="NAME", help=(
+    "See `ragbed list strategies`; or `all`, FILE.py:FUNCTION."))]
+Retrievals = Annotated[Texts, typer.Option("--retrieval", metavar="NAME", help="See `ragbed list strategies`.")]
+Conditions = Annotated[Texts, typer.Option("--condition", metavar="NAME", help="See `ragbed list conditions`.")]
+Perturbations = Annotated[Texts, _more("--perturbation", "See `ragbed list perturbations`.", metavar="NAME")]
+RuleNames = Annotated[Texts, _more("--rules", "See `ragbed list rules`.", metavar="NAME")]
+JudgeName = Annotated[str | None, typer.Option("--judge", metavar="NAME", help="`lexical`, or a model.")]
+ScoringName = Annotated[str | None, _more("--scoring", "corrected or as-published.", metavar="NAME")]
+RunName = Annotated[str | None, _more("--name", "Name of the run. Default: the benchmark's name.", metavar="NAME")]
+Others = Annotated[Texts, typer.Option("--set", metavar="KEY=VALUE", help=(
+    "Any other setting, e.g. limits.max_tokens=256."))]
+SkipBad = Annotated[bool, _more("--skip-bad", "Skip malformed records of the benchmark, with a note.")]
+Out = Annotated[Path | None, _more("--out", "Folder of runs. Default: `runs`.", metavar="PATH")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N questions, as run NAME-limit-N.")]
+Sample = Annotated[int | None, _more("--sample", "N random questions, as run NAME-sample-N.", min=1)]
+Seed = Annotated[int | None, _more("--seed", "Seed of --sample and of everything else that is drawn.")]
+Filter = Annotated[Texts, typer.Option("--filter", metavar="TAG=VALUE", help=(
+    "Only questions with this tag, as a run of their own."))]
+Race = Annotated[bool, _more("--race", "Stop asking a cell once it is significantly worse, or never will be.")]
+Probe = Annotated[Literal["citations"] | None, _more("--probe", (
+    "Ask again without each passage, to test citations."))]
+Budgets = Annotated[Texts, typer.Option("--budget", metavar="KIND=N", help=(
+    "Stop at dollars=5, tokens=200000 or seconds=1800."))]
+Full = Annotated[bool, typer.Option("--full", help="Also print all metrics, causes, breakdowns and notes.")]
 
 
 def run(target: Target = None, path: Files = None, model: Models = None, reasoning: Reasonings = None,
@@ -77,32 +61,31 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         set: Others = None, out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None,
         seed: Seed = None, filter: Filter = None, race: Race = False, budget: Budgets = None, probe: Probe = None,
         shard: ShardName = None, launcher: Launcher = None, fresh: Fresh = False,
-        retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
-                                                            "journal.")] = False,
-        journal: Annotated[JournalMode, typer.Option(help="record: calls made before are not made again; live: every "
-                                                          "call is made, and the records are made anew; replay: no "
-                                                          "call is made, the records are made anew from the "
-                                                          "journal.")] = "record",
-        replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=(
-            "Make the run from a cassette (see `ragbed cassette export`), without a model, an index or a network. "
-            "Without TARGET the settings are the cassette's."))] = None,
-        dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked: cells, calls, tokens, "
-                                                            "price, and the smallest difference that so many questions "
-                                                            "can detect.")] = False,
-        json: AsJson = False) -> None:
-    """Carry out an experiment, or continue it where it stopped.
+        retry: Annotated[bool, typer.Option("--retry", help="Ask failed questions again; keep all other answers.")
+                         ] = False,
+        journal: Annotated[JournalMode, _more("--journal", "Reuse recorded calls, ask all again, or send none.")
+                           ] = "record",
+        replay: Annotated[Path | None, _more("--replay", "Run from a cassette, without any model or index.",
+                                             metavar="FILE")] = None,
+        dry: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens, price and detectable difference.")
+                       ] = False,
+        full: Full = False, json: AsJson = False) -> None:
+    """Run an experiment, or continue it where it stopped.
 
-    Exit status 1: every question ended without a reply (an error, a timeout, a limit, a prompt that is too long), or a
-    replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
+    Without a settings file, the options describe the experiment: a benchmark runs as its paper ran it, and each option
+    replaces one setting. See `ragbed schema` for all settings.
+
+    Exit status 1: no question got a reply, or a replay differs from its recording. 2: an error that you can fix, or the
+    budget is spent.
     """
     from ragbed.experiments.running.cassette import Replay
     from ragbed.experiments.settings.spending import changed
     from ragbed.experiments.settings.targets import Part
 
     if replay is not None and (retry or journal != "record"):
-        refuse("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
+        refuse("--replay cannot be combined with --journal or --retry: it sends no calls")
     if fresh and journal == "replay":
-        refuse("--fresh removes the journal that --journal replay reads; give one of the two")
+        refuse("--fresh deletes the journal that --journal replay reads; give only one of the two")
     part = part_of(shard, *["--launcher"] * bool(launcher), *["--dry-run"] * dry)
     options = given_options(set, skip_bad, models=model, reasoning=reasoning, retrieval=retrieval, conditions=condition,
                      rules=rules, perturbations=perturbation, judge=judge, scoring=scoring, name=name, out=out)
@@ -113,7 +96,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     if dry:
         _plan(runs, json)
     else:
-        carry_out_runs(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher)
+        carry_out_runs(runs, "replay" if cassette else journal, retry, fresh, json, cassette, part, launcher, full)
 
 
 def given_options(set: Texts, skip_bad: bool, **options: Any) -> dict[str, Any]:
@@ -157,7 +140,8 @@ def _with_models(runs: Sequence[RunSettings], fresh: bool, look: bool, shard: Sh
 
 
 def carry_out_runs(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
-               cassette: Replay | None, shard: Shard | None = None, launcher: str | None = None) -> None:
+                   cassette: Replay | None, shard: Shard | None = None, launcher: str | None = None,
+                   full: bool = False) -> None:
     """Carry out one run or several, and print their results."""
     from ragbed.documents.errors import BenchmarkError
     from ragbed.experiments.benchmarks.hub import only_cached
@@ -179,7 +163,7 @@ def carry_out_runs(runs: Sequence[RunSettings], journal: JournalMode, retry: boo
             with only_cached() if cassette else nullcontext():
                 carry_out(settings, journal, again=retry or journal != "record", fresh=fresh,
                           json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette,
-                          shard=shard)
+                          shard=shard, full=full)
         except BenchmarkError as error:
             raise (error if cassette is None else cassette.explained(error, settings)) from error
 

@@ -1,4 +1,4 @@
-"""Commands to begin with: what there is, and what is one's own."""
+"""Commands to start with: the demo, lists, models, and a strategy of your own."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,15 +10,15 @@ from ragbed.experiments.commands.options import DEFAULT_MODEL, AsJson, ModelName
 
 
 def demo(model: ModelName = DEFAULT_MODEL,
-         out: Annotated[Path, typer.Option(help="Folder in which the run's folders `demo` and `demo-live` are "
-                                                "made.")] = Path("runs"),
-         live: Annotated[bool, typer.Option("--live", help="Ask the model everything that was recorded.")] = False,
-         fresh: Annotated[bool, typer.Option("--fresh", help="Forget the journal and ask the model again.")] = False,
+         out: Annotated[Path, typer.Option("--out", help="Folder of the runs `demo` and `demo-live`.")] = Path("runs"),
+         live: Annotated[bool, typer.Option("--live", help="Ask the model all questions, not only the first.")] = False,
+         fresh: Annotated[bool, typer.Option("--fresh", help="Delete earlier results and start again.")] = False,
+         full: Annotated[bool, typer.Option("--full", help="Also print all metrics, causes and notes.")] = False,
          json: AsJson = False) -> None:
-    """Do the main job on bundled questions: index, search, five strategies, scores, report.
+    """Try ragbed on bundled questions, with recorded replies.
 
-    The replies of a model of 1.5 billion parameters are recorded, all else is done here. Then a live model, by default
-    the local one, answers the first questions beside it. A second time, nothing is left to do.
+    Compares five strategies: indexing, retrieval, scores and report are computed here; only the replies, of a model
+    with 1.5 billion parameters, are recorded. Then a live model answers the first questions too.
     """
     from ragbed.agents import catalogue
     from ragbed.experiments.terminal.demo import demo as carry_out
@@ -26,16 +26,16 @@ def demo(model: ModelName = DEFAULT_MODEL,
 
     entry = catalogue.entry_named(model)
     if entry is not None and catalogue.find_model_files(entry) is None:
-        note(f"fetching {entry.name} ({entry.size / 1e6:.0f} MB), once")
+        note(f"downloading {entry.name} ({entry.size / 1e6:.0f} MB), only once")
         _fetch(entry.name)
-    carry_out(model, out, fresh, live, json)
+    carry_out(model, out, fresh, live, json, full)
 
 
 What = Literal["strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations", "metrics", "models"]
 
 
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
-    """Show what there is to choose from."""
+    """List the available strategies, retrievers, benchmarks, metrics and so on."""
     from ragbed.experiments.terminal.display import print_json, print_records, print_table
     from ragbed.experiments.terminal.lists import INVENTORY
 
@@ -62,14 +62,14 @@ def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def list_models(json: AsJson = False) -> None:
-    """Show local models with size, licence and hash: the catalogue's, and well-known ones of the hub."""
+    """List local models with size, licence and hash."""
     list_("models", json)
 
 
-def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed models list`, or any hf:OWNER/REPO/FILE.gguf.")],
-         offline: Annotated[bool, typer.Option("--offline", help="Only say whether it is here.")] = False,
+def pull(name: Annotated[str, typer.Argument(help="A name of `ragbed models list`, or hf:OWNER/REPO/FILE.gguf.")],
+         offline: Annotated[bool, typer.Option("--offline", help="Only check whether it was downloaded.")] = False,
          json: AsJson = False) -> None:
-    """Fetch a local model and check it against its sha256."""
+    """Download a local model and verify its sha256."""
     from ragbed.experiments.terminal.display import print_result
 
     path = _fetch(name, offline)
@@ -84,17 +84,16 @@ def _fetch(name: str, offline: bool = False) -> Path:
         return pull(name, lambda done, total: bars("download", done, total), offline=offline)
 
 
-def new_strategy(name: Annotated[str, typer.Argument(help="Of the file, and of the strategy in tables: letters, digits "
-                                                      "and _.")],
-             retrieval: Annotated[bool, typer.Option("--retrieval", help="A retrieval strategy, in the place of a "
-                                                                         "reasoning strategy.")] = False) -> None:
-    """Write a strategy of your own to begin with, and its test, into the current folder."""
+def new_strategy(name: Annotated[str, typer.Argument(help="Name of the strategy and its file: letters, digits and _.")],
+                 retrieval: Annotated[bool, typer.Option("--retrieval", help="A retrieval strategy, not reasoning.")
+                                      ] = False) -> None:
+    """Create a strategy of your own with its test, in the current folder."""
     from ragbed.experiments.terminal.display import say
     from ragbed.experiments.terminal.lists import write_strategy
 
     family = "retrieval" if retrieval else "reasoning"
     write_strategy(name, family)
-    say(f"{name}.py and test_{name}.py are written. Next:")
+    say(f"wrote {name}.py and test_{name}.py; next:")
     say(f"  ragbed check strategy {name}.py:recipe")
     say(f"  ragbed run demo --limit 5 --name {name} --{family} {name}.py:recipe"
         f"{' --condition retrieved' if retrieval else ' --reasoning direct'}")

@@ -30,7 +30,7 @@ _LIVE: dict[str, Any] = {"reasoning": "direct", "conditions": ["retrieved", "gol
 _SECONDS, _LEAST, _TRIED = 100, 6, 2  # that the live part takes; questions of it at least; those that tell its pace
 
 
-def demo(model: str, out: Path, fresh: bool, live: bool, json: bool) -> None:
+def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool = False) -> None:
     """Carry out the recorded run, and one with both models; with `live` all that was recorded, asked of the model."""
     every = load_recording(RECORDED).questions
 
@@ -48,7 +48,7 @@ def demo(model: str, out: Path, fresh: bool, live: bool, json: bool) -> None:
                 few = settings("demo-pace", _TRIED, models=model, out=trial, include=[], **_LIVE)
                 one = both(min(max(_fitting(few), _LEAST), every))
             note(f"{one.folder}: the first {one.benchmark.limit} of {every} questions")
-        carry_out(one, fresh=fresh, json=json, put=put)
+        carry_out(one, fresh=fresh, json=json, put=put, full=full)
 
     begun = not fresh and (both(_LEAST).folder / "manifest.json").is_file()  # with as many questions as fitted then
     asked = int(manifest_of(both(_LEAST).folder).benchmark["questions"]) if begun else _LEAST

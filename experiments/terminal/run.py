@@ -74,7 +74,7 @@ def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put],
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
               json: bool = False, retry: str = "the same command", put: Put = print_json,
-              replay: Replay | None = None, shard: Shard | None = None) -> None:
+              replay: Replay | None = None, shard: Shard | None = None, full: bool = False) -> None:
     """Run or continue, write the report, and show the figures, as JSON alone where asked for, which `put` takes;
     `retry` is the command that asks again what failed. Of a shard only its records are made. Exit status 1 where every
     question ended without a reply, or a replay, of a cassette or of the run's own journal, missed anything or gave
@@ -88,8 +88,8 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
             if shard is not None:
                 show_shard(folder, shard, put if json else None)
                 return
-            show_finished(folder, retry, put if json else None,
-                          f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s")
+            done = f"{view.tally.summary() if view.tally else NOTHING}, {time.monotonic() - started:.0f} s"
+            show_finished(folder, retry, put if json else None, done, full)
             said, whole = on_replay(folder, settings, replay) if mode == "replay" else ([], True)
             for text in said:
                 note(text)
@@ -108,14 +108,14 @@ def show_shard(folder: RunFolder, shard: Shard, put: Put | None) -> None:
         say(f"shard {shard} has its {there:,} records; when all have theirs: ragbed merge {place.parent}")
 
 
-def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str) -> None:
+def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str, full: bool = False) -> None:
     """Write the report of a finished run, and show its figures, which `put` takes as JSON, and what was `done`; `retry`
     is the command that asks again what failed."""
     report = report_run(Finished.of(folder))
     if put is not None:
         put(run_json(folder))
     else:
-        _show(folder)
+        _show(folder, full)
     for text in on_failures(folder, retry):
         note(text)
     if put is None:
@@ -139,7 +139,7 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
         "notes", "results")}}
 
 
-def _show(folder: RunFolder) -> None:
+def _show(folder: RunFolder, full: bool) -> None:
     summary = folder.summary()
     cells = merge_replicates(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
     for text in summary_text(summary, cells):

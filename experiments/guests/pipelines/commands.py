@@ -10,6 +10,7 @@ from ragbed.experiments.commands.options import AsJson, Fresh, Texts
 from ragbed.experiments.commands.run import (
     Files,
     Filter,
+    Full,
     JudgeName,
     Limit,
     Others,
@@ -27,15 +28,15 @@ from ragbed.experiments.commands.run import (
 def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
                 "trec_rag, inspect, ragas, ragchecker, or jsonl: one line per question."))],
             file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers.")],
-            benchmark: Annotated[str, typer.Option("--benchmark", help="A name of `ragbed list benchmarks`.")],
+            benchmark: Annotated[str, typer.Option("--benchmark", metavar="NAME", help="See `ragbed list benchmarks`.")],
             path: Files = None,
-            run: Annotated[Texts, typer.Option("--run", help=(
-                "Import only this run of the file; repeatable. By default each run becomes a cell."))] = None,
+            run: Annotated[Texts, typer.Option("--run", metavar="NAME", help=(
+                "Only this run of the file. Default: each is a cell."))] = None,
             more: Annotated[Texts, typer.Option("--with", metavar="KEY=VALUE", help=(
-                "A setting of the pipeline that the file becomes, e.g. answer=$.output.text; repeatable."))] = None,
+                "Settings of the file, e.g. answer=$.output.text."))] = None,
             judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None,
             out: Out = None, skip_bad: SkipBad = False, limit: Limit = None, sample: Sample = None, seed: Seed = None,
-            filter: Filter = None, fresh: Fresh = False, json: AsJson = False) -> None:
+            filter: Filter = None, fresh: Fresh = False, full: Full = False, json: AsJson = False) -> None:
     """Score the answers of another tool as a run.
 
     A row answers the question with its id or, without an id, with its text. A question without a row counts as a
@@ -56,4 +57,4 @@ def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
             put(one, text, replacing=True)
     options = given_options(set, skip_bad, judge=judge, scoring=scoring, name=name or file.stem, out=out,
                             pipelines=pipelines, repeats=last + 1 if last else None)
-    carry_out_runs(runs_of_target(benchmark, path, options, part), "record", False, fresh, json, None)
+    carry_out_runs(runs_of_target(benchmark, path, options, part), "record", False, fresh, json, None, full=full)
