@@ -121,7 +121,8 @@ def right(param: Any) -> str:
     default = param.default() if callable(param.default) else param.default
     shown = default not in (None, "", False, True, ..., (), []) and not param.required
     help = " ".join((getattr(param, "help", None) or "").split())
-    return " ".join(filter(None, [help, "Repeatable." if getattr(param, "multiple", False) and "epeatable" not in help else "",
+    repeatable = getattr(param, "multiple", False) and "epeatable" not in help
+    return " ".join(filter(None, [help, "Repeatable." if repeatable else "",
                                   f"[default: {default}]" if shown else "",
                                   "[required]" if param.required and isinstance(param, TyperOption) else ""]))
 

@@ -28,7 +28,8 @@ from ragbed.experiments.commands.run import (
 def import_(format: Annotated[str, typer.Argument(metavar="FORMAT", help=(
                 "trec_rag, inspect, ragas, ragchecker, or jsonl: one line per question."))],
             file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers.")],
-            benchmark: Annotated[str, typer.Option("--benchmark", metavar="NAME", help="See `ragbed list benchmarks`.")],
+            benchmark: Annotated[str, typer.Option("--benchmark", metavar="NAME", help=(
+                "See `ragbed list benchmarks`."))],
             path: Files = None,
             run: Annotated[Texts, typer.Option("--run", metavar="NAME", help=(
                 "Only this run of the file. Default: each is a cell."))] = None,
