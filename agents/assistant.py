@@ -32,7 +32,7 @@ from ragbed.retrieval.rerankers.reranker import Aids
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.history import in_conversation
-from ragbed.strategies.prompting import WORDINGS
+from ragbed.strategies.prompting import PROMPT_VARIANTS
 from ragbed.strategies.settings.choosing import Strategy, chosen
 from ragbed.strategies.settings.plugins import FAMILIES
 from ragbed.strategies.types import AnswerFormat, Exemplar, Failure, Framing, Layout, Rules, Task, Turn
@@ -55,8 +55,8 @@ class AssistantSettings(BaseModel):
     history: str | dict[str, Any] = "rewrite"
     rules: Rules = "grounded"
     answer_format: AnswerFormat = "tags"
-    framing: Framing = "marked"
-    wording: int = Field(default=1, ge=1, le=WORDINGS, exclude_if=lambda wording: wording == 1)
+    framing: Framing = "delimited"
+    prompt_variant: int = Field(default=1, ge=1, le=PROMPT_VARIANTS, exclude_if=lambda number: number == 1)
     layout: Layout = "documents_first"
     brief: bool = False
     exemplars: tuple[Exemplar, ...] = ()
@@ -244,7 +244,8 @@ class Assistant:
                     options=tuple((label, text) for label, text in state.get("options", ())),
                     turns=tuple(Turn(**turn) for turn in state.get("turns", ())),
                     answer_format=self.settings.answer_format, framing=self.settings.framing,
-                    wording=self.settings.wording, layout=self.settings.layout, brief=self.settings.brief,
+                    prompt_variant=self.settings.prompt_variant, layout=self.settings.layout,
+                    brief=self.settings.brief,
                     exemplars=self.settings.exemplars)
         play = Session(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))

@@ -163,7 +163,7 @@ def _run_settings(url: str, folder: Path, numbers: range) -> RunSettings:
     path.write_text("".join(json.dumps(_crest_row(number)) + "\n" for number in numbers), encoding="utf-8")
     return check_settings({
         "name": "run", "out": str(folder), "benchmark": {"kind": "crest", "path": str(path)},
-        "models": f"{url}#instant", "reasoning": "direct", "layout": "documents_first", "conditions": "given",
+        "models": f"{url}#instant", "reasoning": "direct", "layout": "documents_first", "conditions": "provided",
         "judge": "lexical", "concurrency": AT_ONCE}, "bench")
 
 

@@ -44,10 +44,10 @@ def _record(question: Question) -> dict[str, Any]:
     Its supporting passages are named by place: others may share their titles.
     """
     gold = {item.chunk for item in question.gold}
-    return {"id": question.id, "context": [_titled(chunk) for chunk in question.given], "question": question.text,
+    return {"id": question.id, "context": [_titled(chunk) for chunk in question.provided], "question": question.text,
             "answer": question.answers[0], "sub_questions": list(question.sub_questions),
             "sub_answers": list(question.sub_answers), "hops": len(question.sub_questions), "type": "bridge",
-            "supporting_facts": [place for place, chunk in enumerate(question.given) if chunk.id in gold]}
+            "supporting_facts": [place for place, chunk in enumerate(question.provided) if chunk.id in gold]}
 
 
 def _answerable(path: Path, draw: Draw) -> list[Question]:

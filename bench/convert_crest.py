@@ -138,7 +138,7 @@ def _hotpotqa(benchmark: Benchmark) -> Iterator[Item]:
 
 def _paragraph(question: Question, benchmark: Benchmark) -> Iterator[Paragraph]:
     gold = {item.document for item in question.gold}
-    for chunk in question.given:
+    for chunk in question.provided:
         title = benchmark.documents[chunk.document].title
         yield Paragraph(title, chunk.content.removeprefix(f"{title}\n"), f"hotpotqa/{title}",
                         chunk.document in gold)

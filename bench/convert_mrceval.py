@@ -96,7 +96,7 @@ def _morehopqa(path: Path) -> Iterator[Choice]:
     """Wrong options are the answers of the earlier hops, as in the paper."""
     benchmark = MoreHopQa(path=str(path)).load()
     for question in benchmark.questions:
-        context = "\n\n".join(chunk.content for chunk in question.given)
+        context = "\n\n".join(chunk.content for chunk in question.provided)
         yield choice(question.id, "multi-hop", context, question.text, question.answers[0],
                      [*reversed(question.sub_answers[:-1][-2:]), _NONE])
 

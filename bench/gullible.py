@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help="only serve, and print the address")
     parser.add_argument("--split", choices=("dev", "test"), default="test")
     parser.add_argument("--format", choices=("plain", "html"), default="plain")
-    parser.add_argument("--framing", nargs="+", default=["none", "marked"])
+    parser.add_argument("--framing", nargs="+", default=["none", "delimited"])
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if args.serve:

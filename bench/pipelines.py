@@ -75,7 +75,7 @@ def _loop(data: Path, source: Path) -> tuple[float, float]:
     questions = HotpotQa(path=str(data)).load().questions
     begun = time.process_time(), time.perf_counter()
     for question in questions:
-        answer(question.text, [{"document": chunk.document, "text": chunk.content} for chunk in question.given])
+        answer(question.text, [{"document": chunk.document, "text": chunk.content} for chunk in question.provided])
     return time.process_time() - begun[0], time.perf_counter() - begun[1]
 
 

@@ -182,7 +182,7 @@ def main() -> None:
             asked = [foreign.get(name, name) for name in wanted if name not in _ASIDE]
             with run({"name": f"prompts-{options.rules}-{form}", "out": options.out or folder,
                       "models": options.model, "benchmark": {"kind": "musique", "path": str(file)},
-                      "rules": options.rules, "conditions": "given", "brief": True,
+                      "rules": options.rules, "conditions": "provided", "brief": True,
                       "answer_formats": form, "limits": {"max_tokens": options.max_tokens},
                       "calls": {"calls": {"concurrency": options.concurrency, "seconds": 900}},
                       "reasoning": [one for one in asked if form == "tags" or isinstance(one, str)]}) as finished:

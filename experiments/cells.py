@@ -15,15 +15,15 @@ from ragbed.strategies.types import AnswerFormat, Framing, Rules
 Show = Literal["question", "sub_questions"]
 # In the order in which tables show them.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "history", "retriever", "chunker", "embedder", "rules",
-           "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "wording", "repeat",
-           "seed")
+           "condition", "perturbation", "variation", "show", "format", "framing", "answer_format", "prompt_variant",
+           "repeat", "seed")
 PIPELINE, OWN = "pipeline", "own"  # the reasoning of a pipeline, and the retrieval of one that retrieves by itself
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
-_SAID = (*REPLICATED, "framing", "wording")  # whose values alone say too little
+_SAID = (*REPLICATED, "framing", "prompt_variant")  # whose values alone say too little
 
 PART = " · "  # between the values in what a cell is called
-_OF_PROMPTS = ("framing", "answer_format", "wording")  # which some cells have none of: not what tells them from others
+_OF_PROMPTS = ("framing", "answer_format", "prompt_variant")  # None in cells without such a prompt
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
 
 
@@ -45,7 +45,7 @@ class Cell:
         history: how a question of a conversation is made to stand by itself; None where none has turns before it.
         variation: how the question is put (`experiments.query_variations`); None where it is as asked, whatever the
             settings say.
-        wording: of the strategy's instruction, from 1; None where the run has the first alone, or there are no others.
+        prompt_variant: from 1; None if the run uses the first only, or the strategy has one.
     """
 
     model: str
@@ -66,7 +66,7 @@ class Cell:
     answer_format: AnswerFormat | None = "tags"
     history: str | None = None
     variation: str | None = None
-    wording: int | None = None
+    prompt_variant: int | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
@@ -85,10 +85,9 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The factors by name, as a summary has them. A history, a variation and a wording are left out where there
-        is none, so that such a cell has the id that it had before there were any."""
+        """Return the factors by name, as in a summary, without `history`, `variation` and `prompt_variant` if they are None."""
         return {name: value for name, value in asdict(self).items()
-                if name not in ("history", "variation", "wording") or value is not None}
+                if name not in ("history", "variation", "prompt_variant") or value is not None}
 
     @property
     def searched(self) -> bool:
@@ -108,7 +107,7 @@ class Cell:
     @property
     def separators(self) -> bool:
         """Whether documents are shown with numbers."""
-        return not self.change.separators_off
+        return not self.change.unnumbered
 
 
 def finder_name(retriever: str | None, chunker: str | None, embedder: str | None) -> str | None:
@@ -172,5 +171,5 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:
 
 def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
     """Return the row's values of these factors, in words."""
-    return PART.join(f"{name} {value}" if name in _SAID else str(value)
+    return PART.join(f"{name.replace('_', ' ')} {value}" if name in _SAID else str(value)
                      for name in factors if (value := row.get(name)) is not None)

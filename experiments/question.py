@@ -169,16 +169,16 @@ class World:
 class Question:
     """One question of a benchmark.
 
-    Chunks stand where a condition takes them from; most benchmarks have `given` alone.
+    Chunks stand where a condition takes them from; most benchmarks have `provided` alone.
 
     Attributes:
         answers: accepted gold answers; the first is shown in tables. Of a multiple-choice question, the label.
         gold_repeats: gold labels that the record states more than once; only as-published scoring counts them.
-        given: the benchmark's own chunks, in its order; gold ones are named by `gold`.
-        pool: chunks that this question alone may be searched over, where they are others than `given`.
+        provided: the benchmark's own chunks, in its order; gold ones are named by `gold`.
+        pool: chunks that this question alone may be searched over, where they are others than `provided`.
         whole: what the condition `full` shows.
         negatives: the benchmark's own further ones, in the order in which `negatives@N` adds them, or `in_turns`.
-        mined: by chunk id, in the order of their taking, how those in `given` or `negatives` were mined that were.
+        mined: by chunk id, in the order of their taking, how those in `provided` or `negatives` were mined that were.
         table: the table that the documents were made from, which the perturbation `table` shows in their place.
         options: label and text of each; only those of a multiple-choice question.
         sub_questions, sub_answers: by hops; `#1` stands for the answer to the first, which no sub-question holds.
@@ -196,7 +196,7 @@ class Question:
     answerable: bool
     gold: tuple[Gold, ...] = ()
     gold_repeats: int = 0
-    given: tuple[Chunk, ...] = ()
+    provided: tuple[Chunk, ...] = ()
     pool: tuple[Chunk, ...] = ()
     whole: tuple[Chunk, ...] = ()
     negatives: tuple[Chunk, ...] = ()
@@ -225,12 +225,12 @@ class Question:
     @property
     def own(self) -> tuple[Chunk, ...]:
         """Return the chunks that this question may be searched over, its gold among them."""
-        return self.pool or self.given
+        return self.pool or self.provided
 
     @property
     def chunks(self) -> Iterator[Chunk]:
         """Yield every chunk that the question brings; one that stands in two places comes twice."""
-        return chain(self.given, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
+        return chain(self.provided, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
 
     def in_turns(self, sort: str = "") -> list[str]:
         """Return the ids of its mined negatives of a sort, or of all, as doses draw them: one of each miner in turn,
@@ -244,7 +244,7 @@ class Question:
     def without_chunks(self) -> Question:
         """Return the question as it is stored: its chunks are where they were shown."""
         length = sum(len(chunk.content) for chunk in self.whole) if self.whole else self.length
-        return replace(self, given=(), pool=(), whole=(), negatives=(), table=None, length=length)
+        return replace(self, provided=(), pool=(), whole=(), negatives=(), table=None, length=length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class Benchmark:
     def every_chunk(self) -> list[Chunk]:
         """List these, what stands beside a question's pool, and all further negatives: each once."""
         found = {chunk.id: chunk for question in self.questions
-                 for chunk in (*question.given, *question.pool, *question.negatives)}
+                 for chunk in (*question.provided, *question.pool, *question.negatives)}
         return list((found | {chunk.id: chunk for chunk in self.shared}).values())
 
 

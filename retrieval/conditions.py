@@ -13,14 +13,14 @@ from ragbed.documents.types import Chunk
 from ragbed.retrieval.types import Hit
 
 T = TypeVar("T")
-Condition = Literal["closed-book", "given", "gold", "retrieved", "full"]
+Condition = Literal["closed-book", "provided", "gold", "retrieved", "full"]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Chunks that were placed beforehand: every search returns all of them, in their order, and adds none.
 
-    The retriever of `given`, `gold` and `full`, whose chunks the caller chose, and, with no chunks, of
+    The retriever of `provided`, `gold` and `full`, whose chunks the caller chose, and, with no chunks, of
     `closed-book`; under `retrieved` an index searches. Scores are 0: nothing was compared.
     """
 
@@ -31,7 +31,7 @@ class Placed:
         return [[Hit(chunk, 0.0, rank, self.found_by) for rank, chunk in enumerate(self.chunks, 1)] for _ in queries]
 
 
-_PLAIN = ("shuffle", "separators_off", "drop_gold", "table")
+_PLAIN = ("shuffle", "unnumbered", "drop_gold", "table")
 _COUNTED = ("negatives", "gold_at", "pool")
 _SORTED = ("negatives", "pool")
 _PART = re.compile(r"([a-z_]+)(?:@([1-9]\d{0,5})(?::([a-z][a-z0-9_]*))?)?")
@@ -50,7 +50,7 @@ class Perturbation:
             those that were taken in the turn of a miner of that name; empty for any, in the benchmark's order.
         shuffle: the order is drawn anew for each question.
         gold_at: the gold chunks stand together, the first of them at this position, counted from 1.
-        separators_off: chunks are shown without numbers, joined by a blank line; there are no citations then.
+        unnumbered: chunks are shown without numbers, joined by a blank line; there are no citations then.
     """
 
     table: bool = False
@@ -58,14 +58,14 @@ class Perturbation:
     negatives: int = 0
     shuffle: bool = False
     gold_at: int = 0
-    separators_off: bool = False
+    unnumbered: bool = False
     pool: int = 0
     sort: str = ""
 
     @classmethod
     @lru_cache(maxsize=256)
     def parse(cls, name: str) -> Perturbation:
-        """From a name such as `shuffle`, `negatives@5`, `negatives@5:hard` or `shuffle+separators_off`; `none` does
+        """From a name such as `shuffle`, `negatives@5`, `negatives@5:hard` or `shuffle+unnumbered`; `none` does
         nothing. Raises SettingsError where there is no such perturbation, or two of its parts exclude each other."""
         fields: dict[str, Any] = {}
         for part in name.split("+") if name != "none" else ():
@@ -88,7 +88,7 @@ class Perturbation:
     @property
     def moves(self) -> bool:
         """True where other chunks are shown, or in another order; not only in another form."""
-        return self not in (Perturbation(), Perturbation(separators_off=True))
+        return self not in (Perturbation(), Perturbation(unnumbered=True))
 
     def __str__(self) -> str:
         parts = [name for name in _PLAIN if getattr(self, name)]
@@ -101,7 +101,7 @@ def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collecti
              negatives: Sequence[Chunk] = (), rng: random.Random | None = None) -> tuple[Chunk, ...]:
     """Return the chunks after the perturbation: pure, and the same for the same `rng`.
 
-    `table` is the caller's, who gives the table in place of the documents; `separators_off` is the prompt's.
+    `table` is the caller's, who gives the table in place of the documents; `unnumbered` is the prompt's.
     `drop_gold` drops and `gold_at` places the chunks whose ids are `gold`. The negatives are added in order; gold, and
     what stands there already, is passed over. `rng` draws the order of `shuffle`, and nothing else.
     """

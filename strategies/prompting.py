@@ -58,7 +58,7 @@ def framed(content: str, framing: Framing) -> str:
         return content
     if any(sign in content for sign in "<＜["):  # most texts have none, and patterns look at every character
         content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARKS.sub("(", without_turns(content)))
-    return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "quoted" else content
+    return _LINE_START.sub("> ", content.rstrip("\n")) if framing == "datamarked" else content
 
 
 _FIELD = re.compile(r"\{([a-z_]+)\}")
@@ -84,21 +84,23 @@ def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
     return _FIELD.sub(lambda field: fields[field.group(1)], text)
 
 
-WORDINGS = 5  # of every instruction in `prompts/wordings.md`, its own file's counted
+PROMPT_VARIANTS = 5  # of every instruction in `prompts/prompt_variants.md`, including its own file
 
 
 @cache
-def _other_wordings() -> dict[str, list[str]]:
-    """Read the wordings 2, 3, ... of instructions, by the name of the file that has the first."""
-    parts = re.split(r"^# (\w+)\n", template("wordings"), flags=re.MULTILINE)[1:]
+def _other_variants() -> dict[str, list[str]]:
+    """Read the variants 2, 3, ... of instructions, by the name of the file that holds the first."""
+    parts = re.split(r"^# (\w+)\n", template("prompt_variants"), flags=re.MULTILINE)[1:]
     return {name: text.strip().split("\n\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def instruction(task: Task, name: str, **fields: str) -> str:
-    """Fill in the fields of the instruction `prompts/<name>.md`, as the task words it: by `prompts/wordings.md`, where
-    that has it in other words. Raises as `fill`."""
-    others = _other_wordings().get(name)
-    return fill_text(others[task.wording - 2], name, fields) if others and task.wording > 1 else fill(name, **fields)
+    """Fill in the fields of an instruction: `prompts/NAME.md`, or the task's variant of it in
+    `prompts/prompt_variants.md`, if there is one."""
+    others = _other_variants().get(name)
+    if others and task.prompt_variant > 1:
+        return fill_text(others[task.prompt_variant - 2], name, fields)
+    return fill(name, **fields)
 
 
 def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
@@ -133,7 +135,7 @@ def show_documents(task: Task, evidence: Evidence) -> str:
                     + f"{framed(passage.chunk.content, task.framing)}\n\n" for passage in evidence)
     if task.framing == "none":
         return f"Documents:\n\n{shown}"
-    quoted = f"{template('framed_quoted')} " if task.framing == "quoted" else ""
+    quoted = f"{template('framed_datamarked')} " if task.framing == "datamarked" else ""
     return f"{quoted}{template('framed_documents')}\n\n<documents>\n{shown}</documents>\n\n"
 
 

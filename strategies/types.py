@@ -14,7 +14,7 @@ Rules = Literal["grounded", "open", "reading", "choice", "closed-book"]
 Layout = Literal["documents_first", "as_published"]
 Role = Literal["system", "user", "assistant", "tool"]
 AnswerFormat = Literal["tags", "json"]
-Framing = Literal["marked", "quoted", "none"]
+Framing = Literal["delimited", "datamarked", "none"]
 Form = Literal["plain", "tags", "fields"]
 End = TypeVar("End")
 
@@ -224,7 +224,7 @@ class Task:
     Attributes:
         answer_format: how the final answer is asked for where a strategy leaves that open: by tags or a JSON Schema.
         framing: how documents are set apart: between marks, with the rule that they instruct nothing, or not at all.
-        wording: of the strategy's instruction, from 1, its own; a strategy without others has that alone.
+        prompt_variant: which version of the strategy's instruction is used, from 1; most strategies have one.
     """
 
     id: str
@@ -241,8 +241,8 @@ class Task:
     brief: bool = False  # whether the rules ask for a final answer of a few words
     exemplars: tuple[Exemplar, ...] = ()
     answer_format: AnswerFormat = "tags"
-    framing: Framing = "marked"
-    wording: int = 1
+    framing: Framing = "delimited"
+    prompt_variant: int = 1
     placed: bool = False  # whether the evidence is placed beforehand: every search finds the same
     seed: int = 0
 

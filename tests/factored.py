@@ -7,7 +7,7 @@ from ragbed.experiments.analysis.effects import effects
 from ragbed.experiments.statistics import Clusters
 
 BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
-        "rules": "grounded", "condition": "given", "perturbation": None, "show": "question", "format": None,
+        "rules": "grounded", "condition": "provided", "perturbation": None, "show": "question", "format": None,
         "repeat": 0, "seed": None}
 
 
@@ -55,8 +55,8 @@ def simulated(rng, difficulty, each, effect=0.0, both=0.0):
     return values
 
 
-RUN = cells(reasoning=["a", "b", "c"], condition=["given", "full"])
-WAYS = cells(reasoning=["a", "b"], condition=["given", "full"])
+RUN = cells(reasoning=["a", "b", "c"], condition=["provided", "full"])
+WAYS = cells(reasoning=["a", "b"], condition=["provided", "full"])
 
 
 def under_both(values):

@@ -84,7 +84,7 @@ class Run:
 
 def cell(name, **fields):
     return {"id": name, "model": "smollm2-135m", "retrieval": "once", "retriever": "dense", "reasoning": name,
-            "rules": "grounded", "condition": "given", "perturbation": None, "format": "html", "benchmark": "shop",
+            "rules": "grounded", "condition": "provided", "perturbation": None, "format": "html", "benchmark": "shop",
             "repeat": 0, "judge": "lexical", "scoring": "corrected", "n": 12, "outcomes": {"answered": 10, "error": 2},
             "metrics": {"unified": {"mean": 0.3, "low": 0.1, "high": 0.5, "n": 12}},
             "usage": {"prompt_tokens": 12000, "completion_tokens": 600, "calls": 12, "price": None}, **fields}

@@ -3,7 +3,7 @@ from ragbed.experiments import Cell, Result
 from ragbed.strategies import Usage
 
 
-def cell(condition="given", **changes):
+def cell(condition="provided", **changes):
     return Cell(**{"model": "m", "retrieval": None, "retriever": None, "reasoning": "direct", "rules": "grounded",
                    "condition": condition, "perturbation": None, "show": "question", "format": None, "benchmark": "b",
                    "repeat": 0, "seed": None, **changes})

@@ -227,7 +227,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(judged, serve, ragbed, t
 
 
 @pytest.mark.parametrize(("kind", "path", "condition", "reply", "shows"), [
-    ("mdbench", "mdbench/mdbench_dataset.json", "given", "Grade: 9", "kappa, quadratic weights"),
+    ("mdbench", "mdbench/mdbench_dataset.json", "provided", "Grade: 9", "kappa, quadratic weights"),
     ("detectiveqa", "detectiveqa", "gold", "Held: [0]", " steps ")])
 def test_points_and_steps_are_compared_over_a_run(serve, town, ragbed, kind, path, condition, reply, shows):
     model, judge = serve(lambda _: "<Thinking>Oil.</Thinking><Answer>B</Answer>"), serve(lambda _: reply)
@@ -248,7 +248,7 @@ def test_points_and_steps_are_compared_over_a_run(serve, town, ragbed, kind, pat
 
 
 def test_a_benchmark_whose_scores_rest_on_no_judge_has_nothing_to_judge_again(serve, town, ragbed):
-    config = town.config(serve(lambda _: "<Answer>B</Answer>").url, conditions="given", rules="choice",
+    config = town.config(serve(lambda _: "<Answer>B</Answer>").url, conditions="provided", rules="choice",
                          benchmark={"kind": "mrceval", "path": str(DATA / "mrceval"), "limit": 1})
     assert ragbed("run", config)[0] == 0
     ragbed.refuses("judge", town.run, says=["the scores of mrceval rest on no judge"])

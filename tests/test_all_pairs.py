@@ -38,7 +38,7 @@ def test_what_has_no_effect_closed_book_is_no_difference():
     searched = {"condition": "retrieved", "retrieval": "once"}
     found = compared(("none", CLOSED), ("near", {**searched, "retriever": "near"}),
                      ("far", {**searched, "retriever": "far", "perturbation": "shuffle"}),
-                     ("open", {"condition": "given", "rules": "open"}))
+                     ("open", {"condition": "provided", "rules": "open"}))
     assert pairs(found) == [("condition", "none", "near"), ("condition", "none", "far"), ("condition", "none", "open")]
 
 
@@ -178,7 +178,7 @@ def test_over_repeats_and_without_them_the_intervals_are_those_of_the_table():
 
 
 def test_a_comparison_of_some_questions_has_intervals_over_these(serve, town, ragbed):
-    path = town.config(serve(town.reply).url, reasoning=["direct", "least_to_most"], conditions=["given"])
+    path = town.config(serve(town.reply).url, reasoning=["direct", "least_to_most"], conditions=["provided"])
     assert ragbed("run", path)[0] == ragbed("run", path, "--limit", "4")[0] == 0
     found = json.loads(ragbed("compare", town.run, f"{town.run}-limit-4", "--json")[1])["comparisons"]
     rows = json.loads((town.run / "summary.json").read_text())["cells"]

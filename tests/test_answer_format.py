@@ -73,7 +73,7 @@ def test_both_formats_in_one_run_are_cells_beside_each_other_and_their_form_is_c
             else "111 people [1]"
 
     server = serve(reply)
-    path = town.config(server.url, reasoning=["direct", "chain_of_thought"], conditions="given",
+    path = town.config(server.url, reasoning=["direct", "chain_of_thought"], conditions="provided",
                        answer_formats=["tags", "json"])
     rows = {(row["reasoning"], row["answer_format"]): row for row in ragbed.json("run", path)["cells"]}
     assert list(rows) == [("direct", "tags"), ("chain_of_thought", "tags"), ("direct", "json"),

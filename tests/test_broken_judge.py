@@ -29,7 +29,7 @@ def mdbench(town):
          "characteristic_breakdown": dict.fromkeys(
              ("multi-hop", "temporal", "numeric", "information_aggregation", "soft_reasoning"), 2)}
         for year in (1871, 1880)]))
-    return {"benchmark": {"kind": "mdbench", "path": str(path)}, "reasoning": "direct", "conditions": "given"}
+    return {"benchmark": {"kind": "mdbench", "path": str(path)}, "reasoning": "direct", "conditions": "provided"}
 
 
 def detectiveqa(town):

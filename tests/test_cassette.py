@@ -67,7 +67,7 @@ def taken(tmp_path, ragbed, offline):
 
 def test_placed_evidence_with_several_strategies_is_made_again_to_the_byte(serve, town, taken, offline, ragbed):
     server = serve(town.reply)
-    other = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "gold"],
+    other = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["provided", "gold"],
                                  perturbations=["none", "negatives@2", "drop_gold"]), server)
     assert offline(other, "cassette", "export", "runs/town", "--out", "again.gz")[0] == 0
     assert (other / "again.gz").read_bytes() == (other / "c.gz").read_bytes()

@@ -77,7 +77,7 @@ def repeated(serve, town, ragbed, made):
         right = f"<Answer>{int(re.findall(r'in town (.)', last)[-1]) * 111} people [1]</Answer>"
         return right if thinks and asked[json.dumps(body["messages"])] == 2 else town.reply(body)
 
-    path = town.config(serve(reply).url, reasoning=["direct", "chain_of_thought"], conditions=["given", "gold"],
+    path = town.config(serve(reply).url, reasoning=["direct", "chain_of_thought"], conditions=["provided", "gold"],
                        repeats=2, concurrency=1)
     assert ragbed("run", path)[0] == 0
     shutil.copytree(runs, kept)
@@ -91,10 +91,10 @@ def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, 
     assert [{name: value for name, value in row.items() if name not in beside} for row in found["comparisons"]] == (
         stored["pairs"])
     assert [(row["factor"], row["first_name"], row["second_name"]) for row in found["comparisons"]] == [
-        ("reasoning", "direct · given", "chain_of_thought · given"),
+        ("reasoning", "direct · provided", "chain_of_thought · provided"),
         ("reasoning", "direct · gold", "chain_of_thought · gold"),
-        ("condition", "direct · given", "direct · gold"),
-        ("condition", "chain_of_thought · given", "chain_of_thought · gold")]
+        ("condition", "direct · provided", "direct · gold"),
+        ("condition", "chain_of_thought · provided", "chain_of_thought · gold")]
     assert found["comparisons"][0]["difference"] > 0
     assert stored["notes"][0] in found["notes"]
     status, out, _ = ragbed("compare", repeated)
@@ -105,11 +105,11 @@ def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, 
 
 
 def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(repeated, ragbed):
-    found = ragbed.json("compare", repeated, "--baseline", "direct · given")
+    found = ragbed.json("compare", repeated, "--baseline", "direct · provided")
     rows = {row["second_name"]: row["difference"] for row in found["comparisons"]}
-    assert list(rows) == ["chain_of_thought · given", "direct · gold", "chain_of_thought · gold"]
-    by = rows["chain_of_thought · given"]
-    only = "--cell", "given · chain_of_thought"
+    assert list(rows) == ["chain_of_thought · provided", "direct · gold", "chain_of_thought · gold"]
+    by = rows["chain_of_thought · provided"]
+    only = "--cell", "provided · chain_of_thought"
     assert ragbed("compare", repeated, *only, "--fail-if", f"unified > baseline + {by - 0.01:.3f}")[0] == 1
     assert ragbed("compare", repeated, *only, "--fail-if", f"unified > baseline + {by + 0.01:.3f}")[0] == 0
     found = ragbed.json("compare", repeated, "--fail-if", "unified < baseline - 1")
@@ -119,28 +119,29 @@ def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(rep
 def test_one_of_several_repeats_is_named_by_its_id_or_the_repeat(repeated, ragbed):
     rows = json.loads((repeated / "summary.json").read_text())["cells"]
     means = {row["id"]: row["metrics"]["unified"]["mean"] for row in rows}
-    first, again = [row["id"] for row in rows if (row["reasoning"], row["condition"]) == ("chain_of_thought", "given")]
-    alone = "chain_of_thought · given · repeat 0"
+    provided = ("chain_of_thought", "provided")
+    first, again = [row["id"] for row in rows if (row["reasoning"], row["condition"]) == provided]
+    alone = "chain_of_thought · provided · repeat 0"
     one, = ragbed.json("compare", repeated, "--cell", again, "--baseline", alone)["comparisons"]
-    assert (one["second_name"], one["factor"]) == ("chain_of_thought · given · repeat 1", None)
+    assert (one["second_name"], one["factor"]) == ("chain_of_thought · provided · repeat 1", None)
     assert (one["before"], one["after"]) == (means[first], means[again])
     assert one["after"] > one["before"]
     found = ragbed.json("compare", repeated, "--cell", "repeat 1")["comparisons"]
-    assert [row["first_name"] for row in found] == ["direct · given · repeat 1"] * 3
+    assert [row["first_name"] for row in found] == ["direct · provided · repeat 1"] * 3
     both = ragbed.json("compare", repeated, repeated, "--cell", "repeat 1 · gold")["comparisons"]
     assert [(row["first_name"], row["second_name"]) for row in both] == [
         (name, name) for name in ("direct · gold · repeat 1", "chain_of_thought · gold · repeat 1")]
 
 
 def test_a_cell_has_the_same_name_in_show_attribute_and_compare(repeated, ragbed):
-    for name, count in (("given · direct", 1), ("grounded", 4)):
+    for name, count in (("provided · direct", 1), ("grounded", 4)):
         shown = json.loads(ragbed("show", repeated, "#2", "--cell", name, "--json")[1])["cells"]
         causes = json.loads(ragbed("diagnose", repeated, "--cell", name, "--json")[1])["cells"]
         assert len(shown) == len(causes) == 2 * count
         assert len(ragbed.json("compare", repeated, repeated, "--cell", name)["comparisons"]) == count
     for command in ("compare", "show", "diagnose"):
         rest = ["#2"] if command == "show" else []
-        ragbed.refuses(command, repeated, *rest, "--cell", "cot", says=["no cell 'cot'; there are: direct · given"])
+        ragbed.refuses(command, repeated, *rest, "--cell", "cot", says=["no cell 'cot'; there are: direct · provided"])
 
 
 def test_a_run_is_equal_to_itself(two, ragbed):
@@ -274,11 +275,11 @@ def test_gates_are_written_as_tests_for_continuous_integration(two, ragbed, tmp_
 
 
 def test_no_two_comparisons_have_one_name(serve, town, ragbed):
-    path = town.config(serve(town.reply).url, conditions=["given", "closed-book"], perturbations=["none", "shuffle"])
+    path = town.config(serve(town.reply).url, conditions=["provided", "closed-book"], perturbations=["none", "shuffle"])
     assert ragbed("run", path)[0] == 0
     status, out, _ = ragbed("compare", town.run)
     assert status == 0
-    for named in ("given → closed-book", "given · shuffle → closed-book", "none → shuffle, given"):
+    for named in ("provided → closed-book", "provided · shuffle → closed-book", "none → shuffle, provided"):
         assert f"\n{named}  " in out
 
 

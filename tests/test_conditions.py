@@ -17,8 +17,8 @@ A, B = (Chunk(name, "document", "plain", 0, 1, name) for name in "ab")
 
 
 def test_placed_chunks_are_returned_whole_in_their_order_and_none_is_added():
-    hits = Placed((B, A), "given").search(["one", "two"], k=1)
-    assert hits == [[Hit(B, 0.0, 1, "given"), Hit(A, 0.0, 2, "given")]] * 2
+    hits = Placed((B, A), "provided").search(["one", "two"], k=1)
+    assert hits == [[Hit(B, 0.0, 1, "provided"), Hit(A, 0.0, 2, "provided")]] * 2
 
 
 def test_a_closed_book_finds_nothing():
@@ -33,14 +33,14 @@ def asked(name, *texts, gold=(), **fields):
     """A question over passages of these texts, of which some are gold."""
     given = passages(*texts)
     labels = tuple(Gold(one.document, one.id) for one in given if one.content in gold)
-    return Question(name, f"{name}?", fields.pop("answers", ("Oslo",)), True, gold=labels, given=given, **fields)
+    return Question(name, f"{name}?", fields.pop("answers", ("Oslo",)), True, gold=labels, provided=given, **fields)
 
 
 def shown(benchmark, name, question=0, seed=0, chunks=None, more=()):
     """Texts and notes of a question's given chunks after a perturbation."""
     question = benchmark.questions[question]
     changed = Perturber(benchmark, lambda document: document).changed(
-        Perturbation.parse(name), question, question.given if chunks is None else chunks, question.gold, seed, more)
+        Perturbation.parse(name), question, question.provided if chunks is None else chunks, question.gold, seed, more)
     return [chunk.content for chunk in changed.chunks], list(changed.notes)
 
 
@@ -49,7 +49,7 @@ TWO = Benchmark("two", (asked("one", "a", "b", "c", gold=("b",), negatives=passa
 
 
 def test_negatives_are_the_benchmarks_own_first_then_unshown_ones_then_other_questions_that_do_not_tell():
-    gold = [chunk for chunk in TWO.questions[0].given if chunk.content == "b"]
+    gold = [chunk for chunk in TWO.questions[0].provided if chunk.content == "b"]
     assert shown(TWO, "negatives@1") == (["a", "b", "c", "n"], [])
     assert shown(TWO, "negatives@3", chunks=gold) == (["b", "n", "a", "c"], [])
     texts, notes = shown(TWO, "negatives@9")
@@ -99,19 +99,19 @@ def checked(benchmark, **fields):
 
 
 def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
-    every = ["none", "shuffle", "gold_at@2", "drop_gold", "separators_off", "drop_gold+shuffle+separators_off"]
+    every = ["none", "shuffle", "gold_at@2", "drop_gold", "unnumbered", "drop_gold+shuffle+unnumbered"]
     assert named(TWO, conditions=["closed-book", "gold"], perturbations=every) == [
         ("closed-book", None), ("gold", None), ("gold", "shuffle"), ("gold", "drop_gold"),
-        ("gold", "separators_off"), ("gold", "separators_off+drop_gold")]
+        ("gold", "unnumbered"), ("gold", "unnumbered+drop_gold")]
     single = Benchmark("single", (asked("one", "a", gold="a"),))
     assert named(single, perturbations=["shuffle", "gold_at@1", "shuffle+negatives@2"]) == [
-        ("given", None), ("given", "shuffle+negatives@2")]
+        ("provided", None), ("provided", "shuffle+negatives@2")]
     unlabelled = Benchmark("unlabelled", (asked("one", "a", "b"),))
     assert named(unlabelled, perturbations=["drop_gold", "gold_at@1", "shuffle"]) == [
-        ("given", None), ("given", "shuffle")]
+        ("provided", None), ("provided", "shuffle")]
     assert named(TWO, conditions="retrieved", retrieval="none", rules="open",
-                 perturbations=["shuffle", "negatives@2", "separators_off"]) == [
-        ("retrieved", None), ("retrieved", "separators_off")]
+                 perturbations=["shuffle", "negatives@2", "unnumbered"]) == [
+        ("retrieved", None), ("retrieved", "unnumbered")]
 
 
 @pytest.mark.parametrize(("benchmark", "fields", "says"), [
@@ -128,7 +128,7 @@ def test_a_benchmark_without_what_is_to_be_shown_is_refused_in_one_line(benchmar
 
 def test_questions_without_what_others_have_are_no_hindrance():
     mixed = Benchmark("mixed", (asked("one", "a", gold="a"), asked("two")))
-    checked(mixed, conditions=["given", "gold", "retrieved", "closed-book"])
+    checked(mixed, conditions=["provided", "gold", "retrieved", "closed-book"])
 
 
 # Whole runs.
@@ -139,18 +139,18 @@ def results(town):
 
 def test_a_run_drops_the_gold_and_asks_for_no_citations_without_numbers(ragbed, serve, town):
     server = serve(lambda body: "<Answer>111 people [1]</Answer>")
-    path = town.config(server.url, perturbations=["none", "drop_gold", "separators_off", "gold_at@2", "negatives@3"])
+    path = town.config(server.url, perturbations=["none", "drop_gold", "unnumbered", "gold_at@2", "negatives@3"])
     cells = {cell["perturbation"]: cell for cell in ragbed.json("run", path)["cells"]}
-    assert list(cells) == [None, "drop_gold", "separators_off", "gold_at@2", "negatives@3"]
+    assert list(cells) == [None, "drop_gold", "unnumbered", "gold_at@2", "negatives@3"]
     by = {name: [one for one in results(town) if one["cell"] == cell["id"]] for name, cell in cells.items()}
     one = {name: next(result for result in found if result["question"] == "non_refusal-1")
            for name, found in by.items()}
     levels = {name: [passage["gold"] for passage in result["evidence"]] for name, result in one.items()}
-    assert levels == {None: ["chunk", None], "drop_gold": [None], "separators_off": ["chunk", None],
+    assert levels == {None: ["chunk", None], "drop_gold": [None], "unnumbered": ["chunk", None],
                       "gold_at@2": [None, "chunk"], "negatives@3": ["chunk", None, None, None, None]}
     assert (one["drop_gold"]["answerable"], one["drop_gold"]["gold_in_view"]) == (False, False)
     assert (one[None]["answerable"], one[None]["gold_in_view"]) == (True, True)
-    recall = [one[name]["scores"]["citation_recall"] for name in (None, "gold_at@2", "separators_off")]
+    recall = [one[name]["scores"]["citation_recall"] for name in (None, "gold_at@2", "unnumbered")]
     assert recall == [1.0, 0.0, None]
     prompts = [body["messages"][1]["content"] for body, _ in server.requests]
     assert sum("[1]" in prompt.split("Question:")[0] for prompt in prompts) == 4 * 6
@@ -188,10 +188,10 @@ def test_fewer_negatives_or_chunks_than_asked_for_are_said_in_each_record_and_on
 def test_a_table_stands_in_place_of_the_documents(ragbed, serve, town):
     server = serve(lambda body: "ANSWER: 19")
     path = town.config(server.url, benchmark={"kind": "mdbench", "path": str(DATA / "mdbench/mdbench_dataset.json")},
-                       conditions=["given", "closed-book"], perturbations=["none", "table"], reasoning="direct",
+                       conditions=["provided", "closed-book"], perturbations=["none", "table"], reasoning="direct",
                        judge="lexical")
     assert [(cell["condition"], cell["perturbation"]) for cell in ragbed.json("run", path)["cells"]] == [
-        ("given", None), ("given", "table"), ("closed-book", None)]
+        ("provided", None), ("provided", "table"), ("closed-book", None)]
     prompts = [body["messages"][1]["content"] for body, _ in server.requests if "boats" in str(body)]
     assert sum("before the flood" in one and "The yard built 12 boats" not in one for one in prompts) == 1
 
@@ -228,7 +228,7 @@ def test_a_run_says_before_its_first_call_what_is_shown_nothing_and_what_has_no_
     rows[2]["citation_ids"] = "[]"
     rows[2]["documents"] = rows[2]["documents"].replace('"ground": true', '"ground": false')
     town.write(rows)
-    path = town.config(serve(lambda body: "<Answer>7</Answer>").url, conditions=["gold", "given"],
+    path = town.config(serve(lambda body: "<Answer>7</Answer>").url, conditions=["gold", "provided"],
                        perturbations=["none", "drop_gold"], rules=["open", "grounded"])
     status, _, err = ragbed("run", path)
     assert status == 0

@@ -52,19 +52,19 @@ def test_half_of_the_questions_lose_their_gold_and_all_keep_ten_chunks(tmp_path,
     assert sorted(question.answerable for question in benchmark.questions) == [False] * 4 + [True] * 4
     for question in benchmark.questions:
         number = question.text.removesuffix("?").rpartition(" ")[2]
-        titles = [benchmark.documents[chunk.document].source.removeprefix("hotpotqa/") for chunk in question.given]
+        titles = [benchmark.documents[chunk.document].source.removeprefix("hotpotqa/") for chunk in question.provided]
         assert len(titles) == len(set(titles)) == 10
         assert (f"Needed {number}a" in titles, f"Needed {number}b" in titles) == (question.answerable,) * 2
         assert [gold.chunk for gold in question.gold] == [
-            chunk.id for chunk, title in zip(question.given, titles, strict=True) if title.startswith("Needed")]
+            chunk.id for chunk, title in zip(question.provided, titles, strict=True) if title.startswith("Needed")]
         assert titles[1:9] == [f"Other {number}-{at}" for at in range(8)]
-        assert any(question.answers[0] in chunk.content for chunk in question.given) == question.answerable
+        assert any(question.answers[0] in chunk.content for chunk in question.provided) == question.answerable
         assert question.tags["difficulty_type"] == ("SimpleQA" if number == "0" else "ComplexQA",)
 
 
 def test_both_kinds_of_chunk_occur_and_html_is_escaped(tmp_path, hotpotqa):
     chunks = [chunk for question in loaded("crest", made(tmp_path, "crest", hotpotqa=hotpotqa)).questions
-              for chunk in question.given]
+              for chunk in question.provided]
     assert {chunk.format for chunk in chunks} == {"html", "plain"}
     for chunk in chunks:
         html = chunk.format == "html"
@@ -85,9 +85,9 @@ def test_pages_of_the_same_field_stand_beside_a_korean_gold_page(tmp_path):
     assert (answerable.answerable, lost.answerable, answerable.answers) == (True, False, ("열 개",))
     assert len(answerable.gold) == 1
     for question in (answerable, lost):
-        assert len(question.given) == 10
-        assert all("law - a.pdf" in chunk.content for chunk in question.given)
-        assert not any("열 개" in chunk.content for chunk in question.given)
+        assert len(question.provided) == 10
+        assert all("law - a.pdf" in chunk.content for chunk in question.provided)
+        assert not any("열 개" in chunk.content for chunk in question.provided)
         assert question.tags["language"] == ("ko",)
 
 
@@ -136,7 +136,7 @@ def test_six_sub_tasks_of_mrceval_with_the_right_option_among_four(tmp_path, cho
     assert options["multi-hop"] == {"4", "Oslo", "Norway", "None of the above"}
     assert options["domain"] == {"yes", "no", "maybe", "None of the above"}
     assert {f"True {name}", f"False {name}"} < options["counterfactual"]
-    assert questions["counterfactual"].given[0].content == f"False {name} won."
+    assert questions["counterfactual"].provided[0].content == f"False {name} won."
     assert all(len(texts) == 4 for texts in options.values())
 
 
@@ -163,8 +163,9 @@ def test_musique_keeps_its_chain_with_placeholders_and_its_gold(tmp_path):
                                                               ("Mountrail", "Stanley"))
     assert (question.tags["hops"], question.tags["type"]) == (("2",), ("bridge",))
     gold = {item.chunk for item in question.gold}
-    assert [chunk.content for chunk in question.given if chunk.id in gold] == ["Hook\nHook 0.", "Stanley\nStanley 2."]
-    assert [chunk.content for chunk in question.given] == ["Hook\nHook 0.", "Hook\nHook 1.", "Stanley\nStanley 2.",
+    assert [chunk.content for chunk in question.provided if chunk.id in gold] == [
+        "Hook\nHook 0.", "Stanley\nStanley 2."]
+    assert [chunk.content for chunk in question.provided] == ["Hook\nHook 0.", "Hook\nHook 1.", "Stanley\nStanley 2.",
                                                            "Oslo\nOslo 3."]
 
 
@@ -267,7 +268,7 @@ def test_real_data_becomes_records_that_load(data, tmp_path):
                                  korean=data / "korean_rag"))
     assert len(crest.questions) == 214
     assert sum(question.answerable for question in crest.questions) == 107
-    assert all(len(question.given) == 10 for question in crest.questions)
+    assert all(len(question.provided) == 10 for question in crest.questions)
     mrceval = loaded("mrceval", made(
         tmp_path, "mrceval", limit=30, pubmedqa=data / "pubmedqa" / "ori_pqal.json", logicbench=data / "logicbench",
         morehopqa=data / "morehopqa" / "morehopqa_final_150samples.json", rgb=data / "rgb" / "en_fact.jsonl",

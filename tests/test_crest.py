@@ -43,9 +43,9 @@ def test_a_row_becomes_a_question_with_its_chunks_in_order(tmp_path):
     question = benchmark.questions[0]
     assert (question.id, question.text, question.answers, question.answerable) == \
         ("non_refusal-7", ROW["query"], ("1,577 parcels",), True)
-    assert [(chunk.document, chunk.format, chunk.content) for chunk in question.given] == [
+    assert [(chunk.document, chunk.format, chunk.content) for chunk in question.provided] == [
         ("non_refusal-7/40", "html", DOCUMENTS[0]["content"]), ("non_refusal-7/12", "plain", DOCUMENTS[1]["content"])]
-    assert [gold.chunk for gold in question.gold] == [question.given[0].id]
+    assert [gold.chunk for gold in question.gold] == [question.provided[0].id]
     assert benchmark.documents["non_refusal-7/40"].source == "aster/report.html"
     assert question.tags == {
         "split": ("non_refusal",), "language": ("en",), "difficulty_type": ("SimpleQA",),
@@ -83,9 +83,9 @@ def test_repeated_citations_merge_and_are_counted(one):
 def test_a_docid_that_repeats_is_kept_and_the_last_of_it_is_the_gold_as_published(one):
     other = {**DOCUMENTS[1], "docid": 40}
     question = one(documents=[DOCUMENTS[0], other, DOCUMENTS[0]])
-    assert [chunk.document for chunk in question.given] == [
+    assert [chunk.document for chunk in question.provided] == [
         "non_refusal-7/40", "non_refusal-7/40~2", "non_refusal-7/40~3"]
-    assert [gold.chunk for gold in question.gold] == [question.given[2].id]
+    assert [gold.chunk for gold in question.gold] == [question.provided[2].id]
 
 
 def test_the_refusal_split_is_unanswerable_and_may_cite_what_was_left_out(one):
@@ -99,7 +99,7 @@ def test_the_refusal_split_is_unanswerable_and_may_cite_what_was_left_out(one):
 def test_unless_told_otherwise_it_is_run_as_the_paper_ran_it():
     settings = check_settings({"name": "x", "benchmark": {"kind": "crest"}}, "here")
     assert ([one.said for one in settings.reasoning], settings.layout, settings.rules, settings.conditions) == (
-        ["chain_of_thought"], "as_published", ["grounded"], ["given"])
+        ["chain_of_thought"], "as_published", ["grounded"], ["provided"])
     named = check_settings({"name": "x", "benchmark": {"kind": "crest"}, "reasoning": "direct"}, "here")
     assert [one.said for one in named.reasoning] == ["direct"]
 

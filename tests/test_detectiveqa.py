@@ -29,7 +29,7 @@ def test_the_context_ends_before_the_paragraph_that_answers(load):
     question, = load()
     assert [chunk.content for chunk in question.pool] == ["Ida lit it.", "Oil on a sleeve.", "A key."]
     assert [chunk.content for chunk in question.whole] == ["Ida lit it.\nOil on a sleeve.\nA key."]
-    assert (question.given, question.answers, question.options) == ((), ("B",), (("A", "Ida"), ("B", "Otto")))
+    assert (question.provided, question.answers, question.options) == ((), ("B",), (("A", "Ida"), ("B", "Otto")))
     assert [gold.chunk for gold in question.gold] == [question.pool[1].id]
 
 

@@ -33,7 +33,7 @@ CAUSES = {
     8: ("wrong_in_view", "failed", "not_known"),
     9: ("reasoning_error", "wrong_refusal", "format"),
 }
-CONDITIONS = ["given", "gold", "closed-book"]
+CONDITIONS = ["provided", "gold", "closed-book"]
 
 
 def reply(body):
@@ -104,7 +104,7 @@ def test_what_was_known_and_in_view_stands_beside_the_causes(run, ragbed):
 def test_cells_are_paired_with_the_gold_alone(run, ragbed):
     given, closed = ragbed.json("diagnose", run)["joint"]
     assert [(row["name"], row["n"], row["both"], row["lost"], row["gained"], row["neither"])
-            for row in (given, closed)] == [("given", 9, 2, 3, 0, 4), ("closed-book", 9, 1, 4, 1, 3)]
+            for row in (given, closed)] == [("provided", 9, 2, 3, 0, 4), ("closed-book", 9, 1, 4, 1, 3)]
     assert (given["kept"]["mean"], given["kept"]["n"]) == (0.4, 5)
     assert (given["mended"]["n"], given["others"]["mean"], given["others"]["n"]) == (0, pytest.approx(5 / 9), 9)
     assert (given["p"], closed["p"]) == (0.25, 0.375)  # McNemar: 2 / 2^3, and 2 * 6 / 2^5
@@ -121,11 +121,11 @@ def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
     assert "retrieval miss" not in out.split("What was known")[0]
     assert "`distracted` may be chance in 1 of 1 cells that have it" in out  # three lost, none gained: p is 0.5
     assert "1 of 30 answers are partially correct: they count as wrong here, each with its cause." in out
-    status, out, _ = ragbed("diagnose", run, "--cause", "distracted", "--cell", "given")
+    status, out, _ = ragbed("diagnose", run, "--cause", "distracted", "--cell", "provided")
     assert status == 0
     assert re.search(r"#4 +\S.*\? +answered +0 +1 of 1 gold in view; gold cited; right over the gold alone;\s+wrong "
                      r"closed-book", out), out
-    assert "given" not in out  # of one cell
+    assert "provided" not in out  # of one cell
     assert "No question has it." in ragbed("diagnose", run, "--cause", "retrieval miss")[1]
 
 

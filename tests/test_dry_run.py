@@ -45,7 +45,7 @@ def test_what_another_layout_would_save_is_counted_and_said_before_the_first_cal
     """Two strategies and two repeats: as published each strategy has the documents computed once."""
     used = {"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 250}}
     server = serve(lambda body: {"text": town.reply(body), "usage": used})
-    both = {"reasoning": ["direct", "chain_of_draft"], "conditions": "given", "repeats": 2}
+    both = {"reasoning": ["direct", "chain_of_draft"], "conditions": "provided", "repeats": 2}
     published = plan(server.url, layout="as_published", **both)
     [line] = [note for note in published["notes"] if "documents_first" in note]
     saved, sent = (int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", line))
@@ -97,7 +97,7 @@ def test_bounds_of_a_strategy_come_from_playing_it(plan, monkeypatch):
 
 def test_what_a_strategy_with_tools_may_come_to_is_bounded_whether_they_are_called_or_not(plan):
     settings = {"reasoning": [{"kind": "react", "iterations": 2}, {"kind": "react", "iterations": 2, "tools": "text"}],
-                "conditions": "given"}
+                "conditions": "provided"}
     native, text = plan(**settings)["cells"]
     # given: two iterations without a search, and the answer; where no tool is called, a call with tools before them
     assert (native["calls"], text["calls"]) == ({"least": 12, "most": 24}, {"least": 12, "most": 18})
@@ -106,7 +106,7 @@ def test_what_a_strategy_with_tools_may_come_to_is_bounded_whether_they_are_call
 def test_checks_that_fail_at_first_and_then_hold_are_bounded(plan):
     checks = {"kind": "supported", "by": "model", "of": {"kind": "sufficient", "of": "direct"}}
     lexical = {"kind": "supported", "of": "direct"}
-    cells = plan(reasoning=[checks, lexical], conditions="given")["cells"]
+    cells = plan(reasoning=[checks, lexical], conditions="provided")["cells"]
     # given: judged once, for a search brings nothing new; answered, checked, mended, checked again
     assert [cell["calls"]["most"] for cell in cells] == [6 * 5, 6 * 2]
 

@@ -12,7 +12,7 @@ from ragbed.experiments.statistics.factorial import design_of
 
 
 def test_levels_have_their_means_and_effects_by_hand():
-    run = cells(reasoning=["direct", "chain_of_thought"], condition=["given", "full"])
+    run = cells(reasoning=["direct", "chain_of_thought"], condition=["provided", "full"])
     found = effects_of(run, [[0.2, 0.4], [0.4, 0.6], [0.6, 0.4], [1.0, 1.0]])  # means 0.3, 0.5, 0.5, 1
     named = by_name(found)
     assert [(level["level"], level["mean"], level["effect"], level["n"]) for level in named["reasoning"]["levels"]] == [
@@ -21,8 +21,8 @@ def test_levels_have_their_means_and_effects_by_hand():
                                                                                            (0.75, 0.175)]
     both = named["reasoning", "condition"]
     assert [(cell["levels"], cell["mean"], cell["effect"]) for cell in both["cells"]] == [
-        (["direct", "given"], 0.3, 0.075), (["direct", "full"], 0.5, -0.075),
-        (["chain_of_thought", "given"], 0.5, -0.075), (["chain_of_thought", "full"], 1.0, 0.075)]
+        (["direct", "provided"], 0.3, 0.075), (["direct", "full"], 0.5, -0.075),
+        (["chain_of_thought", "provided"], 0.5, -0.075), (["chain_of_thought", "full"], 1.0, 0.075)]
 
 
 def regression(run, values, clusters):
@@ -41,7 +41,7 @@ def regression(run, values, clusters):
 @pytest.mark.parametrize("each", [1, 3])
 def test_effects_errors_and_tests_are_those_of_a_regression_with_a_dummy_for_each_question(each):
     rng = np.random.default_rng(each)
-    run = cells(reasoning=["a", "b", "c"], condition=["given", "full"])
+    run = cells(reasoning=["a", "b", "c"], condition=["provided", "full"])
     values = np.clip(rng.beta(0.6, 0.9, 30) + rng.normal(0, 0.2, (6, 30)), 0, 1)
     clusters = np.arange(30) // each
     design, fitted, groups = regression(run, values, clusters)
@@ -78,7 +78,7 @@ def test_unified_has_the_tables_means_and_the_room_of_its_splits():
 
 
 def test_repeats_and_seeds_are_no_factors():
-    run = cells(reasoning=["a", "b"], condition=["given", "full"], repeat=[0, 1])
+    run = cells(reasoning=["a", "b"], condition=["provided", "full"], repeat=[0, 1])
     found = effects_of(run, [*[[0, 1], [1, 1]] * 2, *[[0, 0]] * 4])
     assert [one["factor"] for one in found["factors"]] == ["reasoning", "condition"]
     assert [(level["mean"], level["n"]) for level in found["factors"][0]["levels"]] == [(0.75, 8), (0, 8)]
@@ -112,7 +112,7 @@ def test_without_documents_a_retriever_has_no_effect_and_its_own_is_of_the_other
 
 
 def test_factors_that_change_together_cannot_be_told_apart():
-    run = [row for row in cells(model=["m", "n"], reasoning=["a", "b"], condition=["given", "full"])
+    run = [row for row in cells(model=["m", "n"], reasoning=["a", "b"], condition=["provided", "full"])
            if (row["model"], row["reasoning"]) in (("m", "a"), ("n", "b"))]
     found = effects_of(run, np.arange(12).reshape(4, 3) / 12)
     assert [one["factor"] for one in found["factors"]] == ["condition"]
@@ -120,7 +120,7 @@ def test_factors_that_change_together_cannot_be_told_apart():
 
 
 def test_excluded_cells_leave_main_effects_and_drop_the_interaction():
-    run = cells(reasoning=["a", "b", "c"], condition=["given", "full"])[:-1]
+    run = cells(reasoning=["a", "b", "c"], condition=["provided", "full"])[:-1]
     rng = np.random.default_rng(3)
     found = effects_of(run, rng.uniform(size=(5, 40)))
     assert ([one["factor"] for one in found["factors"]], found["interactions"]) == (["reasoning", "condition"], [])
@@ -220,7 +220,7 @@ def test_a_true_effect_and_a_true_interaction_are_found_and_told_apart():
 
 def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragbed):
     server = serve(town.reply)
-    path = town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "closed-book"])
+    path = town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["provided", "closed-book"])
     assert ragbed("run", path)[0] == 0
     status, out, err = ragbed("effects", town.run, "--metric", "f1")
     assert (status, err) == (0, "")
@@ -246,7 +246,7 @@ def contrasts_of(found, factor="reasoning"):
 
 
 def test_two_levels_differ_by_their_means_over_the_others():
-    run = cells(reasoning=["direct", "chain_of_thought"], condition=["given", "full"])
+    run = cells(reasoning=["direct", "chain_of_thought"], condition=["provided", "full"])
     found = effects_of(run, [[0.2, 0.4], [0.4, 0.6], [0.6, 0.4], [1.0, 1.0]])  # means 0.3, 0.5, 0.5, 1
     made, = contrasts_of(found).values()
     assert made["difference"] == 0.35

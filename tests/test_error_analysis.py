@@ -174,7 +174,7 @@ def test_with_the_table_in_their_place_what_was_in_view_is_not_known():
 
 
 def test_where_numbers_are_not_shown_no_citation_is_due():
-    for change, name in ((None, "citation_only"), ("separators_off", "right")):
+    for change, name in ((None, "citation_only"), ("unnumbered", "right")):
         one = cell(perturbation=change)
         assert told([result(one, evidence=(passage(1, 0),), scores={"unified": 1.0})], [one]) == {one.id: name}
 

@@ -32,7 +32,7 @@ def test_a_csv_has_a_row_for_each_question_in_each_cell(finished, town, ragbed, 
     assert [row["score.unified"] for row in rows] == [
         "" if (value := result["scores"]["unified"]) is None else str(value) for result in recorded]
     assert {(row["run"], row["model"], row["condition"]) for row in rows} == {
-        ("town", rows[0]["model"], "given")}
+        ("town", rows[0]["model"], "provided")}
     assert {row["cell_name"] for row in rows} == {"direct", "chain_of_thought"}
     assert all(int(row["calls"]) == 1 and float(row["seconds"]) >= 0 for row in rows)
 

@@ -30,13 +30,13 @@ def test_evidence_is_a_page_counted_from_one():
     first, second = FinanceBench(path=str(FILE)).load().questions
     assert first.gold == (Gold("ESKRAIL_2022_10K.pdf", page=2),)
     assert second.gold == (Gold("LUNDFOODS_2023_10K.pdf", page=1), Gold("LUNDFOODS_2023_10K.pdf", page=7))
-    assert [chunk.content for chunk in first.given] == ["Cash flows of 2022. Purchases of equipment 12.5"]
+    assert [chunk.content for chunk in first.provided] == ["Cash flows of 2022. Purchases of equipment 12.5"]
 
 
 def test_the_given_pages_are_the_gold_ones():
     benchmark = FinanceBench(path=str(FILE)).load()
     for question in benchmark.questions:
-        evidence = [Passage(number, chunk) for number, chunk in enumerate(question.given, 1)]
+        evidence = [Passage(number, chunk) for number, chunk in enumerate(question.provided, 1)]
         view = match(question.gold, evidence, lambda id: benchmark.documents[id].source)
         assert set(view.levels.values()) == {"page"}
         assert view.in_view == frozenset(range(view.total))

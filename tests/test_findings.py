@@ -32,7 +32,7 @@ def test_a_table_becomes_documents_that_say_the_same_and_an_answer_that_can_be_c
         f"{of}what is the kind of the entry with the highest trees?": "elm",
         f"{of}what is the kind of the entry with the lowest trees?": "ash",
         f"{of}in how many of them is the kind oak?": "2"}.items()
-    assert [chunk.content for chunk in question.given][1] == "The name is otto, the trees is 11, and the kind is elm."
+    assert question.provided[1].content == "The name is otto, the trees is 11, and the kind is elm."
     assert question.table.content.splitlines()[3] == "| otto | 11 | elm |"
 
 
@@ -53,9 +53,9 @@ def test_an_edited_question_has_another_answer_wherever_the_first_stood(tmp_path
     questions = BENCHMARKS["mrke"].model_validate({"path": str(tmp_path / "out"), "versions": "both"}).load().questions
     original, edited = questions[:2]
     assert (original.answers, edited.answers, edited.sub_answers) == (("Selk",), ("Lund",), ("Marn", "Lund"))
-    assert edited.given[1].content == "1-1\nMarn has its court in Lund. Lund is small; Selkville is not."
-    assert len(edited.given) == 2
-    assert original.given[0] == edited.given[0]
+    assert edited.provided[1].content == "1-1\nMarn has its court in Lund. Lund is small; Selkville is not."
+    assert len(edited.provided) == 2
+    assert original.provided[0] == edited.provided[0]
 
 
 def test_true_and_changed_passages_have_the_same_question_and_options(tmp_path):

@@ -75,7 +75,7 @@ def prompts(serve, ragbed, monkeypatch, tmp_path):
 
 def conditions(benchmark):
     """Those that need no index."""
-    there = {"closed-book": True, "given": any(question.given for question in benchmark.questions),
+    there = {"closed-book": True, "provided": any(question.provided for question in benchmark.questions),
              "gold": benchmark.gives_chunks and any(question.gold for question in benchmark.questions),
              "full": benchmark.has_whole}
     return [condition for condition, has in there.items() if has]
@@ -109,7 +109,7 @@ def test_no_sub_answer_of_a_record_reaches_a_prompt(prompts, kind, sub_answers, 
 
 
 def test_sub_questions_reach_a_prompt_only_by_the_setting_that_shows_them(prompts):
-    few = {"sub_answers": "none", "conditions": "given"}
+    few = {"sub_answers": "none", "conditions": "provided"}
     hidden = prompts("mrke", sub_questions_as_canaries, show="question", **few)
     assert [body for body in hidden if CANARY in body] == []
     shown = prompts("mrke", sub_questions_as_canaries, show="sub_questions", **few)
@@ -117,14 +117,14 @@ def test_sub_questions_reach_a_prompt_only_by_the_setting_that_shows_them(prompt
 
 
 def test_the_one_setting_that_shows_gold_sub_answers_is_labelled_and_is_seen_here(prompts):
-    asked = prompts("mrke", gold_as_canaries, filled="gold", conditions="given")
+    asked = prompts("mrke", gold_as_canaries, filled="gold", conditions="provided")
     seen = [body for body in asked if CANARY in body]
     assert seen
     assert all(f"{CANARY}-sub-" in body and f"{CANARY}-answer" not in body for body in seen)
 
 
 def test_the_table_is_seen_here_where_a_perturbation_shows_it(prompts):
-    asked = prompts("mdbench", gold_as_canaries, perturbations="table", conditions="given")
+    asked = prompts("mdbench", gold_as_canaries, perturbations="table", conditions="provided")
     assert asked
     assert all(f"{CANARY}-table" in body and body.count(CANARY) == 1 for body in asked
                if "simpler questions" not in body)

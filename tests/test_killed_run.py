@@ -40,7 +40,7 @@ def settings(folder, url) -> Path:
     path = folder / "matrix.yaml"
     path.write_text(yaml.safe_dump({
         "out": str(folder / "runs"), "benchmark": {"kind": "hotpotqa", "path": str(QUESTIONS)}, "models": f"{url}#m",
-        "reasoning": list(CRESTS), "conditions": ["given", "gold", "closed-book"], "concurrency": AT_ONCE}))
+        "reasoning": list(CRESTS), "conditions": ["provided", "gold", "closed-book"], "concurrency": AT_ONCE}))
     return path
 
 

@@ -21,7 +21,7 @@ def test_a_passage_is_a_page_of_its_pdf_and_the_gold_of_its_question():
     assert question.gold == (Gold(page.id),)
     assert question.answers == ("250억원입니다.",)
     assert question.tags == {"language": ("ko",), "domain": ("finance",)}
-    assert not question.given
+    assert not question.provided
 
 
 @pytest.fixture

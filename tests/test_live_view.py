@@ -100,7 +100,7 @@ def held(serve, town):
     server = serve(lambda body: {"text": town.reply(body)} if next(count) <= 12 else
                    {"text": town.reply(body), "hold": go})
     return town.config(server.url, reasoning=["direct", "chain_of_thought", "least_to_most"],
-                       conditions=["given", "closed-book"], budget={"tokens": 10**6}), go
+                       conditions=["provided", "closed-book"], budget={"tokens": 10**6}), go
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ OTHER = Chunk("c9", "d9", "plain", 0, 40, "Cork is a city in the south of Irelan
 
 
 def place(text="", document="", start=0, end=0):
-    question = Question("q", "When was the bridge opened?", ("1864",), True, given=(FIRST, SECOND, OTHER))
+    question = Question("q", "When was the bridge opened?", ("1864",), True, provided=(FIRST, SECOND, OTHER))
     context = Chunk("own", document, "plain", start, end, text)
     found = Locator(question, {"d1": PAGE, PAGE.source: PAGE}, ()).located((Passage(4, context),))
     (passage,) = found.evidence
@@ -50,7 +50,7 @@ def test_a_text_that_does_not_stand_in_the_document_that_it_names_is_no_gold():
 def test_the_words_of_a_passage_stand_together_and_a_few_that_any_text_holds_place_nothing():
     said = "it was in the city that nobody of them saw who came by the river"
     page = " ".join(f"{word} filler{place} padding{place}" for place, word in enumerate(said.split()))
-    question = Question("q", "Which?", (), True, given=(Chunk("c1", "d1", "plain", 0, 9, page),
+    question = Question("q", "Which?", (), True, provided=(Chunk("c1", "d1", "plain", 0, 9, page),
                                                         Chunk("c2", "d2", "plain", 0, 9, "Cork")))
     for text in (said, "I was in Cork with all seven of my old friends"):
         (passage,) = Locator(question, {}, ()).located((Passage(1, Chunk("x", "", "plain", 0, 0, text)),)).evidence

@@ -25,17 +25,17 @@ def named(**fields):
 
 
 def test_what_agrees_with_every_key_of_an_entry_is_left_out():
-    assert named(models=["a", "b"], conditions=["given", "closed-book"], reasoning=["direct", "least_to_most"],
+    assert named(models=["a", "b"], conditions=["provided", "closed-book"], reasoning=["direct", "least_to_most"],
                  exclude=[{"conditions": "closed-book", "reasoning": "least_to_most"},
-                          {"models": ["b"], "conditions": "given"}]) == [
-        ("a", "given", "direct"), ("a", "given", "least_to_most"), ("a", "closed-book", "direct"),
+                          {"models": ["b"], "conditions": "provided"}]) == [
+        ("a", "provided", "direct"), ("a", "provided", "least_to_most"), ("a", "closed-book", "direct"),
         ("b", "closed-book", "direct")]
 
 
 def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out():
     assert named(models=["a", "b"], exclude={"models": "b"},
                  include=[{"models": "c", "conditions": "gold"}, {"models": ["a", "b"], "conditions": "full"}]) == [
-        ("a", "given", "direct"), ("c", "gold", "direct"), ("a", "full", "direct"), ("b", "full", "direct")]
+        ("a", "provided", "direct"), ("c", "gold", "direct"), ("a", "full", "direct"), ("b", "full", "direct")]
     assert [(one.reasoning, one.repeat) for one in combinations_of(of(
         reasoning=["direct", "chain_of_thought"], include={"reasoning": "direct", "repeats": 3}))] == [
         ("direct", 0), ("chain_of_thought", 0), ("direct", 1), ("direct", 2)]
@@ -43,16 +43,16 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
 
 @pytest.mark.parametrize(("fields", "says"), [
     ({"exclude": {"conditions": "full"}}, ["exclude {conditions: [full]}", "full is not in the run's conditions",
-                                           "given"]),
+                                           "provided"]),
     ({"exclude": {"conditions": "guess"}}, ["exclude.0.conditions.0", "'closed-book'"]),
-    ({"exclude": {"condtions": "given"}}, ["unknown setting 'exclude.0.condtions'", "did you mean 'conditions'?"]),
+    ({"exclude": {"condtions": "provided"}}, ["unknown setting 'exclude.0.condtions'", "did you mean 'conditions'?"]),
     ({"exclude": {"repeats": 1}}, ["unknown setting 'exclude.0.repeats'"]),
     ({"exclude": {}}, ["exclude {} names no list"]),
     ({"exclude": {"conditions": []}}, ["exclude.0.conditions", "an empty list"]),
     ({"exclude": [{"seed": 0}]}, ["exclude leaves no combination"]),
-    ({"conditions": ["given", "full"], "exclude": [{"conditions": "full"}, {"condition": "full", "seed": 0}]},
+    ({"conditions": ["provided", "full"], "exclude": [{"conditions": "full"}, {"condition": "full", "seed": 0}]},
      ["exclude {conditions: [full], seed: [0]} leaves out nothing that the entries before it do not"]),
-    ({"include": {"conditions": "given"}}, ["include {conditions: [given]} adds nothing"]),
+    ({"include": {"conditions": "provided"}}, ["include {conditions: [provided]} adds nothing"]),
     ({"include": {"retriever": "bm25"}}, ["no retriever is called bm25", "dense@5"]),
     ({"include": {"retriever": {"kind": "dense", "kk": 3}}}, ["unknown setting 'include.0.retriever.0.settings.kk'"]),
     ({"include": {"retriever": {"kind": "dense", "name": "dense@5", "k": 3}}}, ["another retriever is called dense@5"]),
@@ -60,7 +60,7 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
     ({"exclude": {"benchmark": "mdbench", "seed": 0}}, ["mdbench is not this run's, which is crest"]),
     ({"seed": -1}, ["seed.0: Input should be greater than or equal to 0"]),
     ({"seed": []}, ["seed: an empty list"]), ({"seed": [1, 1]}, ["seed: names a value twice"]),
-    ({"condition": "given", "conditions": "full"}, ["condition and conditions are one setting"]),
+    ({"condition": "provided", "conditions": "full"}, ["condition and conditions are one setting"]),
     ({"max_tokens": 3}, ["unknown setting 'max_tokens'", "did you mean 'judge.max_tokens' or "]),
     ({"seed": True}, ["seed: expected a number, not true"]), ({"seed": [3, False]}, ["seed: expected a number"]),
     ({"repeats": True}, ["repeats: expected a number"]), ({"exclude": None}, ["exclude.0: is given nothing"]),
@@ -89,7 +89,7 @@ def test_a_list_may_be_called_as_its_column():
     assert singular.resolved() == plural.resolved()
 
 
-FIELDS = {"model": ["a", "b"], "condition": ["given", "gold", "closed-book"],
+FIELDS = {"model": ["a", "b"], "condition": ["provided", "gold", "closed-book"],
           "perturbation": ["none", "shuffle"], "reasoning": ["direct", "chain_of_thought", "least_to_most"],
           "seed": [0, 1]}
 lists = st.fixed_dictionaries({name: st.lists(st.sampled_from(values), min_size=1, unique=True)
@@ -127,11 +127,11 @@ def test_the_matrix_is_that_of_a_plain_reference(base, exclude, include):
 
 
 def test_settings_read_back_what_they_resolve_to():
-    chosen = of(seed=[1, 2], exclude={"seed": 2, "conditions": "given"}, conditions=["given", "full"],
+    chosen = of(seed=[1, 2], exclude={"seed": 2, "conditions": "provided"}, conditions=["provided", "full"],
                 include={"retriever": ["dense@5", {"kind": "dense", "k": 3}], "conditions": "retrieved"})
     resolved = yaml.safe_load(chosen.resolved())
     assert resolved["seed"] == [1, 2]
-    assert resolved["exclude"] == [{"conditions": ["given"], "seed": [2]}]
+    assert resolved["exclude"] == [{"conditions": ["provided"], "seed": [2]}]
     assert check_settings(resolved, "x") == chosen
     assert (yaml.safe_load(of().resolved())["seed"], yaml.safe_load(of().resolved())["exclude"]) == (0, [])
     assert check_settings(yaml.safe_load(of().resolved()), "x") == of()
@@ -140,13 +140,13 @@ def test_settings_read_back_what_they_resolve_to():
 def test_only_what_is_left_is_asked_and_only_its_models_are_opened(serve, town, ragbed):
     server, other = serve(town.reply), serve(town.reply)
     made = ragbed.json("run", town.config(
-        server.url, models=[f"{server.url}#m", "gguf:/nowhere/at-all.gguf"], conditions=["given", "closed-book"],
+        server.url, models=[f"{server.url}#m", "gguf:/nowhere/at-all.gguf"], conditions=["provided", "closed-book"],
         reasoning=["direct", "plan_and_solve"],
         exclude=[{"models": "gguf:/nowhere/at-all.gguf"}, {"conditions": "closed-book", "reasoning": "plan_and_solve"}],
-        include={"models": f"{other.url}#n", "conditions": "given", "reasoning": "direct"}))
+        include={"models": f"{other.url}#n", "conditions": "provided", "reasoning": "direct"}))
     assert [(cell["model"][-1], cell["condition"], cell["reasoning"], cell["n"]) for cell in made["cells"]] == [
-        ("m", "given", "direct", 6), ("m", "given", "plan_and_solve", 6), ("m", "closed-book", "direct", 6),
-        ("n", "given", "direct", 6)]
+        ("m", "provided", "direct", 6), ("m", "provided", "plan_and_solve", 6), ("m", "closed-book", "direct", 6),
+        ("n", "provided", "direct", 6)]
     assert (len(server.requests), len(other.requests)) == (18, 6)
     assert not any("combinations" in note for note in made["notes"])
     assert ragbed("verify", town.run)[0] == 0
@@ -233,7 +233,7 @@ def test_the_schema_has_what_a_file_may_say(ragbed):
 
 def test_a_plan_counts_the_pairs_that_the_run_will_compare(serve, town, ragbed):
     server = serve(town.reply)
-    config = town.config(server.url, conditions=["given", "closed-book"], reasoning=["direct", "plan_and_solve"],
+    config = town.config(server.url, conditions=["provided", "closed-book"], reasoning=["direct", "plan_and_solve"],
                          perturbations=["none", "shuffle"], seed=[1, 2])
     plan = json.loads(ragbed("run", config, "--dry-run", "--json")[1])
     made = ragbed.json("run", config)

@@ -23,7 +23,7 @@ def load(tmp_path):
 
 def test_documents_are_cut_at_their_headings_and_dictionaries_give_their_text(load):
     question, = load(ROW)
-    assert [chunk.content for chunk in question.given] == [
+    assert [chunk.content for chunk in question.provided] == [
         "Aster Point was lit in 1871.", "Boral Rock came in 1880."]
     assert question.answers == ("Aster Point",)
     assert question.tags == {"multi_hop": ("2",), "temporal": ("4",), "numeric": ("3",),
@@ -44,7 +44,7 @@ def test_a_table_whose_rows_cannot_be_told_apart_is_tagged(load):
 
 def test_as_published_shows_both_as_they_are(load):
     question, = load(ROW, unwrap=False)
-    assert question.given[1].content == "{'text': \"Boral Rock came in 1880.\"}"
+    assert question.provided[1].content == "{'text': \"Boral Rock came in 1880.\"}"
     assert question.table.content == ROW["table"].strip()
 
 
@@ -52,14 +52,14 @@ def test_a_heading_counts_only_where_it_has_the_next_number(load):
     text = ("Document 1: The clerk wrote:\n\nDocument 7: the deed.\n\nDocument 2: The deed burned.\n"
             "See Document 3: it is a copy.\nDocument 3: A copy.\nDocument " + "9" * 5000 + ": none")
     question, = load({**ROW, "documents": text})
-    assert [chunk.content for chunk in question.given] == [
+    assert [chunk.content for chunk in question.provided] == [
         "The clerk wrote:\n\nDocument 7: the deed.", "The deed burned.\nSee Document 3: it is a copy.",
         "A copy.\nDocument " + "9" * 5000 + ": none"]
 
 
 def test_no_documents_are_shown_where_the_record_has_none(load):
     question, = load({**ROW, "documents": ""})
-    assert (question.given, question.tags["documents"]) == ((), ("none",))
+    assert (question.provided, question.tags["documents"]) == ((), ("none",))
 
 
 @pytest.mark.parametrize(("table", "markdown"), [
@@ -91,7 +91,7 @@ def test_a_generation_log_is_a_raw_record(tmp_path):
            "Example Difficulty": json.dumps(ROW["characteristic_breakdown"]), "Validity Scalar": 4, "Other": "kept out"}
     (tmp_path / "log.json").write_text(json.dumps(log, indent=2))
     question, = Mdbench(path=str(tmp_path)).load().questions
-    assert len(question.given) == 2
+    assert len(question.provided) == 2
     assert question.tags["validity"] == ("4",)
 
 

@@ -23,8 +23,8 @@ def test_a_row_becomes_a_question_over_its_context(load):
     assert (question.id, question.text, question.answers, question.answerable) == \
         ("arithmetic-1", ROW["question"], ("B",), True)
     assert question.options == (("A", "40"), ("B", "80"), ("C", "120"), ("D", "200"))
-    assert [chunk.content for chunk in question.given] == [ROW["context"]]
-    assert [gold.chunk for gold in question.gold] == [question.given[0].id]
+    assert [chunk.content for chunk in question.provided] == [ROW["context"]]
+    assert [gold.chunk for gold in question.gold] == [question.provided[0].id]
     assert question.tags == {"task": ("Reasoning",), "subtask": ("arithmetic",)}
 
 
@@ -43,8 +43,8 @@ def test_options_may_stand_under_their_letters_with_columns_that_are_null(load):
 
 def test_a_context_that_several_rows_share_is_one_document_and_an_empty_one_is_none(load):
     first, second, third = load(ROW, {**ROW, "question": "And on Monday?"}, {**ROW, "context": " "})
-    assert first.given == second.given
-    assert (third.given, third.gold, third.tags["context"]) == ((), (), ("none",))
+    assert first.provided == second.provided
+    assert (third.provided, third.gold, third.tags["context"]) == ((), (), ("none",))
 
 
 def test_ids_that_are_stated_are_kept_and_those_that_repeat_stay_apart(load):

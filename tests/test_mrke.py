@@ -31,7 +31,7 @@ def test_a_row_becomes_a_question_with_its_chain(load):
     assert (question.id, question.text, question.answers) == ("orl", ROW["question"], ("Marn",))
     assert question.sub_questions == ("What did the Orlo family found?", "Where is #1 based?")
     assert question.sub_answers == ("Tessel", "Marn")
-    assert [chunk.content for chunk in question.given] == ROW["context"]
+    assert [chunk.content for chunk in question.provided] == ROW["context"]
     assert question.tags == {"hops": ("2",), "type": ("bridge",), "version": ("edited",), "chain": ("placeholders",)}
 
 
@@ -41,13 +41,13 @@ def test_a_row_becomes_a_question_with_its_chain(load):
     [{"title": "Marn", "text": "It lies on a lake. It is old."}]])
 def test_passages_come_in_several_forms(load, passages):
     question, = load({**ROW, "context": passages})
-    assert [chunk.content for chunk in question.given] == ["Marn\nIt lies on a lake. It is old."]
+    assert [chunk.content for chunk in question.provided] == ["Marn\nIt lies on a lake. It is old."]
 
 
 def test_passages_that_support_are_gold_where_the_record_names_them(load):
     passages = [["Marn", ["A town."]], ["Selk", ["A port."]], ["Orlo", ["A family."]]]
     question, = load({**ROW, "context": passages, "supporting_facts": [["Orlo", 0], ["Marn", 0], ["Marn", 1]]})
-    assert [gold.chunk for gold in question.gold] == [question.given[0].id, question.given[2].id]
+    assert [gold.chunk for gold in question.gold] == [question.provided[0].id, question.provided[2].id]
 
 
 def test_an_original_is_a_question_of_its_own_that_shares_a_pair(load):
@@ -57,7 +57,7 @@ def test_an_original_is_a_question_of_its_own_that_shares_a_pair(load):
         assert original.tags == {"version": ("original",), "pair": ("orl",)}
         assert edited.tags == {"hops": ("2",), "type": ("bridge",), "version": ("edited",), "pair": ("orl",),
                                "chain": ("placeholders",)}
-        assert [chunk.content for chunk in original.given] == OLD["context"]
+        assert [chunk.content for chunk in original.provided] == OLD["context"]
 
 
 def test_the_edited_questions_alone_are_asked_unless_others_are_wanted(load):

@@ -26,7 +26,7 @@ def test_a_task_has_the_turns_before_its_question_and_its_reference_passages_as_
     assert third.turns == (FIRST, Turn(second.text, "By two centimetres a year."))
     assert (second.answers, second.answerable) == (("By two centimetres a year.",), True)
     assert [gold.document for gold in third.gold] == ["81_96-190"]
-    assert third.given[0].content == "Reefs of Esk\nCrabs live on the northern reef; nobody fishes there since 1994."
+    assert third.provided[0].content == "Reefs of Esk\nCrabs live on the northern reef; nobody fishes there since 1994."
     assert third.tags == {
         "turn": ("3",), "conversation": ("c7",), "collection": ("mt-rag-clapnq-elser-512-100-20240503",),
         "answerability": ("PARTIAL",), "question_type": ("Composite",), "multi_turn": ("Follow-up",)}

@@ -26,9 +26,9 @@ def test_the_chain_keeps_its_placeholders_and_has_an_answer_for_each_step():
 
 def test_supporting_paragraphs_are_gold_in_the_published_order():
     for row, question in zip(published(), Musique(path=str(DATA)).load().questions, strict=True):
-        assert len(question.given) == 20
+        assert len(question.provided) == 20
         gold = {item.chunk for item in question.gold}
-        assert [chunk.id in gold for chunk in question.given] == [
+        assert [chunk.id in gold for chunk in question.provided] == [
             paragraph["is_supporting"] for paragraph in row["paragraphs"]]
 
 

@@ -16,9 +16,9 @@ def test_squads_nested_file_gives_questions_that_share_their_paragraph():
     when, who, _ = benchmark.questions
     assert (when.id, when.answers, when.answerable) == ("a1", ("1811", "in 1811"), True)
     assert (who.id, who.answers, who.answerable, who.gold) == ("a2", (), False, ())
-    assert when.given == who.given
-    assert when.given[0].content.startswith("Harbour bell\nThe harbour bell of Esk")
-    assert when.gold[0].chunk == when.given[0].id
+    assert when.provided == who.provided
+    assert when.provided[0].content.startswith("Harbour bell\nThe harbour bell of Esk")
+    assert when.gold[0].chunk == when.provided[0].id
     assert len(benchmark.documents) == 2
     assert [question.id for question in Squad2(path=str(DATA / "squad2"), filter={"article": "Esk reef"}).load()
             .questions] == ["b1"]
@@ -45,8 +45,8 @@ def test_clapnqs_two_files_alternate_so_that_a_limit_sees_both():
     benchmark = ClapNq(path=str(DATA / "clapnq"), limit=2).load()
     answerable, unanswerable = benchmark.questions
     assert (answerable.answerable, unanswerable.answerable) == (True, False)
-    assert [gold.chunk for gold in answerable.gold] == [answerable.given[0].id]
-    assert (unanswerable.answers, unanswerable.gold, len(unanswerable.given)) == ((), (), 1)
+    assert [gold.chunk for gold in answerable.gold] == [answerable.provided[0].id]
+    assert (unanswerable.answers, unanswerable.gold, len(unanswerable.provided)) == ((), (), 1)
 
 
 def test_an_annotator_without_an_answer_does_not_make_one_accepted():

@@ -27,7 +27,7 @@ def change(name):
     return Perturbation.parse(name)
 
 
-@pytest.mark.parametrize("name", ["none", "shuffle", "negatives@5", "gold_at@3", "shuffle+separators_off",
+@pytest.mark.parametrize("name", ["none", "shuffle", "negatives@5", "gold_at@3", "shuffle+unnumbered",
                                   "table+negatives@2", "shuffle+drop_gold+negatives@12", "negatives@5:hard", "pool@3",
                                   "pool@3:bm25", "shuffle+negatives@2:same_name"])
 def test_a_name_parses_back(name):
@@ -35,7 +35,7 @@ def test_a_name_parses_back(name):
 
 
 @pytest.mark.parametrize(("name", "says"), [
-    ("shufle", "separators_off, drop_gold, table, negatives@N"), ("negatives", "negatives@N"), ("shuffle@2", "unknown"),
+    ("shufle", "unnumbered, drop_gold, table, negatives@N"), ("negatives", "negatives@N"), ("shuffle@2", "unknown"),
     ("negatives@0", "unknown"), ("shuffle+shuffle", "unknown"), ("none+shuffle", "unknown"), ("", "unknown"),
     ("drop_gold+gold_at@1", "no position"), ("table+drop_gold", "no gold chunk"), ("gold_at@2+table", "no gold chunk")])
 def test_what_is_no_perturbation_is_one_line(name, says):
@@ -45,7 +45,7 @@ def test_what_is_no_perturbation_is_one_line(name, says):
 
 
 @pytest.mark.parametrize(("name", "expected"), [
-    ("none", "abcd"), ("separators_off", "abcd"), ("drop_gold", "ac"), ("gold_at@1", "bdac"), ("gold_at@2", "abdc"),
+    ("none", "abcd"), ("unnumbered", "abcd"), ("drop_gold", "ac"), ("gold_at@1", "bdac"), ("gold_at@2", "abdc"),
     ("gold_at@3", "acbd"), ("gold_at@99", "acbd"), ("negatives@1", "abcde"), ("negatives@7", "abcde"),
     ("drop_gold+negatives@1", "ace"), ("gold_at@4+negatives@1", "acebd")])
 def test_what_each_does_to_four_chunks_of_which_two_are_gold(name, expected):
@@ -101,7 +101,7 @@ def mined(miner, hardness, bucket):
 
 QUESTION = Question(
     "q", "Which is gold?", ("gold",), True, gold=(Gold("doc-gold", "gold"),),
-    given=(NEGATIVES["n4"], GOLD, NEGATIVES["n1"], OTHER), negatives=(NEGATIVES["n2"], NEGATIVES["n3"]),
+    provided=(NEGATIVES["n4"], GOLD, NEGATIVES["n1"], OTHER), negatives=(NEGATIVES["n2"], NEGATIVES["n3"]),
     mined={"n1": mined("dense", 0.9, "hard"), "n4": mined("dense", 0.8, "hard"), "n2": mined("bm25", 0.5, "medium"),
            "n3": mined("bm25", 0.2, "easy")})
 BENCHMARK = Benchmark("b", (QUESTION,), {f"doc-{name}": Document(f"doc-{name}", name, "", "", "")
@@ -121,7 +121,7 @@ def test_mined_negatives_come_one_of_each_miner_in_turn_and_none_of_another_sort
 
 
 def test_a_question_for_which_nothing_was_mined_gets_nothing_drawn_either():
-    bare = Question("p", "Which?", ("gold",), True, gold=QUESTION.gold, given=(GOLD, OTHER))
+    bare = Question("p", "Which?", ("gold",), True, gold=QUESTION.gold, provided=(GOLD, OTHER))
     both = Perturber(Benchmark("b", (QUESTION, bare), BENCHMARK.documents), lambda id: id)
     changed = both.changed(Perturbation.parse("negatives@2"), bare, (GOLD,), bare.gold, 0)
     assert (changed.chunks, changed.notes) == ((GOLD,), ("negatives:0 of 2",))
@@ -131,5 +131,5 @@ def test_a_question_for_which_nothing_was_mined_gets_nothing_drawn_either():
     ("pool@2", "gold n1 n2", []), ("pool@2:hard", "gold n1 n4", []), ("pool@5:easy", "gold n3", ["pool:1 of 5"]),
     ("pool@9", "gold n1 n2 n4 n3", ["pool:4 of 9"]), ("drop_gold+pool@2", "n1 n2", [])])
 def test_what_is_searched_is_the_gold_where_it_is_left_and_as_many_negatives(name, found, notes):
-    changed = PERTURBER.searched(Perturbation.parse(name), QUESTION, QUESTION.given, 0)
+    changed = PERTURBER.searched(Perturbation.parse(name), QUESTION, QUESTION.provided, 0)
     assert ([one.id for one in changed.chunks], list(changed.notes)) == (found.split(), notes)

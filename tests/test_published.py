@@ -8,12 +8,12 @@ from ragbed.documents import SettingsError
 from ragbed.experiments import METRICS, Question, aggregate
 from ragbed.experiments.analysis.published import own_figures, published, published_names
 
-CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "given", "perturbation": None,
+CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "provided", "perturbation": None,
         "show": "question", "exemplars": 0}
 # The rows of each table, what of a run stands beside it, and what of another that measures something else.
 CHAINS, SHOWN = {"reasoning": "chain_of_thought"}, {"show": "sub_questions"}
 TABLES = {
-    "beir_scifact": (2, {"condition": "retrieved"}, {"condition": "given"}),
+    "beir_scifact": (2, {"condition": "retrieved"}, {"condition": "provided"}),
     "crest_3": (10, CHAINS, {"reasoning": "direct"}), "crest_4": (10, CHAINS, {"condition": "retrieved"}),
     "crest_5": (5, CHAINS, {"perturbation": "drop_gold"}),
     "crest_6": (20, {"reasoning": "least_to_most"}, {"exemplars": 1}),

@@ -78,13 +78,13 @@ async def test_the_tools_stay_in_view_for_the_answer_and_can_no_longer_be_called
     assert ("tool_choice" in first, last["tool_choice"]) == (False, "none")
 
 
-@pytest.mark.parametrize("framing", ["marked", "none"])
+@pytest.mark.parametrize("framing", ["delimited", "none"])
 async def test_results_are_as_well_protected_as_the_first_documents_and_declared_as_shown(serve, framing):
     seen = Seen(serve([searching("director of Jaws"), FINISH, ANSWER]))
     answer = await seen.answer(framing=framing)
     _, opening, _, result, *_ = seen.sent(2)
-    assert ("<documents>\n[1]\nText of jaws." in opening["content"]) == (framing == "marked")
-    assert ("<documents>\n[2]\nText of spielberg." in result["content"]) == (framing == "marked")
+    assert ("<documents>\n[1]\nText of jaws." in opening["content"]) == (framing == "delimited")
+    assert ("<documents>\n[2]\nText of spielberg." in result["content"]) == (framing == "delimited")
     assert [step.shown for step in answer.trace if hasattr(step, "shown")] == [(1,), (1, 2), (1, 2)]
 
 

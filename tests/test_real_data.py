@@ -43,7 +43,7 @@ def test_published_files_load_whole_and_their_gold_can_be_found(data, kind, path
     benchmark = BENCHMARKS[kind](path=str(data / path), **settings).load()
     questions = benchmark.questions
     assert counts == (len(questions), sum(not one.answerable for one in questions),
-                      sum(len(one.gold) for one in questions), sum(len(one.given) for one in questions),
+                      sum(len(one.gold) for one in questions), sum(len(one.provided) for one in questions),
                       len(benchmark.shared))
     found = Counter(value for one in questions for value in one.tags.get(tag, ()))
     assert [count for _, count in found.most_common()] == values
@@ -65,9 +65,9 @@ def test_published_files_load_whole_and_their_gold_can_be_found(data, kind, path
 def test_documents_of_mdbench_are_taken_out_of_their_dictionaries(data):
     path = str(data / "mdbench" / "mdbench_100.jsonl")
     bare, published = (BENCHMARKS["mdbench"](path=path, unwrap=unwrap).load().questions for unwrap in (True, False))
-    wrapped = [sum(chunk.content.startswith(("{'", '{"')) for chunk in one.given) for one in published]
+    wrapped = [sum(chunk.content.startswith(("{'", '{"')) for chunk in one.provided) for one in published]
     assert (sum(map(bool, wrapped)), sum(wrapped)) == (65, 117)
-    assert not any(chunk.content.startswith("{") for one in bare for chunk in one.given)
+    assert not any(chunk.content.startswith("{") for one in bare for chunk in one.provided)
     assert not any(hint in one.table.content for one in bare for hint in ("generation context", "document context"))
     assert bare[70].table.content.splitlines()[-1].startswith("| 8 | 2014 | new athlete |")
 

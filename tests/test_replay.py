@@ -48,7 +48,7 @@ def test_a_run_of_a_local_model_is_replayed_where_its_weights_are_not(serve, tow
 
 def test_equal_calls_of_two_cells_are_made_once_so_that_a_replay_is_equal_whatever_the_server_says(serve, town, ragbed):
     rows = [town.row(number) for number in range(6)]
-    for row in rows:  # with one document each, `given` and `gold` send the same prompts
+    for row in rows:  # with one document each, `provided` and `gold` send the same prompts
         row["documents"] = json.dumps(json.loads(row["documents"])[:1])
     town.write(rows)
     count = iter(range(1000))
@@ -58,7 +58,7 @@ def test_equal_calls_of_two_cells_are_made_once_so_that_a_replay_is_equal_whatev
         return {"status": 400} if number % 5 == 0 else {"text": f"<Answer>{number}</Answer>", "delay": 0.02}
 
     server = serve(moody)
-    path = town.config(server.url, conditions=["given", "gold"], reasoning=["direct", "chain_of_draft"])
+    path = town.config(server.url, conditions=["provided", "gold"], reasoning=["direct", "chain_of_draft"])
     assert ragbed("run", path)[0] == 0
     before = (town.run / "summary.json").read_bytes()
     assert len(server.requests) == 12
@@ -89,7 +89,7 @@ def test_a_strategy_draws_otherwise_in_every_cell_and_alike_in_a_replay(serve, t
 
     monkeypatch.setitem(REASONING, "drawing", drawing)
     server = serve(lambda _: "x")
-    path = town.config(server.url, reasoning="drawing", conditions=["given", "closed-book"], repeats=2)
+    path = town.config(server.url, reasoning="drawing", conditions=["provided", "closed-book"], repeats=2)
     assert ragbed("run", path)[0] == 0
     assert len({body["messages"][0]["content"] for body, _ in server.requests}) == len(server.requests) == 6 * 4
     hashes = town.hashes()

@@ -190,7 +190,8 @@ def test_a_bar_is_drawn_only_where_the_axis_is_known(column: str, low: float, hi
 
 def test_published_shares_have_their_unit_once_and_the_runs_rows_have_it_too(tmp_path: Path) -> None:
     summary = {"columns": ["accuracy"], "published": ["crest_3", "crest_4"],
-               "cells": [cell("chain_of_thought", {"unified": 0.4}, rules="grounded", condition="given", exemplars=0)]}
+               "cells": [cell("chain_of_thought", {"unified": 0.4}, rules="grounded", condition="provided",
+                              exemplars=0)]}
     question = Question("q", "Who?", ("B",), answerable=True, tags={"language": ("en",)})
     made = page(tmp_path, summary, [record("chain_of_thought", "q", {"unified": 1.0, "correct": 1.0})], question)
     mixed, shares = made.select('[data-view^="paper:"]')

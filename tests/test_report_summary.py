@@ -8,7 +8,7 @@ from ragbed.experiments.report.summary_table import ranked_plot, summary_rows
 from ragbed.experiments.report.summary_text import count_failed, summary_text
 
 
-def cell(reasoning, mean=0.5, condition="given", tokens=1000, **fields):
+def cell(reasoning, mean=0.5, condition="provided", tokens=1000, **fields):
     figure = {"mean": mean, "low": None if mean is None else mean - 0.1, "high": None if mean is None else mean + 0.1,
               "n": 100}
     return {"id": f"{reasoning}/{condition}", "model": "m", "reasoning": reasoning, "rules": "grounded",
@@ -65,8 +65,9 @@ def test_the_headline_of_ties_and_of_runs_with_little_to_say(cells, headline):
 
 
 @pytest.mark.parametrize(("conditions", "start"), [
-    (("given", "retrieved", "gold"), "With retrieval, `x` scores"), (("gold", "full"), "With the whole document, `x` "),
-    (("closed-book", "gold"), "With perfect retrieval, `x` "), (("given", "full"), "`x · full` scores highest")])
+    (("provided", "retrieved", "gold"), "With retrieval, `x` scores"),
+    (("gold", "full"), "With the whole document, `x` "),
+    (("closed-book", "gold"), "With perfect retrieval, `x` "), (("provided", "full"), "`x · full` scores highest")])
 def test_the_best_cell_is_sought_under_the_condition_that_a_user_has(conditions, start):
     cells = [cell(name, 0.5 + 0.1 * (name == "x") + 0.01 * at, condition)
              for at, condition in enumerate(conditions) for name in "xy"]

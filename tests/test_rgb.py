@@ -15,7 +15,7 @@ ROWS = [json.loads(line) for line in Path(PATH).read_text().splitlines()]
 def shown(question, *fields):
     """How many of the given passages stand in each field of the record."""
     row = ROWS[int(question.id)]
-    return tuple(sum(chunk.content in row[field] for chunk in question.given) for field in fields)
+    return tuple(sum(chunk.content in row[field] for chunk in question.provided) for field in fields)
 
 
 def integrating(tmp_path, **settings):
@@ -29,7 +29,7 @@ def test_noise_is_a_share_of_the_passages_and_the_rest_hold_the_answer():
     first, second = Rgb(path=PATH).load().questions
     assert shown(first, "positive", "negative") == (3, 2)
     assert [gold.chunk for gold in first.gold] == [
-        chunk.id for chunk in first.given if chunk.content in ROWS[0]["positive"]]
+        chunk.id for chunk in first.provided if chunk.content in ROWS[0]["positive"]]
     assert shown(second, "positive", "negative") == (1, 4)  # there is no second passage that holds the answer
 
 
@@ -60,7 +60,7 @@ def test_counterfactual_shows_the_wrong_answer_and_asks_for_the_true_one():
 
 
 def test_the_order_is_seeded():
-    orders = [tuple(chunk.content for chunk in Rgb(path=PATH, seed=seed).load().questions[0].given)
+    orders = [tuple(chunk.content for chunk in Rgb(path=PATH, seed=seed).load().questions[0].provided)
               for seed in (0, 0, 1, 2)]
     assert orders[0] == orders[1]
     assert len(set(orders)) > 1
@@ -70,17 +70,17 @@ def test_the_order_is_seeded():
 def test_an_answer_in_parts_needs_a_passage_for_each(tmp_path):
     question = integrating(tmp_path)
     assert question.answers == ("Prell and Lund", "Ana Prell and Lund")
-    contents = {chunk.content for chunk in question.given}
+    contents = {chunk.content for chunk in question.provided}
     assert {"Prell won in 2021.", "Lund won in 2022.", "2021 was Prell's."} < contents
-    noisier = {chunk.content for chunk in integrating(tmp_path, noise=0.8).given}
+    noisier = {chunk.content for chunk in integrating(tmp_path, noise=0.8).provided}
     assert {"Prell won in 2021.", "Lund won in 2022."} < noisier
     assert len(noisier) == 5
 
 
 def test_no_part_of_an_answer_goes_without_its_passage(tmp_path):
     first = integrating(tmp_path, passages=1)
-    assert {chunk.content for chunk in first.given} == {"Prell won in 2021.", "Lund won in 2022."}
-    assert len(integrating(tmp_path, passages=3, noise=0.8).given) == 3
+    assert {chunk.content for chunk in first.provided} == {"Prell won in 2021.", "Lund won in 2022."}
+    assert len(integrating(tmp_path, passages=3, noise=0.8).provided) == 3
 
 
 @pytest.mark.parametrize(("changes", "test", "complaint"), [

@@ -28,7 +28,7 @@ def started(path, server, requests: int, *options: str) -> subprocess.Popen[str]
 
 
 def test_every_question_has_exactly_one_record_in_every_cell(serve, town, ragbed):
-    path = town.config(serve(town.reply).url, reasoning=FIVE, conditions=["closed-book", "given", "gold"])
+    path = town.config(serve(town.reply).url, reasoning=FIVE, conditions=["closed-book", "provided", "gold"])
     status, out, err = ragbed("run", path, "--json")
     assert status == 0
     cells = json.loads(out)["cells"]
@@ -37,7 +37,7 @@ def test_every_question_has_exactly_one_record_in_every_cell(serve, town, ragbed
     pairs = Counter((record["result"]["cell"], record["result"]["question"]) for record in town.records())
     assert len(pairs) == 90
     assert set(pairs.values()) == {1}
-    given = next(cell for cell in cells if (cell["reasoning"], cell["condition"]) == ("direct", "given"))
+    given = next(cell for cell in cells if (cell["reasoning"], cell["condition"]) == ("direct", "provided"))
     assert {name: n for name, n in given["outcomes"].items() if n} == {"answered": 4, "refused": 1, "malformed": 1}
     assert '"done": 90, "total": 90' in err
 

@@ -172,7 +172,7 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.pth'", "sample, seed, filter, skip_bad, kind, path"]),
     ({"benchmark": {"kind": "jsonl", "path": "no/such.jsonl"}}, ["no/such.jsonl: no such file"]),
     ({"benchmark": {"kind": "crest", "path": "no-such-folder"}}, ["no-such-folder: no such file or folder"]),
-    ({"benchmark": {"kind": "demo"}, "conditions": "given"}, ["gives no chunks", "retrieved"]),
+    ({"benchmark": {"kind": "demo"}, "conditions": "provided"}, ["gives no chunks", "retrieved"]),
     ({"conditions": "gold", "benchmark": "OWN"}, ["no corpus", "name an index folder"]),
     ({"conditions": "retrieved", "benchmark": "OWN"}, ["no corpus", "name an index folder"]),
     ({"reasoning": "guess"}, ["unknown reasoning strategy 'guess'", "direct, chain_of_thought"]),

@@ -112,11 +112,12 @@ def test_the_runs_table_has_the_factors_that_tell_cells_apart_and_models_by_thei
               "metrics": {"em": share_of(1, 1)}, "outcomes": {"answered": 1},
               "usage": {"calls": 1, "prompt_tokens": 1, "completion_tokens": 1, "price": None}} | (
                   {"passages": 2.3333 if model == "a" else None})
-             for model in "ab" for condition in ("given", "closed-book")]
+             for model in "ab" for condition in ("provided", "closed-book")]
     header, rows = run_table(cells, ["em"])
     assert header == ["model", "condition", "n", "em", "outcomes", "passages", "calls", "tokens", "price"]
     assert [row[5] for row in rows] == ["2.33", "2.33", "-", "-"]
-    assert [row[:2] for row in rows] == [["a", "given"], ["a", "closed-book"], ["b", "given"], ["b", "closed-book"]]
+    assert [row[:2] for row in rows] == [
+        ["a", "provided"], ["a", "closed-book"], ["b", "provided"], ["b", "closed-book"]]
 
 
 def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, ragbed):

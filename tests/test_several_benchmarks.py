@@ -37,7 +37,7 @@ def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(se
             ([{"path": "x"}], ["benchmark.0: give the settings of a benchmark with its kind, as in {kind: crest, "]),
             ([crest, {**crest, "filter": {"language": "fi"}}], ["town-crest-2", "language=fi"])):
         ragbed.refuses("run", town.config(server.url, benchmark=benchmarks), says=says)
-    ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "given"}),
+    ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "provided"}),
                    says=["exclude.0.benchmark: mdbench is none of the file's; there are: crest, musique"])
     other = serve(town.reply)
     ragbed.json("run", town.config(other.url, benchmark={**crest, "limit": 1}, name="town-crest-2"))
@@ -61,11 +61,11 @@ def test_benchmarks_of_one_kind_that_change_places_do_not_get_each_others_runs(s
 def test_an_entry_may_be_for_one_of_the_benchmarks(serve, town, ragbed):
     server = serve(town.reply)
     first, second = ragbed.json("run", two(
-        town, server.url, conditions=["given", "closed-book"],
+        town, server.url, conditions=["provided", "closed-book"],
         exclude={"benchmark": "crest", "condition": "closed-book"},
         include={"benchmark": "musique", "condition": "gold"}), "--limit", "2")
-    assert [cell["condition"] for cell in first["cells"]] == ["given"]
-    assert [cell["condition"] for cell in second["cells"]] == ["given", "closed-book", "gold"]
+    assert [cell["condition"] for cell in first["cells"]] == ["provided"]
+    assert [cell["condition"] for cell in second["cells"]] == ["provided", "closed-book", "gold"]
     assert [cell["n"] for cell in (*first["cells"], *second["cells"])] == [2, 2, 2, 2]
     assert first["run"].endswith("town-crest-limit-2")
 

@@ -33,9 +33,9 @@ def test_a_question_is_named_by_its_id_the_beginning_of_one_or_its_number():
 
 def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label_and_values_of_factors():
     cells = [{"id": id, "reasoning": way, "condition": shown, "rules": "open" if shown == "full" else "grounded",
-              "repeat": 0} for id, way, shown in (("a1", "direct", "given"), ("b2", "direct", "full"),
-                                                  ("c3", "plan", "given"))]
-    named = {"a1": "direct · grounded · given", "b2": "direct · open · full", "c3": "plan · grounded · given"}
+              "repeat": 0} for id, way, shown in (("a1", "direct", "provided"), ("b2", "direct", "full"),
+                                                  ("c3", "plan", "provided"))]
+    named = {"a1": "direct · grounded · provided", "b2": "direct · open · full", "c3": "plan · grounded · provided"}
     assert cells_named(cells, None) == named
     assert list(cells_named(cells, "direct · open · full")) == ["b2"]
     assert list(cells_named(cells, "c3")) == ["c3"]
@@ -43,7 +43,7 @@ def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label_and_values_of
     assert list(cells_named(cells, "given·plan")) == ["c3"]
     assert list(cells_named(cells, "grounded · repeat 0")) == ["a1", "c3"]
     assert list(cells_named(cells[::2], "grounded")) == ["a1", "c3"]  # a value that all have, and no label says
-    with pytest.raises(RunError, match="no cell 'dir'; there are: direct · grounded · given, "):
+    with pytest.raises(RunError, match="no cell 'dir'; there are: direct · grounded · provided, "):
         cells_named(cells, "dir")
     assert cells_named([{"id": "a1"}, {"id": "b2"}], "b2") == {"b2": "b2"}
 

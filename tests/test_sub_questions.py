@@ -124,7 +124,7 @@ def test_they_are_not_asked_where_the_benchmark_does_not_score_them(serve, town,
 @pytest.mark.slow
 def test_continued_replayed_or_asked_afresh_the_results_are_the_same(serve, town, chains, ragbed):
     server = serve(reply)
-    path = chains(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "closed-book"])
+    path = chains(server.url, reasoning=["direct", "least_to_most"], conditions=["provided", "closed-book"])
     assert ragbed("run", path)[0] == 0
     made, hashes, summary = len(server.requests), town.hashes(), (town.run / "summary.json").read_bytes()
     assert ragbed("run", path, "--journal", "replay")[0] == 0

@@ -38,7 +38,7 @@ def tally_of(*args, **budget):
     return Tally(begun_of(*args, **budget), clock), clock
 
 
-def cell(reasoning="direct", condition="given", model="m"):
+def cell(reasoning="direct", condition="provided", model="m"):
     return Cell(model, None, None, reasoning, "grounded", condition, None, "question", None, "crest", 0)
 
 
@@ -98,7 +98,7 @@ def test_the_rate_is_that_of_the_last_minute():
 
 def test_the_screen_has_a_line_for_each_cell_or_for_several_and_fits_its_width():
     cells = [cell(reasoning, condition) for reasoning in ("direct", "chain_of_thought", "least_to_most")
-             for condition in ("given", "closed-book")]
+             for condition in ("provided", "closed-book")]
     tally, clock = tally_of(cells, 6, tokens=10**6)
     for outcome in ("answered", "malformed", "malformed"):
         clock.now += 1

@@ -20,7 +20,7 @@ def test_a_benchmark_by_its_name_is_run_as_its_paper_ran_it():
     settings = of()
     assert (settings.name, settings.benchmark.kind, settings.benchmark.path) == ("crest", "crest", "there")
     assert ([one.said for one in settings.reasoning], settings.layout, settings.conditions) == (
-        ["chain_of_thought"], "as_published", ["given"])
+        ["chain_of_thought"], "as_published", ["provided"])
     assert of(path=None).benchmark.path == "hub:upstage/CReSt"
 
 
@@ -127,9 +127,9 @@ def test_scoring_as_published_implies_how_the_benchmark_is_shown_unless_it_is_sa
 
 def test_the_layout_as_published_sets_documents_apart_by_nothing_unless_it_is_said():
     assert [of(kind).framings for kind in ("crest", "mrceval", "mrke")] == [["none"]] * 3
-    assert of(set=["layout=documents_first"]).framings == ["marked"]
-    assert of(set=["framings=marked"]).framings == ["marked"]
-    assert of("mdbench").framings == ["marked"]
+    assert of(set=["layout=documents_first"]).framings == ["delimited"]
+    assert of(set=["framings=delimited"]).framings == ["delimited"]
+    assert of("mdbench").framings == ["delimited"]
 
 
 def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):

@@ -25,7 +25,7 @@ def one(tmp_path):
 def shown(benchmark):
     question = benchmark.questions[0]
     gold = {item.chunk for item in question.gold}
-    return [(chunk.content, chunk.id in gold) for chunk in question.given]
+    return [(chunk.content, chunk.id in gold) for chunk in question.provided]
 
 
 def test_paragraphs_are_chunks_under_their_titles_and_each_supporting_one_is_gold_once(one):
@@ -53,7 +53,7 @@ def test_a_supporting_fact_that_is_not_there_stays_gold(one):
     assert [(gold.document, gold.chunk) for gold in one(row, units="sentences").questions[0].gold] == [
         ("Esk", "Esk#9"), ("Absent", "Absent#0")]
     known, absent = one(row).questions[0].gold
-    assert (known.chunk, absent.document, absent.chunk) == (one(row).questions[0].given[0].id, "Absent", None)
+    assert (known.chunk, absent.document, absent.chunk) == (one(row).questions[0].provided[0].id, "Absent", None)
 
 
 @pytest.mark.parametrize(("changes", "complaint"), [
@@ -117,5 +117,5 @@ def test_morehopqa_has_its_chain_and_the_paragraphs_that_support_it():
     assert first.sub_answers == ("Maroon 5", "Matt Flynn", "116")
     assert first.tags == {"hops": ("3",), "reasoning_type": ("Symbolic", "Commonsense"), "answer_type": ("number",),
                           "chain": ("masked",)}
-    assert {gold.chunk for gold in first.gold} == {chunk.id for chunk in first.given}
+    assert {gold.chunk for gold in first.gold} == {chunk.id for chunk in first.provided}
     assert [question.tags["hops"] for question in questions] == [("3",), ("1",), ("5",)]

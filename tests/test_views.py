@@ -86,16 +86,16 @@ def test_columns_that_share_a_place_are_apart_and_a_judged_one_names_the_judge()
 
 
 def order_run(perturbations):
-    grades = {None: [1.0, 0.8, 0.4], "separators_off": [0.5, 0.9, 0.4], "shuffle": [0.7, 0.5, 0.1],
-              "shuffle+separators_off": [0.0, 0.0, 0.0]}
-    cells = {str(name): {"perturbation": name, "condition": "given"} for name in perturbations}
+    grades = {None: [1.0, 0.8, 0.4], "unnumbered": [0.5, 0.9, 0.4], "shuffle": [0.7, 0.5, 0.1],
+              "shuffle+unnumbered": [0.0, 0.0, 0.0]}
+    cells = {str(name): {"perturbation": name, "condition": "provided"} for name in perturbations}
     results = [result(str(name), f"q{n}", {"graded_accuracy": grade, "graded_em": float(grade > 0.8)})
                for name in perturbations for n, grade in enumerate(grades[name])]
     return material(cells, results, [question(f"q{n}") for n in range(3)], ("graded_accuracy", "graded_em"))
 
 
 def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
-    view, = OF_BENCHMARKS["order"](order_run([None, "shuffle", "separators_off", "shuffle+separators_off"]))
+    view, = OF_BENCHMARKS["order"](order_run([None, "shuffle", "unnumbered", "shuffle+unnumbered"]))
     assert view.header[4] == "graded_accuracy: change"
     rows = [means(row, 3) for row in view.rows]
     assert {row[1] for row in rows} == {"direct"}
@@ -111,7 +111,7 @@ def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
 
 def test_without_an_original_or_with_it_alone_there_is_no_order_ablation():
     assert OF_BENCHMARKS["order"](order_run([None])) == []
-    assert OF_BENCHMARKS["order"](order_run(["shuffle", "separators_off"])) == []
+    assert OF_BENCHMARKS["order"](order_run(["shuffle", "unnumbered"])) == []
 
 
 def test_the_heat_map_counts_steps_by_depth_and_length():
@@ -231,7 +231,7 @@ def detective_run(conditions):
     full = [(1, 0.5), (1, 0.2), (0, 0.9), (0, 0.5), (1, 0.4), (1, None)]
     closed = [(0, 0.9), (1, 0.4), (0, 0.1), (1, 0.0), (1, 0.4), (1, 0.3)]
     evidence = [(1, 0.9), (1, 0.9), (1, 0.9), (1, 0.9), (1, 0.9), (0, 0.9)]
-    answers = {"full": full, "given": evidence, "closed-book": closed, "gold": evidence}
+    answers = {"full": full, "provided": evidence, "closed-book": closed, "gold": evidence}
     results = [result(name, f"q{n}", {"accuracy": float(right), "reasoning_score": share or 0.0},
                       "none" if share is None else ()) for name in conditions
                for n, (right, share) in enumerate(answers[name])]
@@ -249,7 +249,7 @@ def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_o
 
 
 def test_a_reasoning_that_was_not_judged_counts_once_in_however_many_pairs_it_stands():
-    view, = wins(detective_run(["closed-book", "given", "full"]))
+    view, = wins(detective_run(["closed-book", "provided", "full"]))
     assert [row[0] for row in view.rows] == ["full against given", "full against closed-book",
                                              "given against closed-book"]
     assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."

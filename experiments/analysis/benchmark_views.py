@@ -195,7 +195,7 @@ def _between(material: AnalysisInput, items: Mapping[str, _ItemFigures]) -> list
                             ("figure", "what changes"), tested, notes)] if tested else []
 
 
-_CONDITIONS = ("gold", "full", "given", "retrieved", "closed-book")
+_CONDITIONS = ("gold", "full", "provided", "retrieved", "closed-book")
 _FREE = ("condition", "retrieval", "retriever", "format")  # they go with the condition
 _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
 

@@ -49,8 +49,8 @@ def _part(material: AnalysisInput, version: str) -> AnalysisInput:
     return replace(material, cells=cells, results=results, questions=questions)
 
 
-_ORDER = {None: "original", "separators_off": "separators off", "shuffle": "shuffled",
-          "shuffle+separators_off": "separators off, shuffled"}
+_ORDER = {None: "original", "unnumbered": "separators off", "shuffle": "shuffled",
+          "shuffle+unnumbered": "separators off, shuffled"}
 _SAME = tuple(name for name in FACTORS if name not in ("perturbation", "seed"))
 
 

@@ -46,7 +46,7 @@ class ClapNq(SplitFiles):
         answers = [answer for part in row.parts("output") if _answers(answer := part.text("answer"))]
         return Question(
             id=row.id("id"), text=row.filled("input"), answers=tuple(dict.fromkeys(answers)), answerable=bool(answers),
-            gold=tuple(map(gold_chunk, given)) if answers else (), given=given), documents
+            gold=tuple(map(gold_chunk, given)) if answers else (), provided=given), documents
 
 
 def _answers(text: str) -> bool:

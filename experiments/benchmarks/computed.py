@@ -40,7 +40,7 @@ class Computed(RecordFiles):
     about = About(
         paper="none: built by `ragbed construct computed`", licence="that of the documents it was built from",
         size="as many as were built, each in four worlds", get="ragbed construct computed SRC...",
-        settings={"rules": "grounded", "conditions": "given"})
+        settings={"rules": "grounded", "conditions": "provided"})
     scheme = Scheme(
         groups=("worlds", "answers", "overlap", "form"), rubric="grades",
         columns=("original_right", "follow_rate", "stick_rate", "refusal_on_removal", "unrelated_right", "unified"),
@@ -72,7 +72,7 @@ def _questions(row: Row) -> list[Loaded]:
         found.append((Question(
             id=f"{row.filled('id')}-{name}", text=row.filled("question"), answers=answers, answerable=bool(answers),
             gold=tuple(gold_chunk(chunk) for place, (_, chunk) in enumerate(made) if place in tables),
-            given=tuple(chunk for _, chunk in made), world=World(name, original),
+            provided=tuple(chunk for _, chunk in made), world=World(name, original),
             tags=tagged(world=name, item=row.filled("id"), **{
                 tag: row.optional(tag) for tag in ("operation", "language", "source")})),
             [document for document, _ in made]))

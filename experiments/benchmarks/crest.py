@@ -62,7 +62,7 @@ class Crest(Selection):
         licence="CC BY-NC 4.0", size="2,245 questions, English and Korean, ten chunks each",
         get="hub:upstage/CReSt, or a folder with its two splits",
         settings={"reasoning": "chain_of_thought", "layout": "as_published", "rules": "grounded",
-                  "conditions": "given"})
+                  "conditions": "provided"})
     # Tables 3 (models), 4 (citations), 5 (difficulty) and 6 (strategies).
     scheme = Scheme(
         groups=("answers", "overlap", "ranking", "form"), rubric="grades",
@@ -100,7 +100,7 @@ def _question(row: Row, split: Split, seen: Counter[str]) -> Loaded:
     answer = row.optional("answer") if split == "refusal" else row.filled("answer")
     return Question(
         id=id, text=row.filled("query"), answers=(answer,) if answer.strip() else (),
-        answerable=split == "non_refusal", gold=tuple(gold), gold_repeats=len(cited) - len(gold), given=chunks,
+        answerable=split == "non_refusal", gold=tuple(gold), gold_repeats=len(cited) - len(gold), provided=chunks,
         options=choices(row, "options") if row.fields.get("options") else (),
         tags={**_tags(row, split), "ground": (ground,), **_format(gold)}), [document for document, _ in made]
 

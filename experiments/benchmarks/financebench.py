@@ -31,7 +31,7 @@ _FILE = "financebench_open_source.jsonl"
 
 
 class FinanceBench(RecordFiles):
-    """FinanceBench's open-source questions; `given` shows the evidence pages, `retrieved` searches the PDFs.
+    """FinanceBench's open-source questions; `provided` shows the evidence pages, `retrieved` searches the PDFs.
 
     Attributes:
         path: the file of the questions, or a folder with it and, in `pdfs`, the PDFs.
@@ -70,7 +70,7 @@ def _question(row: Row, pdfs: Path | None) -> Loaded:
     return Question(
         id=row.id("financebench_id"), text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
         gold=tuple(Gold(source, page=number) for source, number in pages),
-        given=tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values()),
+        provided=tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values()),
         tags=tagged(question_type=row.text("question_type"), reasoning=row.optional("question_reasoning"),
                     company=row.text("company"), pdf="here" if here else "absent")), pages.values()
 

@@ -48,4 +48,4 @@ class HotpotQa(SplitFiles):
         material = with_facts(row, self.units)
         tags = {name: (row.text(name),) for name in ("type", "level") if row.fields.get(name)}
         return Question(id=row.id("_id", "id"), text=row.filled("question"), answers=(row.filled("answer"),),
-                        answerable=True, gold=material.gold, given=material.given, tags=tags), material.documents
+                        answerable=True, gold=material.gold, provided=material.provided, tags=tags), material.documents

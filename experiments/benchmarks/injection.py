@@ -131,7 +131,7 @@ class Injection(Selection):
     about = About(
         paper="none: made for ragbed", licence="that of ragbed",
         size="140 poisoned questions over 22 scenes, six of them Korean, and the clean twin of each", get="bundled",
-        settings={"conditions": "given", "framings": ["none", "marked"]})
+        settings={"conditions": "provided", "framings": ["none", "delimited"]})
     scheme = Scheme(
         groups=("attack", "answers", "overlap", "form"), rubric="grades",
         columns=("utility_attacked", "attack_success", "attack_control", "utility_clean", "unified"),
@@ -191,5 +191,5 @@ def _question(poison: Poison, scene: Scene, made: list[Document], format: Format
                   stripped=("yes" if stripped else "no") if poisoned else "")
     return Question(
         id=name if poisoned else f"{name}-clean", text=scene.question, answers=scene.answers, answerable=True,
-        gold=(gold_chunk(answering),), given=tuple(chunks), tags=tags,
+        gold=(gold_chunk(answering),), provided=tuple(chunks), tags=tags,
         attack=Attack(poison.goal, poison.payload, poisoned))

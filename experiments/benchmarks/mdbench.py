@@ -13,7 +13,7 @@ One record, of the published shape and made up; the second document is the text 
       "soft_reasoning": 1}}
 
 Raw files, one record each, add `validity_scalar` (1 to 5; 4 and 5 are valid) and `example_id`; generation logs are read
-too. One published record has no documents: under `given` it is shown none.
+too. One published record has no documents: under `provided` it is shown none.
 """
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Mdbench(RecordFiles):
               "https://github.com/jpeper/MDBench",
         licence="not stated", size="153 public questions over 5 to 17 short documents each, of the paper's 1,000",
         get="data/datasets/mdbench_dataset.json of https://github.com/jpeper/MDBench",
-        settings={"rules": "reading", "conditions": "given", "reasoning": ["direct", "chain_of_thought"]},
+        settings={"rules": "reading", "conditions": "provided", "reasoning": ["direct", "chain_of_thought"]},
         as_published={"unwrap": False})
     scheme = Scheme(
         groups=("points", "overlap", "form"), rubric="points", columns=("graded_accuracy", "graded_em", "em", "f1"),
@@ -152,7 +152,7 @@ def _question(row: Row, id: str, unwrap: bool = True) -> Loaded:
     tags = _tags(row) | tagged(documents="" if given else "none",
                                table="one line" if shown and "\n" not in shown.content else "")
     return Question(
-        id=id, text=row.filled("question"), answers=(row.filled("ground_truth"),), answerable=True, given=given,
+        id=id, text=row.filled("question"), answers=(row.filled("ground_truth"),), answerable=True, provided=given,
         table=shown, tags=tags), [document for document, _ in brought]
 
 

@@ -50,7 +50,7 @@ class MoreHopQa(RecordFiles):
         asked, chain = chained([part.filled("question") for part in parts], answers)
         return Question(
             id=row.id("_id", "id"), text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
-            gold=material.gold, given=material.given,
+            gold=material.gold, provided=material.provided,
             sub_questions=asked, sub_answers=answers,
             tags={"hops": (str(row.number("no_of_hops")),), "reasoning_type": reasoning,
                   "answer_type": (row.text("answer_type"),), "chain": (chain,)}), material.documents

@@ -71,7 +71,7 @@ class Mrceval(RecordFiles):
         licence="MIT by the dataset's page, CC BY-SA 4.0 by the paper",
         size="2,103 multiple-choice questions by the paper's Table 1, thirteen sub-tasks",
         get="hub:THU-KEG/MRCEval, or its Parquet file",
-        settings={"rules": "choice", "conditions": "given", "reasoning": "direct", "layout": "as_published"})
+        settings={"rules": "choice", "conditions": "provided", "reasoning": "direct", "layout": "as_published"})
     scheme = Scheme(groups=("choice", "form", "ranking"), rubric=None, columns=("accuracy", "unparsed"),
                     views=("by:task", "by:subtask"), published=("mrceval_2",))
 
@@ -92,7 +92,7 @@ def _question(row: Row, seen: Counter[str]) -> Loaded:
     documents, given = passages([("", context)] if context.strip() else [])
     return Question(
         id=_id(row, tags, seen), text=row.filled("question"), answers=(letter_of(row, options),), answerable=True,
-        gold=tuple(map(gold_chunk, given)), given=given, options=options,
+        gold=tuple(map(gold_chunk, given)), provided=given, options=options,
         tags=tags | tagged(context="" if given else "none")), documents
 
 

@@ -59,7 +59,7 @@ class Mrke(RecordFiles):
         licence="not stated; edited from HotpotQA, CC BY-SA 4.0",
         size="900 questions, 300 of each of 2, 3 and 4 hops, and the 300 of HotpotQA that they were edited from",
         get="the paper's address, or from its authors",
-        settings={"rules": "reading", "brief": True, "conditions": "given", "reasoning": "chain_of_thought",
+        settings={"rules": "reading", "brief": True, "conditions": "provided", "reasoning": "chain_of_thought",
                   "layout": "as_published", "show": ["sub_questions", "question"], "sub_answers": "asked"})
     scheme = Scheme(
         groups=("chain", "overlap", "ranking", "form"), rubric=None,
@@ -122,7 +122,7 @@ def _question(row: Row, id: str, tags: dict[str, tuple[str, ...]]) -> Loaded:
             if place in supporting or document.title in supporting]
     return Question(
         id=id, text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
-        gold=tuple(dict.fromkeys(gold)), given=given, sub_questions=asked, sub_answers=answered,
+        gold=tuple(dict.fromkeys(gold)), provided=given, sub_questions=asked, sub_answers=answered,
         tags=tagged(hops=_hops(row, len(asked)), type=row.optional("type").strip().lower()) | tags), documents
 
 

@@ -100,7 +100,7 @@ def _question(row: Row, passages: Passages) -> Question:
     targets = tuple(target.filled("text") for target in row.parts("targets"))
     return Question(
         id=row.id("task_id"), text=said[-1][1], answers=targets if answerable else (), answerable=answerable,
-        gold=tuple(map(gold_chunk, given)) if answerable else (), given=given, turns=turns_of(said[:-1]),
+        gold=tuple(map(gold_chunk, given)) if answerable else (), provided=given, turns=turns_of(said[:-1]),
         tags={**tagged(turn=row.id("turn"), conversation=row.id("conversation_id"), collection=row.text("Collection")),
               "answerability": answerability, "question_type": row.texts("Question Type"),
               "multi_turn": row.texts("Multi-Turn")})

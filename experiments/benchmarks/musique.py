@@ -57,5 +57,5 @@ class Musique(SplitFiles):
         return Question(
             id=id if answerable else f"{id}-unanswerable", text=row.filled("question"),
             answers=tuple(dict.fromkeys((answer, *row.texts("answer_aliases")))), answerable=answerable,
-            gold=tuple(dict.fromkeys(gold)), given=given, sub_questions=asked, sub_answers=sub_answers,
+            gold=tuple(dict.fromkeys(gold)), provided=given, sub_questions=asked, sub_answers=sub_answers,
             tags=tagged(hops=hops, chain=chain if parts else "")), documents

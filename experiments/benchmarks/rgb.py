@@ -74,7 +74,7 @@ class Rgb(RecordFiles):
                 if holds and self.test == "noise"]
         return Question(
             id=id, text=row.filled("query"), answers=_answers(row),
-            answerable=self.test == "counterfactual" or bool(holding), gold=tuple(dict.fromkeys(gold)), given=given,
+            answerable=self.test == "counterfactual" or bool(holding), gold=tuple(dict.fromkeys(gold)), provided=given,
             negatives=rest, tags={"test": (self.test,)}), documents + others
 
     @property

@@ -57,7 +57,7 @@ class Squad2(SplitFiles):
             row.fail("answers", "answers where is_impossible is false, and none where it is true", list(answers))
         return Question(
             id=row.id("id"), text=row.filled("question"), answers=answers, answerable=answerable,
-            gold=(gold_chunk(chunk),) if answerable else (), given=(chunk,),
+            gold=(gold_chunk(chunk),) if answerable else (), provided=(chunk,),
             tags={"article": (document.title,)}), (document,)
 
 

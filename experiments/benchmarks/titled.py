@@ -22,7 +22,7 @@ class TitledMaterial:
     """What a question's paragraphs become; gold has an item for each gold unit, in these paragraphs or not."""
 
     documents: tuple[Document, ...]
-    given: tuple[Chunk, ...]
+    provided: tuple[Chunk, ...]
     gold: tuple[Gold, ...]
 
 

@@ -68,7 +68,7 @@ class TwoWiki(SplitFiles):
         material = with_facts(row, self.units)
         answers = dict.fromkeys((row.filled("answer"), *row.texts("aliases")))
         return Question(id=row.id("_id", "id"), text=row.filled("question"), answers=tuple(answers), answerable=True,
-                        gold=material.gold, given=material.given, steps=_steps(row),
+                        gold=material.gold, provided=material.provided, steps=_steps(row),
                         tags={"type": (row.text("type"),)}), material.documents
 
 

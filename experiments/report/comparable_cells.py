@@ -11,14 +11,14 @@ from ragbed.experiments.report.cells import Figure, ReportCell, Table, column
 from ragbed.experiments.words import plural
 
 # Users have no gold passages: that condition is an upper bound, closed-book a lower one.
-_TIERS = (("retrieved",), ("given", "full"), ("gold",), ("closed-book",))
+_TIERS = (("retrieved",), ("provided", "full"), ("gold",), ("closed-book",))
 _UNCHANGED = {"perturbation": None, "show": "question"}  # other values change the evidence, or reveal the gold
 
 
 def comparable_cells(table: Table) -> Table:
     """Return the cells that a user would choose between, labelled by the factors in which these differ.
 
-    These are the cells of the first condition that the run has, of `retrieved`, then `given` and `full`, `gold`, and
+    These are the cells of the first condition that the run has, of `retrieved`, then `provided` and `full`, `gold`, and
     `closed-book`; without perturbation if any has none. A pipeline that retrieves by itself is always one of them.
     """
     tiers = {cell.id: None if cell.factors.get("retrieval") == OWN else _tier(cell.factors.get("condition") or "")

@@ -23,7 +23,7 @@ _MANY_FAILED = 0.1  # share of the answers from which failures come first
 _MAX_NAMED = 3  # cells that a sentence names
 _NOUNS = {"reasoning": "strategies", "model": "models", "retriever": "retrievers", "retrieval": "retrieval strategies",
           "pipeline": "pipelines", "format": "formats", "rules": "rules"}
-_CONDITIONS = {"retrieved": "With retrieval, ", "given": "With the provided passages, ",
+_CONDITIONS = {"retrieved": "With retrieval, ", "provided": "With the provided passages, ",
                "full": "With the whole document, ", "gold": "With perfect retrieval, ",
                "closed-book": "Without documents, "}
 

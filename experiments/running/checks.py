@@ -41,7 +41,7 @@ def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Be
         raise SettingsError(f"{'filled' if settings.filled == 'gold' else 'sub_answers'}: {benchmark.name} scores no "
                             "sub-questions, so none are asked; leave it out")
     shown = {cell.condition for cell in cells if not cell.change.table}
-    if "given" in shown and not any(question.given for question in benchmark.questions):
+    if "provided" in shown and not any(question.provided for question in benchmark.questions):
         raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved"
                             f"{' or full' if benchmark.has_whole else ''}")
     if any(cell.change.table for cell in cells) and not any(question.table for question in benchmark.questions):

@@ -37,7 +37,7 @@ class Crossing:
         self._subs = any(question.sub_questions for question in benchmark.questions)
         self._variations = {name for name in {one.variation for one in combinations} if name == "paraphrase" or any(
             QueryVariation.parse(name).of(question.text) != question.text for question in benchmark.questions)}
-        self._worded = any(one.wording > 1 for one in combinations)
+        self._worded = any(one.prompt_variant > 1 for one in combinations)
         self._turns = any(question.turns for question in benchmark.questions)
         # All are shown where the reply is to answer each.
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
@@ -67,7 +67,7 @@ class Crossing:
             variation=one.variation if one.variation in self._variations else None,
             framing=one.framing if asked and condition != "closed-book" else None,
             answer_format=one.answer_format if asked else None,
-            wording=one.wording if self._worded and asked and any(
+            prompt_variant=one.prompt_variant if self._worded and asked and any(
                 part.kind in CRESTS for part in self._strategies["reasoning"][one.reasoning].parts) else None)
 
     def _draws(self, change: Perturbation, one: Combination, searched: bool) -> bool:
@@ -95,7 +95,7 @@ def with_effect(change: Perturbation, condition: Condition, gathering: str, benc
     if condition == "closed-book":
         return Perturbation()
     if condition == "retrieved" and gathering == "none":
-        return Perturbation(separators_off=change.separators_off)  # nothing is shown, but citations are not asked for
+        return Perturbation(unnumbered=change.unnumbered)  # nothing is shown, but citations are not asked for
     if not any(question.gold for question in benchmark.questions):
         change = replace(change, drop_gold=False, gold_at=0)
     if condition != "retrieved" or benchmark.corpus is not None:
@@ -112,8 +112,8 @@ def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> i
         return 1 + change.negatives
     if condition == "gold":
         return change.negatives if change.drop_gold else None
-    if condition == "given":
-        return max(len(question.given) for question in benchmark.questions) + change.negatives
+    if condition == "provided":
+        return max(len(question.provided) for question in benchmark.questions) + change.negatives
     if condition == "full" and benchmark.has_whole:
         return max(len(question.whole) for question in benchmark.questions) + change.negatives
     return None

@@ -211,12 +211,12 @@ class Perturber:
     def _candidates(self, change: Perturbation, question: Question, seed: int,
                     more: Sequence[Chunk]) -> Iterator[Chunk]:
         if change.sort or self._mined:
-            brought = {chunk.id: chunk for chunk in (*question.given, *question.negatives)}
+            brought = {chunk.id: chunk for chunk in (*question.provided, *question.negatives)}
             yield from (brought[id] for id in question.in_turns(change.sort) if id in brought)
             return
         yield from question.negatives
         if not change.table:  # the table says what they say
-            yield from question.given
+            yield from question.provided
             yield from question.pool
         own = {chunk.document for chunk in question.chunks}
         answers = telling(question)

@@ -262,7 +262,7 @@ class Tasks:
                     sub_questions=question.sub_questions if cell.show == "sub_questions" else (),
                     with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
                     brief=settings.brief, exemplars=self.plan.exemplars, answer_format=cell.answer_format or "tags",
-                    framing=cell.framing or "none", wording=cell.wording or 1, placed=not cell.searched,
+                    framing=cell.framing or "none", prompt_variant=cell.prompt_variant or 1, placed=not cell.searched,
                     seed=int(digest(str(seed), cell.id)[:12], 16))
 
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:

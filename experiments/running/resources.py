@@ -153,8 +153,8 @@ class Resources:
     def _chunks(self, cell: Cell, question: Question) -> tuple[Chunk, ...]:
         """The chunks of the cell's condition, in the benchmark's order; none where it places none."""
         key, condition = (cell.finder, cell.format), cell.condition
-        if condition == "given":
-            return question.given
+        if condition == "provided":
+            return question.provided
         if condition == "full" and cell.retriever is None:
             return question.whole
         if condition == "gold" and question.own:

@@ -34,7 +34,7 @@ from ragbed.experiments.settings.pipelines import pipeline_lists
 from ragbed.experiments.settings.retrievers import RetrieverFactor, Searched, label
 from ragbed.retrieval.conditions import Condition, Perturbation
 from ragbed.retrieval.embedders import EmbedderSettings
-from ragbed.strategies.prompting import WORDINGS
+from ragbed.strategies.prompting import PROMPT_VARIANTS
 from ragbed.strategies.settings.choosing import Family, Strategy, chosen, sweep
 from ragbed.strategies.settings.plugins import FAMILIES
 from ragbed.strategies.types import AnswerFormat, Framing, Rules
@@ -49,7 +49,7 @@ Lists = Mapping[str, Sequence[Any]]
 # Keys that may also be called as their column in the tables is.
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
            "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings",
-           "variation": "questions", "wording": "wordings"}
+           "variation": "questions", "prompt_variant": "prompt_variants"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,8 @@ Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
 AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
 Framings = Annotated[list[Framing], Many, Distinct]
-Wordings = Annotated[list[Annotated[int, Field(ge=1, le=WORDINGS)]], BeforeValidator(
-    lambda said: list(range(1, min(said, WORDINGS + 1) + 1)) if isinstance(said, int) else said,
+PromptVariants = Annotated[list[Annotated[int, Field(ge=1, le=PROMPT_VARIANTS)]], BeforeValidator(
+    lambda said: list(range(1, min(said, PROMPT_VARIANTS + 1) + 1)) if isinstance(said, int) else said,
     json_schema_input_type=int | list[int]), Field(min_length=1), Distinct]
 Cuts = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
 Embeddings = Annotated[list[EmbedderSettings], ListOf(0), Distinct]
@@ -192,7 +192,7 @@ class Combination:
     retrieval: str
     history: str
     answer_format: AnswerFormat
-    wording: int
+    prompt_variant: int
     reasoning: str
 
 

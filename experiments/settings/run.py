@@ -79,7 +79,7 @@ class _Part(Matrix):
     formats: matrix.Formats | None = None
     answer_formats: matrix.AnswerFormats | None = None
     framings: matrix.Framings | None = None
-    wordings: matrix.Wordings | None = None
+    prompt_variants: matrix.PromptVariants | None = None
     seed: matrix.Seeds | None = None
 
 
@@ -148,10 +148,10 @@ class RunSettings(Matrix):
             is a strategy of one's own.
         history: strategies that make a question of a conversation one that can be understood by itself, likewise.
         answer_formats: how final answers are asked for: in tags, or as JSON objects under a schema.
-        framings: how documents are set apart from instructions: `marked`, `quoted`, or `none`, which the layout
+        framings: how documents are set apart from instructions: `delimited`, `datamarked`, or `none`, which the layout
             `as_published` implies where none is given.
-        wordings: in how many wordings the instruction of each strategy of the CReSt paper is given, at most 5, or a
-            list of which; 1 is its own. Other strategies have one.
+        prompt_variants: how many variants of their instruction the strategies of the CReSt paper use, up to 5, or a
+            list of them; 1 is the original. Other strategies have one.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
         sub_answers: sub-questions that are scored: each asked over the same evidence, all in the one reply, or none.
         filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
@@ -181,15 +181,15 @@ class RunSettings(Matrix):
     chunkers: matrix.Cuts = Field(default_factory=list)
     embedders: matrix.Embeddings = Field(default_factory=list)
     rules: matrix.RulesNames = Field(default=["grounded"])
-    conditions: matrix.Conditions = Field(default=["given"])
+    conditions: matrix.Conditions = Field(default=["provided"])
     perturbations: matrix.Perturbations = Field(default=["none"])
     questions: matrix.Variations = Field(default=["as_asked"])
     paraphraser: str | None = None
     show: matrix.Shows = Field(default=["question"])
     formats: matrix.Formats = Field(default=["plain"])
     answer_formats: matrix.AnswerFormats = Field(default=["tags"])
-    framings: matrix.Framings = Field(default=["marked"])
-    wordings: matrix.Wordings = Field(default=[1], exclude_if=lambda which: which == [1])
+    framings: matrix.Framings = Field(default=["delimited"])
+    prompt_variants: matrix.PromptVariants = Field(default=[1], exclude_if=lambda which: which == [1])
     layout: Layout = "documents_first"
     brief: bool = False
     sub_answers: SubAnswers = "asked"

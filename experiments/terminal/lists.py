@@ -117,7 +117,7 @@ def models() -> list[Row]:
 
 CONDITIONS = {
     "closed-book": "no documents: what the model knows",
-    "given": "the benchmark's own chunks, in its order",
+    "provided": "the benchmark's own chunks, in its order",
     "gold": "the gold chunks only",
     "retrieved": "what the retriever finds",
     "full": "the whole document, such as a novel up to the paragraph that tells the answer"}
@@ -130,14 +130,14 @@ RULES = {
 PERTURBATIONS = {
     "none": "the evidence as the condition has it",
     "shuffle": "its order is drawn anew for each question, by the run's seed",
-    "separators_off": "chunks are shown without numbers, joined by a blank line; nothing can be cited",
+    "unnumbered": "chunks are shown without numbers, joined by a blank line; nothing can be cited",
     "drop_gold": "the gold chunks are left out, and the question counts as unanswerable",
     "table": "the table that the documents were made from stands in their place",
     "negatives@N": "N chunks that are not gold are added; of a mined benchmark mined ones alone, also of a third by "
                    "hardness (negatives@N:hard) or of a miner (negatives@N:MINER)",
     "pool@N": "what is searched is the gold and N chunks that are not, of whichever sort as above",
     "gold_at@N": "the gold chunks stand together from position N, counted from 1",
-    "A+B": "both, such as shuffle+separators_off"}
+    "A+B": "both, such as shuffle+unnumbered"}
 
 
 def _named(texts: Mapping[str, str]) -> list[Row]:

@@ -173,7 +173,7 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
         if json:
             rows = [_cell_row(id, label, records.get(id), causes.get(id), question, texts, prompts)
                     for id, label in wanted.items()]
-            chunks = ("given", "pool", "whole", "negatives", "table")  # which a run does not keep with the question
+            chunks = ("provided", "pool", "whole", "negatives", "table")  # which a run does not keep with the question
             row = {key: value for key, value in asdict(question).items() if key not in chunks}
             print_json({"run": str(path), "number": number + 1, "of": len(ids), "question": row, "cells": rows})
             return

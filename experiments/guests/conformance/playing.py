@@ -19,7 +19,7 @@ from ragbed.documents.user_code import UserCode
 from ragbed.strategies.answering import answer
 from ragbed.strategies.catalogue import RETRIEVAL
 from ragbed.strategies.history import in_conversation
-from ragbed.strategies.prompting import WORDINGS
+from ragbed.strategies.prompting import PROMPT_VARIANTS
 from ragbed.strategies.reading import REFUSAL
 from ragbed.strategies.settings.choosing import Strategy
 from ragbed.strategies.types import (
@@ -84,7 +84,7 @@ _SITUATIONS = (
     Situation("with sub-questions", {"sub_questions": _PARTS}),
     Situation("the same evidence for every search", finds="same"),
     Situation("no evidence, as JSON", _JSON, "nothing"),
-    *(Situation(f"wording {number}", {"wording": number}) for number in range(2, WORDINGS + 1)))
+    *(Situation(f"prompt variant {number}", {"prompt_variant": number}) for number in range(2, PROMPT_VARIANTS + 1)))
 
 _MALFORMED = (
     "", " \n ", "{", "null", "[1, 2", "<Answer>", "</Answer><Answer></Answer>", "\ufffd\u0000", "1.\n2.\n-\n",

@@ -1,7 +1,7 @@
 """A benchmark whose questions were given hard negatives by `ragbed negatives`.
 
 Everything of a question is as in the benchmark that it was mined from, and answers are scored as there. What was mined
-stands in `given`, which it fills up, and in `negatives`; how each was mined, and how hard it is, in `mined`. The
+stands in `provided`, which it fills up, and in `negatives`; how each was mined, and how hard it is, in `mined`. The
 perturbations `negatives@N` and `pool@N` take these alone, one of each miner in turn. `manifest.json` says of what they
 were mined, with what and by which rules. The folder has JSON Lines, and a manifest with their hashes:
 
@@ -27,7 +27,7 @@ from ragbed.retrieval.storage.manifest import MANIFEST
 
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
 VERSION: Literal[2] = 2
-_PLACES = ("given", "pool", "whole", "negatives")
+_PLACES = ("provided", "pool", "whole", "negatives")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class _Placed:
     """A question without its chunks, and the ids of those that stand in each place."""
 
     question: Question
-    given: tuple[str, ...] = ()
+    provided: tuple[str, ...] = ()
     pool: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     negatives: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
 
 def _placed(question: Question) -> _Placed:
     ids = {place: tuple(chunk.id for chunk in getattr(question, place)) for place in _PLACES}
-    bare = replace(question, given=(), pool=(), whole=(), negatives=(), table=None)
+    bare = replace(question, provided=(), pool=(), whole=(), negatives=(), table=None)
     return _Placed(bare, **ids, table=None if question.table is None else question.table.id)
 
 
@@ -125,7 +125,7 @@ def _whole(placed: _Placed, chunks: Mapping[str, Chunk], row: Row) -> Question:
         found: dict[str, Any] = {place: tuple(chunks[id] for id in getattr(placed, place)) for place in _PLACES}
         return replace(placed.question, **found, table=None if placed.table is None else chunks[placed.table])
     except KeyError as error:
-        row.fail("given", f"ids of chunks of {CHUNKS}", error.args[0])
+        row.fail("provided", f"ids of chunks of {CHUNKS}", error.args[0])
 
 
 def _damaged(path: Path) -> BenchmarkError:

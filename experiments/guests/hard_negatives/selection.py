@@ -103,7 +103,7 @@ def with_negatives(wanted: Wanted, chosen: Chosen, mined: Mapping[str, Mined], s
     further = chosen.chunks[chosen.fill:]
     there = {chunk.id for chunk in (*given, *further)}
     own = tuple(chunk for chunk in question.negatives if chunk.id not in there) if wanted.keeps_own else ()
-    return replace(question, given=given, pool=question.pool if wanted.keeps_own else (),
+    return replace(question, provided=given, pool=question.pool if wanted.keeps_own else (),
                    negatives=(*further, *own), mined=mined)
 
 
@@ -247,10 +247,10 @@ def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSett
 
 def _wanted(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, ...], coarse: tuple[Rejected, ...],
             settings: MiningSettings) -> Wanted:
-    keeps_own = bool(question.given) and (settings.keep or (question.answerable and not gold))
-    kept = question.given if keeps_own else shown
+    keeps_own = bool(question.provided) and (settings.keep or (question.answerable and not gold))
+    kept = question.provided if keeps_own else shown
     out = frozenset(chunk.id for chunk in (*gold, *kept))
-    asked = MiningQuery(question.id, question.text, gold or question.given, out)
+    asked = MiningQuery(question.id, question.text, gold or question.provided, out)
     fill = max(0, settings.fill - len(kept))
     return Wanted(question, asked, kept, keeps_own, gold, fill, settings.per_question, coarse)
 

@@ -169,7 +169,7 @@ def _item(question: Question, documents: Mapping[str, Document], index: Index | 
             "gold_documents": [_named(one, documents) for one in gold if one.document]}
     evidence = tuple(_evidence(one, chunks, documents, index) for one in gold)
     tags = {name: list(values) for name, values in question.tags.items()}
-    return Item(question.id, question.text, answers, question.answerable, evidence, question.given,
+    return Item(question.id, question.text, answers, question.answerable, evidence, question.provided,
                 options=tuple(options.values()), made={"line": {**line, "tags": tags}},
                 tags={name: ", ".join(values) for name, values in tags.items()})
 

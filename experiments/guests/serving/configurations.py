@@ -171,7 +171,7 @@ def _reopened(old: Assistant) -> Index:
 
 def describe(target: Path, given: Mapping[str, Any]) -> list[Described]:
     """Return what a target stands for: the cells of a finished run, or of a run's settings, which are measured where
-    that run has finished; or one configuration over an index, with the settings that are `given` by name. Raises
+    that run has finished; or one configuration over an index, with the settings that are `provided` by name. Raises
     UserError where it is none of them, or nothing in it can be served."""
     if (target / MANIFEST).is_file() and not (target / "config.yaml").is_file():
         settings = AssistantSettings(index=target, **given)
@@ -252,8 +252,8 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     return AssistantSettings(
         **history, index=index_folder(settings, retriever, cell.format), model=cell.model, reasoning=reasoning.said,
         retrieval=retrieval.said, rules=cell.rules, answer_format=cell.answer_format or "tags",
-        framing=cell.framing or "none", wording=cell.wording or 1, layout=settings.layout, brief=settings.brief,
-        exemplars=plan.exemplars, k=retriever.k, retriever=own, where=retriever.where,
+        framing=cell.framing or "none", prompt_variant=cell.prompt_variant or 1, layout=settings.layout,
+        brief=settings.brief, exemplars=plan.exemplars, k=retriever.k, retriever=own, where=retriever.where,
         limits=settings.limits, calls=settings.asking)
 
 

@@ -109,7 +109,7 @@ def settings_of(settings: AssistantSettings, path: Path) -> RunSettings:
         "models": [settings.model], "reasoning": [fields["reasoning"]], "retrieval": [fields["retrieval"]],
         "retriever": [retriever], "rules": [settings.rules], "conditions": ["retrieved"],
         "answer_formats": [settings.answer_format], "framings": [settings.framing], "layout": settings.layout,
-        "wordings": [settings.wording], "history": [fields["history"]], "brief": settings.brief,
+        "prompt_variants": [settings.prompt_variant], "history": [fields["history"]], "brief": settings.brief,
         "limits": fields["limits"], "calls": fields["calls"],
         "exemplars": str(path / EXEMPLARS) if settings.exemplars else None})
 

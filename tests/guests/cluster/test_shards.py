@@ -31,7 +31,7 @@ def test_every_id_is_in_one_shard_by_its_hash_alone():
 def divided(town, url):
     """The settings of a run whose cells draw negatives, and search what all questions bring."""
     town.write([town.row(number) for number in range(12)])
-    return town.config(url, conditions=["given", "retrieved"], seed=[1, 2], perturbations="negatives@2+shuffle",
+    return town.config(url, conditions=["provided", "retrieved"], seed=[1, 2], perturbations="negatives@2+shuffle",
                        retriever={"kind": "bm25", "over": "all", "k": 3})
 
 

@@ -128,12 +128,12 @@ def test_a_drawn_share_comes_without_its_evidence_and_the_set_runs_as_the_publis
     assert {question.answerable for question in questions.values()} == {True, False}
     for one in SOUND:
         question = questions[one["question"]]
-        read = ["".join(re.sub(r"<[^>]*>|\|", "", chunk.content).split()) for chunk in question.given]
+        read = ["".join(re.sub(r"<[^>]*>|\|", "", chunk.content).split()) for chunk in question.provided]
         quotes = ["".join(text.replace("|", "").replace("'", "’").split()).rstrip(".") for text in one["evidence"]]
         holding = [all(quote in text for quote in quotes) for text in read]
         assert sum(holding) == question.answerable  # once in one rendering, or not at all
         assert [gold.chunk for gold in question.gold] == [
-            chunk.id for chunk, holds in zip(question.given, holding, strict=True) if holds]
+            chunk.id for chunk, holds in zip(question.provided, holding, strict=True) if holds]
         assert question.tags["ground"] == ("agrees",)
     assert questions[SUM["question"]].tags["difficulty_type"] == ("ComplexQA",)
     assert questions[SUM["question"]].tags["reasoning_type"] == ("numerical reasoning", "temporal reasoning")

@@ -130,8 +130,8 @@ def test_the_set_loads_and_runs_as_the_published_one(built, tmp_path, ragbed):
     question = questions["Which light of the Coll coast was lit last?"]
     assert question.answers == ("Esk Mouth of Coll",)
     assert (question.tags["multi_hop"], question.tags["validity"]) == (("3",), ("4",))
-    assert len(question.given) == 5
-    assert question.given[4].content == (
+    assert len(question.provided) == 5
+    assert question.provided[4].content == (
         "The light of Esk Mouth of Coll. Document 2: it is 32.25 metres high. It was lit: 12 years later than that of "
         "Boral Rock of Coll.")
     assert question.table.content.splitlines()[0] == "| index | name | height | lit |"

@@ -79,7 +79,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(build):
     assert dict(question.options)[question.answers[0]] == "1871"
     assert sorted(text for _, text in question.options) == ["1871", "1872", "1899", "1902"]
     assert question.tags["subtask"] == ("temporal",)
-    assert [chunk.content for chunk in question.given] == [page("Arlen")]
+    assert [chunk.content for chunk in question.provided] == [page("Arlen")]
 
 
 def test_easy_items_are_kept_where_all_are_wanted_and_both_rates_are_given(build):

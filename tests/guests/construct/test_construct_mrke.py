@@ -127,9 +127,9 @@ def test_the_set_loads_as_mrke_and_each_question_with_its_original(built):
     assert question.sub_questions == ("Which hotels did the Orler family found?",
                                       "In which town is the head office of #1?", "On which lake lies #2?")
     assert (original.text, original.answers) == (WHOLE[3].format(*OLD["sound"]), ("Mirner",))
-    assert [chunk.content for chunk in original.given] == [page("sound")]
+    assert [chunk.content for chunk in original.provided] == [page("sound")]
     assert question.tags["hops"] == ("3",)
-    assert [gold.chunk for gold in question.gold] == [chunk.id for chunk in question.given]
+    assert [gold.chunk for gold in question.gold] == [chunk.id for chunk in question.provided]
 
 
 @pytest.mark.parametrize(("second", "question", "why"), [
@@ -226,8 +226,8 @@ def test_twins_tell_a_memoriser_from_a_reader(serve, ragbed, tmp_path):
 
     def reply(body):
         shown = body["messages"][-1]["content"]
-        question = next(one for one in questions if one.text in shown and one.given[0].content in shown
-                        and one.given[-1].content in shown)
+        question = next(one for one in questions if one.text in shown and one.provided[0].content in shown
+                        and one.provided[-1].content in shown)
         known = pairs[question.tags["pair"]] if body["model"] == "memoriser" else question
         return f"<Answer>{known.answers[0]}</Answer>"
 

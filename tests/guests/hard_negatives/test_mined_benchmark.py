@@ -37,7 +37,7 @@ def test_questions_keep_all_they_had_and_are_filled_up_with_negatives(folder):
     assert made.scheme == source.scheme
     for before, after in zip(source.questions, made.questions, strict=True):
         gold = {item.chunk for item in before.gold}
-        shown = [chunk.id for chunk in after.given]
+        shown = [chunk.id for chunk in after.provided]
         assert (after.id, after.text, after.answers, after.gold, after.tags) == (
             before.id, before.text, before.answers, before.gold, before.tags)
         assert len(shown) == 5
@@ -45,7 +45,7 @@ def test_questions_keep_all_they_had_and_are_filled_up_with_negatives(folder):
         assert len(after.negatives) == 6
         assert set(after.mined) == ({*shown} | {chunk.id for chunk in after.negatives}) - gold
         assert {chunk.document for chunk in after.chunks} <= made.documents.keys()
-    assert {question.given.index(next(chunk for chunk in question.given if chunk.id == question.gold[0].chunk))
+    assert {question.provided.index(next(chunk for chunk in question.provided if chunk.id == question.gold[0].chunk))
             for question in made.questions} != {0}
 
 
@@ -90,7 +90,7 @@ def test_the_same_mining_writes_the_same_bytes(folder, tmp_path, ragbed):
 def test_a_run_over_it_is_scored_and_asked_as_its_source_and_adds_its_negatives(folder, ragbed, serve, tmp_path):
     server = serve(lambda _: "<Answer>Oslo [1]</Answer>")
     summary = ragbed.json(
-        "run", "mined", folder, "--model", f"{server.url}#m", "--condition", "given", "--condition", "gold",
+        "run", "mined", folder, "--model", f"{server.url}#m", "--condition", "provided", "--condition", "gold",
         "--perturbation", "none", "--perturbation", "negatives@5", "--out", tmp_path)
     assert len(server.requests) == 12
     config = (tmp_path / "mined" / "config.yaml").read_text()
@@ -119,7 +119,7 @@ def test_what_was_given_may_stay(tmp_path, ragbed):
            "--out", tmp_path / "k")
     for before, after in zip(HotpotQa(path=str(SOURCE), limit=2).load().questions,
                              MinedBenchmark(path=str(tmp_path / "k")).load().questions, strict=True):
-        assert after.given == before.given
+        assert after.provided == before.provided
         assert len(after.negatives) == 3
 
 
@@ -138,7 +138,7 @@ def test_candidates_may_come_from_an_index_past_the_gold_page(tmp_path, ragbed):
     assert status == 0, err
     made = MinedBenchmark(path=str(tmp_path / "m")).load()
     (question,) = made.questions
-    sources = [made.documents[chunk.document].source for chunk in question.given]
+    sources = [made.documents[chunk.document].source for chunk in question.provided]
     assert sorted(sources)[-1] == "terms.txt"
     assert len(sources) == 3
     (further,) = question.negatives

@@ -154,7 +154,7 @@ def test_a_whole_index_is_guarded_as_each_of_its_chunks_by_itself(data):
     benchmark = HotpotQa(path=str(data / "hotpotqa" / "hotpotqa_100.json"), limit=8).load()
     index = GuardedIndex(benchmark.every_chunk)
     for question in benchmark.questions:
-        gold = [chunk for chunk in question.given if chunk.id in {one.chunk for one in question.gold}]
+        gold = [chunk for chunk in question.provided if chunk.id in {one.chunk for one in question.gold}]
         guard = Guard(question, gold, Thresholds(), index)
         alone = [found for chunk in index.chunks if (found := guard.check(chunk)) is not None]
         assert list(index.rejected(question, gold)) == alone

@@ -79,7 +79,8 @@ def test_the_real_differences_come_first_and_many_others_are_folded(tmp_path):
 
 
 @pytest.mark.parametrize(("strategies", "conditions", "titles", "keys"), [
-    ("abcd", ("gold", "given"), ("gold", "given"), ["a b c d"] * 2), ("abcdefgh", ("gold",), ("1 to 6", "7 to 8"), [
+    ("abcd", ("gold", "provided"), ("gold", "provided"), ["a b c d"] * 2),
+    ("abcdefgh", ("gold",), ("1 to 6", "7 to 8"), [
         "a b c d e f", "g h"])])
 def test_too_many_curves_for_one_chart_are_split(tmp_path, strategies, conditions, titles, keys):
     section = page(tmp_path, made(strategies, conditions)).select_one("#dose")

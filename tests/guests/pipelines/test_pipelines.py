@@ -123,7 +123,7 @@ def test_a_python_function_is_a_cell_whose_contexts_are_matched_with_the_gold(pi
 
 def test_a_pipeline_that_is_sent_no_documents_is_one_cell_that_finds_its_own(pipes, town):
     found = pipes({"kind": "python", "name": "alone", "factory": "mine.py:alone", "refusals": ["I do not know"]},
-                  conditions=["given", "gold"])
+                  conditions=["provided", "gold"])
     assert {key[0] for key in found} == {"pipeline:alone"}
     assert len(found) == 6
     assert {one["outcome"] for one in found.values()} == {"refused"}
@@ -247,17 +247,17 @@ def test_pipelines_and_strategies_stand_in_one_matrix_with_tests(pipes, serve, t
     server = serve(town.reply)
     pipes({"kind": "python", "name": "mine", "factory": "mine.py:answer"},
           {"kind": "python", "name": "alone", "factory": "mine.py:alone"}, url=server.url,
-          reasoning=["direct", "chain_of_thought"], conditions=["given", "closed-book"])
+          reasoning=["direct", "chain_of_thought"], conditions=["provided", "closed-book"])
     with open_run(town.run) as run:
         called = {row["id"]: name for name, row in run.cells.items()}
         pairs = run.summary["comparisons"]["pairs"]
     assert sorted(called.values()) == [
-        "alone · pipeline · retrieved", "m · chain_of_thought · closed-book", "m · chain_of_thought · given",
-        "m · direct · closed-book", "m · direct · given", "mine · pipeline · closed-book", "mine · pipeline · given"]
+        "alone · pipeline · retrieved", "m · chain_of_thought · closed-book", "m · chain_of_thought · provided",
+        "m · direct · closed-book", "m · direct · provided", "mine · pipeline · closed-book", "mine · pipeline · provided"]
     of_models = {(called[one["first"]], called[one["second"]]) for one in pairs if one["factor"] == "model"}
     # What is sent documents differs from a strategy in one thing where both see the same; what finds its own, always.
-    assert ("m · direct · given", "mine · pipeline · given") in of_models
-    assert ("m · direct · given", "mine · pipeline · closed-book") not in of_models
+    assert ("m · direct · provided", "mine · pipeline · provided") in of_models
+    assert ("m · direct · provided", "mine · pipeline · closed-book") not in of_models
     assert sum("alone · pipeline · retrieved" in pair for pair in of_models) == 6
     assert ragbed("compare", town.run)[0] == 0
 
@@ -290,4 +290,4 @@ def test_a_pipeline_that_finds_its_own_competes_with_one_that_is_sent_documents(
     pipes({"kind": "python", "name": "mine", "factory": "mine.py:answer"},
           {"kind": "python", "name": "alone", "factory": "mine.py:alone"})
     _, out, _ = ragbed("run", town.folder / "town.yaml")
-    assert out.startswith("Of 2 cells, mine · given has the highest")
+    assert out.startswith("Of 2 cells, mine · provided has the highest")

@@ -87,7 +87,7 @@ def instances(library: Library) -> Iterator[Item]:
     rng, subtasks = library.rng("instances"), library.options.subtasks
     if library.benchmark is not None:
         for question in rng.sample(library.benchmark.questions, len(library.benchmark.questions)):
-            if question.answerable and question.answers and question.given:
+            if question.answerable and question.answers and question.provided:
                 named = question.tags.get("subtask", (named_subtask(library.benchmark.name) or subtasks[0],))
                 yield _of_question(question, named[0], library)
         return
@@ -104,10 +104,10 @@ def _span(chunk: Chunk) -> Evidence:
 
 
 def _of_question(question: Question, subtask: str, library: Library) -> Item:
-    gold = Places(question.given, lambda id: library.documents[id].source).gold(question.gold) or question.given
+    gold = Places(question.provided, lambda id: library.documents[id].source).gold(question.gold) or question.provided
     options = dict(question.options)
     return Item(question.id, question.text, (options[question.answers[0]],) if options else question.answers,
-                evidence=tuple(map(_span, gold)), chunks=question.given, options=tuple(options.values()),
+                evidence=tuple(map(_span, gold)), chunks=question.provided, options=tuple(options.values()),
                 tags={"subtask": subtask}, made={"earlier": list(question.sub_answers[:-1])})
 
 

@@ -21,13 +21,13 @@ def instances(library: Library) -> Iterator[Item]:
     """Give the answerable questions that have gold among what they are given, each once in random order."""
     questions = library.benchmark.questions if library.benchmark else ()
     for question in library.rng("instances").sample(questions, len(questions)):
-        gold = Places(question.given, lambda id: library.documents[id].source).gold(question.gold)
+        gold = Places(question.provided, lambda id: library.documents[id].source).gold(question.gold)
         if question.answerable and question.answers and gold:
             made = {"document": gold[0].document,
-                    "gold": [place for place, chunk in enumerate(question.given) if chunk in gold],
+                    "gold": [place for place, chunk in enumerate(question.provided) if chunk in gold],
                     "sub_questions": list(question.sub_questions), "sub_answers": list(question.sub_answers)}
             tags = {name: question.tags[name][0] for name in ("hops", "type") if question.tags.get(name)}
-            yield Item(question.id, question.text, question.answers, chunks=question.given, made=made, tags=tags)
+            yield Item(question.id, question.text, question.answers, chunks=question.provided, made=made, tags=tags)
 
 
 def edit(item: Item, library: Library) -> Playing:
