@@ -101,7 +101,7 @@ def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, 
     assert status == 0
     assert "town: corrected scoring: unified (lexical), by condition" in out
     assert "\ndirect → chain_of_thought, gold " in out
-    assert "\ngiven → gold, direct " in out
+    assert "\nprovided → gold, direct " in out
 
 
 def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(repeated, ragbed):

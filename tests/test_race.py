@@ -191,7 +191,7 @@ def test_what_cannot_race_is_refused_in_a_line(settings, ragbed):
     assert err == ("ragbed: race: direct competes with no other cell: none differs from it in one factor alone, "
                    "benchmark, condition, perturbation, show, variation aside; run without --race\n")
     questions = {"q": Question("q", "Why?", ("x",), True)}
-    with pytest.raises(SettingsError, match="given competes with no other cell"):
+    with pytest.raises(SettingsError, match="provided competes with no other cell"):
         RunRace(cells(condition=["provided", "full"]), questions, clusters(questions.values()), "f1", "corrected", 0)
     with pytest.raises(SettingsError, match="citation_f1 is a figure of all questions together"):
         RunRace(cells(reasoning=["a", "b"]), questions, clusters(questions.values()), "citation_f1", "corrected", 0)

@@ -35,17 +35,17 @@ THREE = [cell("direct", 0.5), cell("draft", 0.6), cell("plan", 0.7)]
 
 
 @pytest.mark.parametrize(("pairs", "end"), [
-    ([pair("direct/given", "plan/given", 0.2, p=0.01), pair("draft/given", "plan/given", 0.1)],
+    ([pair("direct/provided", "plan/provided", 0.2, p=0.01), pair("draft/provided", "plan/provided", 0.1)],
      ", significantly higher than `direct`, but with 100 questions not than `draft`."),
-    ([pair("direct/given", "plan/given", 0.2, p=0.01), pair("plan/given", "draft/given", -0.1, p=0.02)],
+    ([pair("direct/provided", "plan/provided", 0.2, p=0.01), pair("plan/provided", "draft/provided", -0.1, p=0.02)],
      ", significantly higher than the other 2 strategies."),
-    ([pair("direct/given", "plan/given", 0.2), pair("plan/given", "draft/given", -0.1)],
+    ([pair("direct/provided", "plan/provided", 0.2), pair("plan/provided", "draft/provided", -0.1)],
      ", but with 100 questions it is not significantly different from the other 2 strategies."),
-    ([pair("direct/given", "plan/given", 0.2, p=0.01, p_holm=0.06)],  # significant before correction only
+    ([pair("direct/provided", "plan/provided", 0.2, p=0.01, p_holm=0.06)],  # significant before correction only
      ", but with 100 questions it is not significantly different from `direct`."),
-    ([pair("plan/given", "draft/given", 0.1, p=0.01, unpaired=30)],
+    ([pair("plan/provided", "draft/provided", 0.1, p=0.01, unpaired=30)],
      ", but over the questions that both have, `draft` scores significantly higher."),
-    ([pair("direct/given", "draft/given", 0.1)], ", but no other cell was tested against it."),
+    ([pair("direct/provided", "draft/provided", 0.1)], ", but no other cell was tested against it."),
     ([], ", but no difference was tested.")])
 def test_the_headline_says_how_far_the_best_cell_is_better(pairs, end):
     assert sentences(THREE, *pairs)[0] == f"`plan` scores highest (0.70){end}"
@@ -90,7 +90,8 @@ def test_what_a_closer_look_needs_and_what_is_cheaper_is_said():
     cells = [cell("direct", 0.5, tokens=300), cell("draft", 0.6, tokens=400), cell("plan", 0.7, tokens=1200)]
     effects = {"factors": [{"factor": "reasoning", "p_holm": 0.01}, {"factor": "model", "p_holm": 0.3},
                            {"factor": "rules", "p_holm": None}]}
-    assert sentences(cells, pair("direct/given", "plan/given", 0.2, p=0.01), pair("draft/given", "plan/given", 0.1),
+    assert sentences(cells, pair("direct/provided", "plan/provided", 0.2, p=0.01),
+                     pair("draft/provided", "plan/provided", 0.1),
                      effects=effects)[1:] == [
         "To tell `draft` from `plan` (0.10 apart) you would need about 220 questions.",  # 100 * (0.15 / 0.10)²
         "`draft` takes 33 % of the tokens of `plan`, without a significant difference.",
@@ -124,7 +125,7 @@ def test_the_front_holds_what_nothing_beats_at_both():
 
 def test_rows_have_the_difference_to_the_first_cell_and_are_ranked_on_one_axis():
     made = table([*THREE, cell("lost", None)], ["unified"])
-    stored = {"comparisons": {"metric": "unified", "pairs": [pair("draft/given", "direct/given", -0.1, p=0.2)]}}
+    stored = {"comparisons": {"metric": "unified", "pairs": [pair("draft/provided", "direct/provided", -0.1, p=0.2)]}}
     rows = summary_rows(stored, made)
     assert [one.difference and one.difference.difference for one in rows] == [None, 0.1, None, None]
     plot = ranked_plot(rows, made)

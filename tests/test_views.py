@@ -250,8 +250,8 @@ def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_o
 
 def test_a_reasoning_that_was_not_judged_counts_once_in_however_many_pairs_it_stands():
     view, = wins(detective_run(["closed-book", "provided", "full"]))
-    assert [row[0] for row in view.rows] == ["full against given", "full against closed-book",
-                                             "given against closed-book"]
+    assert [row[0] for row in view.rows] == ["full against provided", "full against closed-book",
+                                             "provided against closed-book"]
     assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
 
 

@@ -253,7 +253,8 @@ def test_pipelines_and_strategies_stand_in_one_matrix_with_tests(pipes, serve, t
         pairs = run.summary["comparisons"]["pairs"]
     assert sorted(called.values()) == [
         "alone · pipeline · retrieved", "m · chain_of_thought · closed-book", "m · chain_of_thought · provided",
-        "m · direct · closed-book", "m · direct · provided", "mine · pipeline · closed-book", "mine · pipeline · provided"]
+        "m · direct · closed-book", "m · direct · provided", "mine · pipeline · closed-book",
+        "mine · pipeline · provided"]
     of_models = {(called[one["first"]], called[one["second"]]) for one in pairs if one["factor"] == "model"}
     # What is sent documents differs from a strategy in one thing where both see the same; what finds its own, always.
     assert ("m · direct · provided", "mine · pipeline · provided") in of_models
