@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbed.experiments.analysis.corrected import corrected
+from ragbed.experiments.guests.label_correction.inference import correct_mean
 from ragbed.experiments.metrics.intervals import Interval, Z, wilson
 
 _LENIENT = 0.1  # share of its wrong answers that the judge passes besides, of the second way
@@ -47,17 +47,17 @@ def simulate(one: Scenario, runs: int, seed: int = 1) -> dict[str, tuple[float, 
             passed = rng.random(one.questions) < np.where(right, one.passes, 1 - one.fails + lenient)
             people = np.full(one.questions, np.nan)
             people[chosen] = right[chosen]
-            sides.append([corrected(passed.astype(float), people, due, weights, none, clusters, tuning)
+            sides.append([correct_mean(passed.astype(float), people, due, weights, none, clusters, tuning)
                           for tuning in (None, 0.0)])
             if not lenient:
                 (made, alone), share = sides[0], float(passed.mean())
-                half = Z * float((made.reach**2).sum()) ** 0.5
+                half = Z * float((made.influence**2).sum()) ** 0.5
                 for name, interval in (
                         ("judge taken for true", wilson(share, one.questions)), ("people alone", alone.interval),
                         ("corrected", made.interval), ("plain PPI++", Interval(made.mean - half, made.mean + half))):
                     found[name].append(_held(interval, one.right))
         for place, name in enumerate(("difference, corrected", "difference, people alone")):
-            found[name].append(_held(sides[1][place].less(sides[0][place]).interval, 0.0))
+            found[name].append(_held(sides[1][place].minus(sides[0][place]).interval, 0.0))
     return {name: (float(np.mean([held for held, _ in own])), float(np.mean([width for _, width in own])))
             for name, own in found.items()}
 

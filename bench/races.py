@@ -2,7 +2,7 @@
 
     python bench/races.py [RUN...] [--orders 1000]
 
-Finished runs are raced by `experiments/statistics/racing.py`, as `ragbed run --race` does it, and held against tests
+Finished runs are raced by `experiments/guests/early_stopping`, as `ragbed run --race` does it, and held against tests
 of the whole run: which cells are really worse than another. Beside it stands the same run without a difference: chance
 swaps the cells' answers to each question, or to all that share documents, anew for every race. Without a RUN, runs are
 made up: of questions of different difficulty, so that cells are right in the same ones, by cells of known skill.
@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbed.experiments.analysis.compared_run import read_compared
-from ragbed.experiments.analysis.raced import RunRace
 from ragbed.experiments.analysis.variants import variants_of
+from ragbed.experiments.guests.early_stopping.schedule import RaceSchedule
+from ragbed.experiments.guests.early_stopping.sequential_test import follow_race
 from ragbed.experiments.metrics.scoring import score_of
 from ragbed.experiments.statistics import ALPHA, clusters, holm, mcnemar
-from ragbed.experiments.statistics.racing import race
 
 Floats = NDArray[np.float64]
 SKILLS = (((0.0,) * 3, 200), ((0.0,) * 5, 500), ((0.0, 1.0), 200), ((0.0, 0.0, 1.0), 200), ((0.0, 0.3, 0.6), 500),
@@ -62,7 +62,7 @@ def raced(scores: Floats, sizes: Floats, pairs: Sequence[tuple[int, int]],
     answers that were asked for, and the cells that are worse than another."""
     firsts, seconds = np.array(pairs).T
     changes = scores[:, seconds] - scores[:, firsts]
-    found = race(pairs, len(scores), lambda look, places: changes[:look, places], values.__getitem__)
+    found = follow_race(pairs, len(scores), lambda look, places: changes[:look, places], values.__getitem__)
     ends = [max(one.units for place, one in found.verdicts.items() if cell in pairs[place])
             for cell in range(scores.shape[1])]
     return sum(sizes[:end].sum() for end in ends) / sizes.sum() / len(ends), set(found.out)
@@ -86,16 +86,16 @@ def worse_by(values: Sequence[float], scores: Floats, pairs: Sequence[tuple[int,
             if p is not None and p < ALPHA}
 
 
-def table_of(path: Path) -> tuple[str, RunRace, Floats, Floats, list[float]]:
+def table_of(path: Path) -> tuple[str, RaceSchedule, Floats, Floats, list[float]]:
     """Return a run's name and race, its scores of units by cells, how many questions each unit has, and the p of the
     tests of the whole run."""
     run = read_compared(path)
     metric = run.columns[0].split(" / ")[0]
-    one = RunRace(run.rows, run.questions, clusters(run.questions.values()), metric, run.scoring, run.seed)
+    one = RaceSchedule(run.rows, run.questions, clusters(run.questions.values()), metric, run.scoring, run.seed)
     scores = np.nan_to_num(np.array([[score_of(run.answers[cell][name], metric) for cell, in one.members]
                                      for name in one.order])) * one.weights[:, None]
     units = np.stack([np.bincount(one.unit, column) for column in scores.T], axis=1)
-    values = [one.whole_p(variants_of(run.rows, run.answers), place) or 0.0 for place in range(len(one.pairs))]
+    values = [one.final_p(variants_of(run.rows, run.answers), place) or 0.0 for place in range(len(one.pairs))]
     return f"{run.name}, {metric}", one, units, np.bincount(one.unit).astype(float), values
 
 

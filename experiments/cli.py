@@ -39,7 +39,7 @@ PANELS: dict[str, dict[str, str]] = {
               "check strategy": ""},
     "Ask": {"index": "index:index", "search": "ask:search", "ask": "ask:ask"},
     "Build": {"construct": "", "questions": "", "review": ""},
-    "Measure": {"run": "run:run", "merge": "", "import": "", "judge": "share:judge",
+    "Measure": {"run": "run:run", "merge": "", "import": "", "judge": "",
                 "rescore": "share:rescore"},
     "Serve": {"serve": ""},
     "Read": {"report": "read:report", "show": "read:show", "compare": "read:compare", "effects": "read:effects",

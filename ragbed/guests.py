@@ -26,6 +26,7 @@ The slots that a guest can fill, and what its attribute has to be:
     vectors    a class of settings of an index's vectors, whose `kind` is the name
     pipeline   a class of settings, a subclass of `PipelineSettings`, whose `kind` is the name
     answers    an `AnswerFormat`: how another tool's files of answers are read and written
+    labels     a function from a finished run and paths of label files to a list of `View`, for `ragbed report --labels`
     metric     a `MetricGroup`; with `material` it is scored for every benchmark, else where a scheme names it
     scheduler  a class of `running.hooks.Schedule`; the setting `race` uses the one named "race"
     follow_up  a class of `running.hooks.FollowUp`; the setting `probe` names it
@@ -48,7 +49,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 Slot = Literal["command", "opener", "comparison", "analysis", "finding", "setting", "benchmark", "retriever", "vectors",
-               "pipeline", "answers", "metric", "parser", "tool", "scheduler", "follow_up", "launcher"]
+               "pipeline", "answers", "metric", "parser", "tool", "scheduler", "follow_up", "labels",
+               "launcher"]
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 GROUP = "ragbed.guests"  # of entry points
 _T = TypeVar("_T")
@@ -72,8 +74,14 @@ class Guest:
 _IN = "ragbed.experiments.guests"
 _FILES = f"{_IN}.pipelines.answer_files"
 BUILT_IN: tuple[Guest, ...] = (
-    Guest("early_stopping", {"scheduler": {"race": "ragbed.experiments.analysis.raced:RunRace"}}),
-    Guest("citation_ablation", {"follow_up": {"citations": "ragbed.experiments.running.probe:CitationAblation"}}),
+    Guest("early_stopping", {"scheduler": {"race": f"{_IN}.early_stopping.schedule:RaceSchedule"}}),
+    Guest("citation_ablation", {
+        "follow_up": {"citations": f"{_IN}.citation_ablation.ablation:CitationAblation"},
+        "metric": {"citation_ablation": f"{_IN}.citation_ablation.metrics:CITATION_ABLATION"},
+        "analysis": {"citation_ablation": f"{_IN}.citation_ablation.views:ablation_views"}}),
+    Guest("label_correction", {
+        "command": {"judge": f"{_IN}.label_correction.commands:judge"},
+        "labels": {"corrected": f"{_IN}.label_correction.commands:label_views"}}),
     Guest("pipelines", {
         "command": {"import": f"{_IN}.pipelines.commands:import_"},
         "pipeline": {"http": f"{_IN}.pipelines.http:Http",

@@ -22,7 +22,6 @@ from ragbed.experiments.analysis.published import paper_views
 from ragbed.experiments.analysis.tradeoff import refusal_views
 from ragbed.experiments.analysis.variants import labels_of, variants_of
 from ragbed.experiments.analysis.view import View
-from ragbed.experiments.analysis.weight_views import weight_views
 from ragbed.guests import loaded
 
 # In the order of the report's sections. Those of guests come after them, in the order of `ragbed.guests`.
@@ -31,7 +30,6 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.rights),
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
     "history": history,
-    "weight": weight_views,
     "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
     "papers": paper_views,
 })

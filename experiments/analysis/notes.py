@@ -144,12 +144,6 @@ def on_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: str 
 _NAMED = 50
 
 
-def on_race(questions: int, raced: bool) -> list[str]:
-    """Return how the figures of a race are read."""
-    return [f"A race: a cell's n is how many of the {questions:,} questions it was asked until its verdicts were "
-            "given; its interval is as if that number had been fixed beforehand."] if raced else []
-
-
 def on_skipped(skipped: Sequence[str]) -> list[str]:
     """Return how many records of the benchmark's files were left out, where they stand, and why the first was."""
     lines: dict[str, list[str]] = {}

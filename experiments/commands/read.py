@@ -7,21 +7,18 @@ from typing import Annotated
 import typer
 
 from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Labels, Metric, Texts
-from ragbed.guests import load_for_folder, locate_run
+from ragbed.guests import load_for_folder, loaded, locate_run
 
 
 def report(run: FinishedRun, labels: Labels = None, json: AsJson = False) -> None:
     """Write the report of a finished run as one HTML file."""
-    from ragbed.experiments.analysis.corrected import corrected_views
     from ragbed.experiments.report.page import report_run
-    from ragbed.experiments.running.rejudge import material_of, raters_of
     from ragbed.experiments.runs.finished import open_finished
-    from ragbed.experiments.settings.file import read_settings
     from ragbed.experiments.terminal.display import print_result
 
     with open_finished(run) as finished:
-        people = raters_of(labels, material_of(finished.folder, read_settings(run / "config.yaml"))) if labels else []
-        path = report_run(finished, corrected_views(finished, people) if people else ())
+        views = [view for make in loaded("labels").values() for view in make(finished, labels)] if labels else []
+        path = report_run(finished, views)
     print_result(json, {"run": str(run), "report": str(path)}, str(path))
 
 

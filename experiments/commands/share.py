@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Labels, Texts, refuse
+from ragbed.experiments.commands.options import AsJson, CellName, FinishedRun, Texts, refuse
 
 
 def export(run: FinishedRun,
@@ -138,21 +138,3 @@ def rescore(run: FinishedRun,
     from ragbed.experiments.terminal.rescoring import show_rescored
 
     show_rescored(run, scoring, judge, metric or [], json, plugin or [], support)
-
-
-def judge(run: FinishedRun,
-          judge: Annotated[Texts, typer.Option(
-              "--judge", help="lexical, or a model as for --model; may be given again.")] = None,
-          repeats: Annotated[int, typer.Option(
-              min=1, max=1000, help="How often each model judges; without --judge, the run's own.")] = 1,
-          labels: Labels = None,
-          sheet: Annotated[Path | None, typer.Option(
-              "--sheet", help="Write a CSV file of the answers for people to grade.")] = None,
-          json: AsJson = False) -> None:
-    """Judge answers again: do the judges and people agree?
-
-    With labels by people, scores are shown corrected for the judge's errors. The run stays as it is.
-    """
-    from ragbed.experiments.terminal.rescoring import show_agreement
-
-    show_agreement(run, judge or [], repeats, labels or [], sheet, json)

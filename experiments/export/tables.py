@@ -10,11 +10,11 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
+from unicodedata import normalize
 
 from ragbed.experiments.cells import FACTORS
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result, StoredStep
-from ragbed.experiments.running.rejudge import guarded
 from ragbed.experiments.runs.finished import Finished
 
 
@@ -134,7 +134,7 @@ def write_csv(material: ExportedRun, path: Path) -> None:
         writer = csv.DictWriter(file, _columns(material))
         writer.writeheader()
         for row in rows(material):
-            writer.writerow({name: guarded(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value))
+            writer.writerow({name: escape_formula(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value))
                              if isinstance(value, str) else value for name, value in row.items()})
 
 
@@ -161,3 +161,14 @@ def _typed(value: Any, kind: Kind) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     return str(value) if kind == "text" and value is not None else value
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+_INVISIBLE = re.compile("[\\s\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f]")  # yet printable
+
+
+def escape_formula(cell: str) -> str:
+    """Return the cell with an apostrophe in front if a spreadsheet would run it as a formula, also after blanks, line
+    ends and invisible characters."""
+    first = next((one for one in cell if one.isprintable() and not _INVISIBLE.fullmatch(one)), "")
+    return f"'{cell}" if cell.startswith(_FORMULA) or normalize("NFKC", first).startswith(_FORMULA) else cell

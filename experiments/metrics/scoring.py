@@ -23,7 +23,6 @@ from ragbed.experiments.metrics.metric import (
 from ragbed.experiments.metrics.ranking import JUDGEMENTS, RANKING, SPANS
 from ragbed.experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of, text_as_published
 from ragbed.experiments.metrics.sentences import NUGGETS, SENTENCES
-from ragbed.experiments.metrics.weight import WEIGHT
 from ragbed.experiments.question import ANSWERS as ANSWERS_SCHEME
 from ragbed.experiments.question import Question, Scheme
 from ragbed.experiments.record import Result
@@ -37,8 +36,7 @@ T = TypeVar("T")
 _GROUPS: dict[str, MetricGroup] = {
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
     "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "judgements": JUDGEMENTS, "spans": SPANS,
-    "attack": ATTACK, "worlds": WORLD_GROUP, "form": FORM, "sentences": SENTENCES, "nuggets": NUGGETS,
-    "weight": WEIGHT}
+    "attack": ATTACK, "worlds": WORLD_GROUP, "form": FORM, "sentences": SENTENCES, "nuggets": NUGGETS}
 
 
 class _Registry(Mapping[str, T]):

@@ -4,7 +4,7 @@ The setting `race` looks up the scheduler `race` in `ragbed.guests`, and `probe:
 """
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragbed.guests import entries, load
@@ -25,6 +25,11 @@ class Schedule(Protocol):
     again when that is answered, until nothing new is due."""
 
     def due(self, answers: Answers) -> set[tuple[str, str]]: ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes for the run's summary."""
+        ...
 
     def comparisons(self, answers: Answers) -> dict[str, Any]:
         """Return the verdicts in the form of `analysis.pairs.comparisons`."""

@@ -53,7 +53,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
             "cells": rows,
             "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
             "rights": list(scheme.rights), **found,
-            "notes": [*plan.notes, *notes.on_race(len(questions), settings.race),
+            "notes": [*plan.notes, *(plan.schedule.notes if plan.schedule else ()),
                       *([grouped.note] if grouped.note else []),
                       *notes.on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *notes.on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),

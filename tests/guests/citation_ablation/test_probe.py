@@ -9,7 +9,7 @@ import time
 import pytest
 from readers import USES, hotpot, read
 
-NAMES = ("citations_needed", "citations_decorative", "citations_harmful", "citations_enough", "citations_together",
+NAMES = ("citations_needed", "citations_unnecessary", "citations_harmful", "citations_enough", "citations_together",
          "uncited_used", "repeats_changed", "probes_failed")
 THIRD = 1 / 3
 KNOWN = {"honest": (1, 0, 0, 1, 1, 0, 0, 0), "partial": (1, 0, 0, 0, 1, THIRD, 0, 0),
@@ -130,9 +130,9 @@ def test_an_answer_that_changes_with_nothing_left_out_is_noise(probing, town, ra
     _, path = probing(moody, names=("honest", "padded"))
     figures = ragbed.json("run", path, "--probe", "citations")
     assert figures["cells"][0]["metrics"]["repeats_changed"]["mean"] == 1
-    (view,) = (one for one in figures["views"] if one["name"] == "weight")
+    (view,) = (one for one in figures["views"] if one["name"] == "citation_ablation")
     row = dict(zip(view["header"], view["rows"][0], strict=True))
-    assert (row["n"], row["needed"]["mean"], row["above the noise"]["mean"], row["above the uncited"]["mean"]) == (
+    assert (row["n"], row["needed"]["mean"], row["less noise"]["mean"], row["less uncited"]["mean"]) == (
         2, 0.75, -0.25, 0.75)
 
 
@@ -146,12 +146,12 @@ def test_strategies_are_compared_by_what_their_citations_carry(probing, ragbed):
     assert [cells["direct"][name]["mean"] for name in NAMES[:6]] == pytest.approx([0, 1, 0, 0, 0, 2 / 3])
     assert [cells["chain_of_thought"][name]["mean"] for name in NAMES[:6]] == [1, 0, 0, 1, 1, 0]
     views = {view["name"]: view for view in figures["views"]}
-    tested = {row[0]: dict(zip(views["weight:compared"]["header"], row, strict=True))
-              for row in views["weight:compared"]["rows"]}
-    assert (tested["needed"]["difference"]["mean"], tested["needed"]["up"], tested["enough"]["test"]) == (
+    tested = {row[0]: dict(zip(views["citation_ablation:compared"]["header"], row, strict=True))
+              for row in views["citation_ablation:compared"]["rows"]}
+    assert (tested["needed"]["difference"]["mean"], tested["needed"]["up"], tested["cited suffice"]["test"]) == (
         1, 3, "McNemar")
-    assert [row[1:4] for row in views["weight:cost"]["rows"]] == [
-        ["answers", 3, 2100], ["probes", 18, 12600], ["answers", 3, 2100], ["probes", 21, 14700]]
+    assert [row[1:4] for row in views["citation_ablation:cost"]["rows"]] == [
+        ["answers", 3, 2100], ["ablations", 18, 12600], ["answers", 3, 2100], ["ablations", 21, 14700]]
 
 
 def test_no_search_of_a_question_finds_what_is_left_out(probing, town, ragbed):

@@ -16,9 +16,15 @@ from scipy.stats import norm
 
 from ragbed.documents import SettingsError
 from ragbed.experiments import Gold, Question
-from ragbed.experiments.analysis.raced import RunRace
+from ragbed.experiments.guests.early_stopping.schedule import RaceSchedule
+from ragbed.experiments.guests.early_stopping.sequential_test import (
+    anytime_interval,
+    chance_of_difference,
+    early_p,
+    follow_race,
+    plan_looks,
+)
 from ragbed.experiments.statistics import clusters, mcnemar
-from ragbed.experiments.statistics.racing import anytime_interval, chance_of_difference, early_p, looks, race
 
 COMMAND = [sys.executable, "-m", "ragbed", "run"]
 PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -27,7 +33,7 @@ PAIRS = [(0, 1), (0, 2), (1, 2)]
 def raced(scores, pairs=PAIRS, whole=lambda place: None):
     """A race over scores of units by cells."""
     changes = np.stack([scores[:, second] - scores[:, first] for first, second in pairs], axis=1)
-    return race(pairs, len(scores), lambda look, places: changes[:look, places], whole)
+    return follow_race(pairs, len(scores), lambda look, places: changes[:look, places], whole)
 
 
 def test_of_changes_whose_signs_are_fair_coins_no_share_of_ways_has_a_smaller_p():
@@ -42,7 +48,7 @@ def test_a_pair_that_differs_in_every_question_is_settled_at_the_second_look():
     # exp(0.580)^10 / cosh(0.580)^10 = 329.1 / 4.92 = 66.9, and with -l nothing
     p, = early_p(np.ones((10, 1)), 100, 1)
     assert 1 / p == pytest.approx(66.9 / 2, rel=0.01)
-    assert looks(100) == [*range(8, 100, 8), 100]
+    assert plan_looks(100) == [*range(8, 100, 8), 100]
     found = raced(np.tile([0.0, 1.0], (100, 1)), [(0, 1)])
     assert (found.verdicts[0].higher, found.verdicts[0].units, found.out, found.running) == (1, 16, {0: 0}, set())
 
@@ -140,15 +146,15 @@ def test_a_race_drops_what_is_worse_and_is_the_same_after_a_kill(settings, tmp_p
     assert not (run / "summary.json").exists()
     status, out, err = ragbed("run", path, "--race")
     assert status == 0, err
-    assert "64 of 288 answers were asked for. Not worse than any that they were compared with: direct and plan" in out
+    assert "64 of 288 answers were needed. Not worse than any cell they were compared with: direct and plan" in out
     assert "chain_of_thought is worse than direct, after 16 of 96 questions." in out
-    assert "n is how many of the 96 questions it was asked until" in out
+    assert "n is the number of the 96 questions that a cell was asked" in out
     summary = json.loads((run / "summary.json").read_text())
     assert [row["n"] for row in summary["cells"]] == [24, 16, 24]
     assert len(hashes(run)) == 64 <= len(server.requests) <= 64 + 4
     pairs = {(one["n"], one["test"], one["said"]): one for one in summary["comparisons"]["pairs"]}
     assert set(pairs) == {(16, "race", None), (24, "race", (
-        "no difference expected: the other questions show one with a chance of 20%"))}
+        "stopped: the chance that the remaining questions show a difference is 20%"))}
     assert pairs[16, "race", None]["p_holm"] < 0.05 < summary["comparisons"]["pairs"][1]["p_holm"]
     assert all(one["low"] < one["difference"] < one["high"] for one in summary["comparisons"]["pairs"])
     assert summary["effects"] is None
@@ -162,7 +168,7 @@ def test_a_race_drops_what_is_worse_and_is_the_same_after_a_kill(settings, tmp_p
     status, out, _ = ragbed("verify", run)
     assert status == 0
     assert "3 cells of 96 questions, of which the race asked 64 answers" in out
-    assert "no difference expected" in (run / "report.html").read_text()
+    assert "the chance that the remaining questions show a difference" in (run / "report.html").read_text()
     for command in ("compare", "effects", "dose"):
         status, _, err = ragbed(command, run)
         assert (command, status) == (command, 2)
@@ -177,7 +183,7 @@ def test_repeats_run_together_and_a_dry_run_says_that_it_is_the_most(settings, t
     assert server.requests == []
     status, out, err = ragbed("run", path, "--race")
     assert status == 0, err
-    assert "128 of 576 answers were asked for." in out
+    assert "128 of 576 answers were needed." in out
     assert "chain_of_thought is worse than direct, after 16 of 96 questions." in out
     summary = json.loads((tmp_path / "runs" / "numbers-race" / "summary.json").read_text())
     assert sorted(row["n"] for row in summary["cells"]) == [16, 16, 24, 24, 24, 24]
@@ -188,19 +194,20 @@ def test_what_cannot_race_is_refused_in_a_line(settings, ragbed):
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "reasoning": "direct"}))
     status, _, err = ragbed("run", path, "--race")
     assert (status, server.requests) == (2, [])
-    assert err == ("ragbed: race: direct competes with no other cell: none differs from it in one factor alone, "
-                   "benchmark, condition, perturbation, show, variation aside; run without --race\n")
+    assert err == ("ragbed: race: direct competes with no other cell: no other cell differs from it in exactly one "
+                   "factor (benchmark, condition, perturbation, show, variation do not count); run without --race\n")
     questions = {"q": Question("q", "Why?", ("x",), True)}
+    grouped = clusters(questions.values())
     with pytest.raises(SettingsError, match="provided competes with no other cell"):
-        RunRace(cells(condition=["provided", "full"]), questions, clusters(questions.values()), "f1", "corrected", 0)
-    with pytest.raises(SettingsError, match="citation_f1 is a figure of all questions together"):
-        RunRace(cells(reasoning=["a", "b"]), questions, clusters(questions.values()), "citation_f1", "corrected", 0)
+        RaceSchedule(cells(condition=["provided", "full"]), questions, grouped, "f1", "corrected", 0)
+    with pytest.raises(SettingsError, match="citation_f1 is computed over all questions together"):
+        RaceSchedule(cells(reasoning=["a", "b"]), questions, grouped, "citation_f1", "corrected", 0)
 
 
 def test_questions_over_one_document_are_asked_together_in_an_order_by_the_seed():
     questions = {f"q{place}": Question(f"q{place}", "Why?", ("x",), True, gold=(Gold(f"d{place % 12}"),))
                  for place in range(60)}
-    made = [RunRace(cells(reasoning=["a", "b"]), questions, clusters(questions.values()), "f1", "corrected", seed)
+    made = [RaceSchedule(cells(reasoning=["a", "b"]), questions, clusters(questions.values()), "f1", "corrected", seed)
             for seed in (1, 1, 2)]
     assert made[0].order == made[1].order != made[2].order
     assert sorted(made[0].order) == sorted(questions)

@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from ragbed.experiments.analysis.corrected import corrected
+from ragbed.experiments.guests.label_correction.inference import correct_mean
 from ragbed.experiments.metrics.intervals import Z
 
 RIGHT = np.array([1, 1, 1, 0] * 10 + [np.nan] * 60)
@@ -18,7 +18,7 @@ PASSED = np.array([1, 1, 0, 0, 1, 1, 1, 1] * 5 + [1, 1, 0] * 20, dtype=float)
 
 def of(judged, people, tuning=None, clusters=None, due=None, split=None, weights=None):
     n = len(judged)
-    return corrected(judged, people, np.ones(n, bool) if due is None else due,
+    return correct_mean(judged, people, np.ones(n, bool) if due is None else due,
                      np.full(n, 1 / n) if weights is None else weights, np.zeros(n, int) if split is None else split,
                      np.arange(n) if clusters is None else clusters, tuning)
 
@@ -31,7 +31,7 @@ LIBRARY = {None: (0.7352678571428573, 0.12996935596364667), 0.5: (0.708333333333
 @pytest.mark.parametrize("tuning", LIBRARY)
 def test_mean_tuning_and_spread_are_the_librarys(tuning):
     found = of(PASSED, RIGHT, tuning)
-    assert (found.mean, Z * math.sqrt((found.reach**2).sum())) == pytest.approx(LIBRARY[tuning], abs=1e-9)
+    assert (found.mean, Z * math.sqrt((found.influence**2).sum())) == pytest.approx(LIBRARY[tuning], abs=1e-9)
 
 
 @pytest.mark.slow
@@ -145,7 +145,7 @@ def test_a_runs_scores_are_shown_corrected_by_the_first_of_a_sheet_too_and_in_th
     assert "Scores corrected by people" in (town.run / "report.html").read_text()
     few = json.loads(ragbed("judge", town.run, "--labels", graded(30), "--json")[1])["views"][1]
     assert {row[6] for row in few["rows"]} == {None}
-    assert "at least 20 graded answers" in few["notes"][1]
+    assert "at least 20 answers" in few["notes"][1]
 
 
 def test_where_no_metric_of_the_table_is_a_judges_nothing_is_corrected(ragbed, tmp_path):

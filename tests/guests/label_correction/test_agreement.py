@@ -13,7 +13,7 @@ import pytest
 from ragbed.experiments import Verdict
 from ragbed.experiments.analysis.agreement import Rater, agreements
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 C, P, W = "Correct", "Partially Correct", "Wrong"
 
 
@@ -134,7 +134,7 @@ def test_an_interrupt_says_that_what_was_judged_is_kept(judged, serve, ragbed):
     _, err = child.communicate(timeout=10)
     assert (child.returncode, "Traceback" in err) == (130, False)
     assert err.splitlines()[-1] == (
-        "interrupted; what was judged is kept in the run's journal, and the same command continues")
+        "interrupted; verdicts so far are kept in the run's journal; the same command continues")
     assert ragbed(*args)[0] == 0
     assert len(other.requests) <= 25 + 4  # all that had been answered, four being asked at once
 
@@ -145,7 +145,7 @@ def test_repeats_are_calls_of_their_own_and_the_first_is_the_runs(judged, serve,
     assert [one["name"] for one in found["raters"]] == [f"{name} #1", f"{name} #2", f"{name} #3"]
     assert [pair["kappa"] for pair in found["pairs"]] == [1.0, 1.0, 1.0]
     assert (found["calls"], found["replayed"], found["temperature"]) == (10, 5, 0.0)
-    assert "Repeats are asked at the run's temperature, 0" in ragbed("judge", judged.run, "--repeats", "2")[1]
+    assert "Repeats were judged at the run's temperature, 0" in ragbed("judge", judged.run, "--repeats", "2")[1]
 
 
 def test_the_lexical_judge_has_no_repeats_and_is_shown_as_weak(judged, ragbed):
@@ -198,7 +198,7 @@ def test_labels_that_do_not_fit_are_refused_with_file_and_line(judged, ragbed):
             (re.sub(r"(?<=;)([^;]*3)(?=;How)", "who", text), "sheet.csv, line 4, field question", "'who in cell "),
             (text + text.splitlines()[1] + "\n", "line 8, field question", "(line 2 has it too)"),
             ("id,grade\n1,Correct\n", "line 1", "no cell nor question"),
-            (text.replace("Correct", "").replace("Wrong", ""), "holds no label")):
+            (text.replace("Correct", "").replace("Wrong", ""), "contains no label")):
         path.write_text(content)
         ragbed.refuses("judge", judged.run, "--labels", path, says=says)
     ragbed.refuses("judge", judged.run, "--labels", judged.folder / "none.csv",
@@ -223,7 +223,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(judged, serve, ragbed, t
     ragbed.refuses("judge", judged.run, "--judge", "gpt", says=["no model 'gpt'"])
     status, out, _ = ragbed("judge", judged.run)
     assert status == 0
-    assert "alone has nobody to agree with; give --judge, --repeats or --labels" in out
+    assert "is the only rater; give --judge, --repeats or --labels" in out
 
 
 @pytest.mark.parametrize(("kind", "path", "condition", "reply", "shows"), [

@@ -1,4 +1,5 @@
-"""The race of a run: which cells compete, in which order they are asked, and what is said of them in the end."""
+"""The schedule of a run with early stopping: which cells are compared, in which order questions are asked, and the
+verdicts in the end."""
 from __future__ import annotations
 
 import math
@@ -21,25 +22,33 @@ from ragbed.experiments.analysis.variants import (
     replicates,
     variants_of,
 )
+from ragbed.experiments.guests.early_stopping.sequential_test import (
+    RaceState,
+    RaceVerdict,
+    anytime_interval,
+    follow_race,
+)
 from ragbed.experiments.metrics import METRICS, Scoring, family_of
 from ragbed.experiments.metrics.intervals import NO_INTERVAL, Interval
 from ragbed.experiments.metrics.metric import BY_SPLIT
 from ragbed.experiments.metrics.scoring import range_of, score_of
 from ragbed.experiments.question import Question
 from ragbed.experiments.statistics import Clusters, mcnemar, pairs_of, permutation
-from ragbed.experiments.statistics.racing import Race, RaceVerdict, anytime_interval, race
 from ragbed.experiments.words import listed, metric_words
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
 
-_CIRCUMSTANCES = ("benchmark", "condition", "perturbation", "show", "variation")  # no competitors
+_CONTEXT = ("benchmark", "condition", "perturbation", "show", "variation")  # factors whose levels do not compete
 
 
-class RunRace:
-    """The race of a run's cells by a metric. Those compete that differ in one factor alone, which is no circumstance
-    such as the condition. Questions are asked in a random order, all of a cluster together. Raises SettingsError where
-    a cell competes with none, or no single question has the metric."""
+class RaceSchedule:
+    """A race of a run's cells by one metric: see `running.hooks.Schedule`.
+
+    Two cells compete if they differ in exactly one factor, other than those of the context such as the condition.
+    Questions are asked in a random order, all of a cluster together. Raises SettingsError if a cell competes with no
+    other, or if no single question has the metric.
+    """
 
     def __init__(self, rows: CellRows, questions: Mapping[str, Question], grouped: Clusters, metric: str,
                  scoring: Scoring, seed: int) -> None:
@@ -49,43 +58,44 @@ class RunRace:
         self.labels = labels_of(variants)
         place = {one.row["id"]: number for number, one in enumerate(variants)}
         self.pairs = [(place[first.row["id"]], place[second.row["id"]]) for factor, first, second
-                      in tested_pairs(variants)[0] if factor not in _CIRCUMSTANCES]
+                      in tested_pairs(variants)[0] if factor not in _CONTEXT]
         alone = set(range(len(variants))) - {cell for pair in self.pairs for cell in pair}
         if alone:
-            raise SettingsError(f"race: {self.labels[min(alone)]} competes with no other cell: none differs from it in "
-                                f"one factor alone, {', '.join(_CIRCUMSTANCES)} aside; run without --race")
+            raise SettingsError(f"race: {self.labels[min(alone)]} competes with no other cell: no other cell differs "
+                                f"from it in exactly one factor ({', '.join(_CONTEXT)} do not count); run without "
+                                "--race")
         if METRICS[family_of(metric)].of_set:
-            raise SettingsError(f"race: {metric} is a figure of all questions together, which no race can follow; run "
-                                "without --race")
+            raise SettingsError(f"race: {metric} is computed over all questions together, so it cannot be followed "
+                                "question by question; run without --race")
         units: dict[str, list[str]] = {}
         for question in questions:
             units.setdefault(grouped.of[question], []).append(question)
         names = list(units)
         Random(f"race {seed}").shuffle(names)
         self.order = [question for name in names for question in units[name]]
-        self.ends = np.cumsum([len(units[name]) for name in names])  # of each unit, among the questions in their order
+        self.ends = np.cumsum([len(units[name]) for name in names])  # of each unit, among the ordered questions
         self.unit = np.repeat(np.arange(len(names)), [len(units[name]) for name in names])
         splits = [metric == BY_SPLIT and not questions[name].answerable for name in self.order]
         self.weights = np.array([len(splits) / Counter(splits)[split] for split in splits])
 
-    def follow(self, answers: Answers) -> Race:
-        """Return how far the race has come by these answers; it looks at none that it would not have asked for."""
+    def follow(self, answers: Answers) -> RaceState:
+        """Return the state of the race after these answers. Answers that it would not have asked for are ignored."""
         variants = variants_of(self.rows, answers)
-        there = np.array([[all(question in answers.get(cell, {}) for cell in cells) for question in self.order]
-                          for cells in self.members])
+        present = np.array([[all(question in answers.get(cell, {}) for cell in cells) for question in self.order]
+                            for cells in self.members])
         changes = self._changes(variants)
 
-        def until(look: int, places: list[int]) -> Floats | None:
+        def changes_until(look: int, places: list[int]) -> Floats | None:
             end = self.ends[look - 1]
-            if not all(there[cell, :end].all() for place in places for cell in self.pairs[place]):
+            if not all(present[cell, :end].all() for place in places for cell in self.pairs[place]):
                 return None
-            weighed = np.nan_to_num(changes[places, :end]) * self.weights[:end]
-            return np.stack([np.bincount(self.unit[:end], one) for one in weighed], axis=1)
+            weighted = np.nan_to_num(changes[places, :end]) * self.weights[:end]
+            return np.stack([np.bincount(self.unit[:end], one) for one in weighted], axis=1)
 
-        return race(self.pairs, len(self.ends), until, lambda place: self.whole_p(variants, place))
+        return follow_race(self.pairs, len(self.ends), changes_until, lambda place: self.final_p(variants, place))
 
-    def whole_p(self, variants: Sequence[Variant], place: int) -> float | None:
-        """Return the p of the whole run's test of a pair; None where no question has both scores."""
+    def final_p(self, variants: Sequence[Variant], place: int) -> float | None:
+        """Return the p of the whole run's test of a pair; None if no question has both scores."""
         first, second = (variants[cell] for cell in self.pairs[place])
         made = pairs_of(self.metric, first.answers, second.answers, self.grouped.of, self.scoring,
                         first.refusing and second.refusing)
@@ -93,7 +103,7 @@ class RunRace:
         return None if not made.n else mcnemar(*made.flips()) if exact else permutation(made, self.seed)
 
     def _changes(self, variants: Sequence[Variant]) -> Floats:
-        """The score of each pair's second cell less the first's, pairs by questions; nan where there is none."""
+        """The score of each pair's second cell minus the first's, pairs by questions; nan if one is missing."""
         rows = [[one.answers.get(name) for name in self.order] for one in variants]
         scores = np.array([[math.nan if row is None else score_of(row, self.metric) for row in own] for own in rows])
         split = np.array([[row is not None and self.metric == BY_SPLIT and not row.answerable for row in own]
@@ -102,23 +112,28 @@ class RunRace:
         return np.where(split[firsts] == split[seconds], scores[seconds] - scores[firsts], math.nan)
 
     def due(self, answers: Answers) -> set[tuple[str, str]]:
-        """Return the (cell, question) pairs that are asked by now, by these answers, and those that come next."""
-        found = self.follow(answers)
+        """Return the (cell, question) pairs that were asked for these answers, and those that come next."""
+        state = self.follow(answers)
         return {(cell, question) for place, cells in enumerate(self.members) for cell in cells
-                for question in self.order[:self._end(found, place)]}
+                for question in self.order[:self._count_asked(state, place)]}
 
-    def _end(self, found: Race, place: int) -> int:
-        """How many questions a cell is asked."""
-        last = found.until if place in found.running else max(
-            one.units for number, one in found.verdicts.items() if place in self.pairs[number])
+    def _count_asked(self, state: RaceState, place: int) -> int:
+        last = state.until if place in state.running else max(
+            one.units for number, one in state.verdicts.items() if place in self.pairs[number])
         return int(self.ends[last - 1])
 
+    @property
+    def notes(self) -> list[str]:
+        """Notes for the run's summary."""
+        return [f"Early stopping: n is the number of the {len(self.order):,} questions that a cell was asked. The "
+                "interval of a cell's mean is computed as if this number had been fixed in advance."]
+
     def comparisons(self, answers: Answers) -> dict[str, Any]:
-        """Return the race's verdicts in the form of `analysis.pairs.comparisons`, each over the questions that it is
-        of, and as `said` the race in sentences."""
-        found, variants, made = self.follow(answers), variants_of(self.rows, answers), []
+        """Return the verdicts in the form of `analysis.pairs.comparisons`, each over the questions that led to it;
+        `said` holds the result in sentences."""
+        state, variants, made = self.follow(answers), variants_of(self.rows, answers), []
         changes = self._changes(variants)
-        for place, verdict in sorted(found.verdicts.items()):
+        for place, verdict in sorted(state.verdicts.items()):
             end = int(self.ends[verdict.units - 1])
             first, second = (replace(variants[cell], answers={
                 name: variants[cell].answers[name] for name in self.order[:end]}) for cell in self.pairs[place])
@@ -127,33 +142,33 @@ class RunRace:
                 low, high = self._interval(changes[place, :end])
                 made.append(row_of(first, second, replace(
                     one, low=low, high=high, test="race", p=verdict.p, p_holm=verdict.p_holm, smallest=None,
-                    said=self._said(place, verdict, found))))
-        return {"metric": self.metric, "pairs": made, "said": list(self._sentences(found)), "notes": [
-            f"A race: questions came in a random order (seed {self.seed}), and a cell was asked until each of its "
-            "verdicts was given. Verdicts, p and intervals of these comparisons hold however often one looks, p (Holm) "
-            f"for all {len(self.pairs)} together; each row is over the questions that its verdict is of."]}
+                    said=self._describe_verdict(place, verdict, state))))
+        return {"metric": self.metric, "pairs": made, "said": list(self._describe(state)), "notes": [
+            f"Early stopping: questions were asked in a random order (seed {self.seed}), and a cell was asked until "
+            "all its comparisons were decided. Verdicts, p and intervals stay valid however often one looks. p (Holm) "
+            f"is corrected for all {len(self.pairs)} comparisons. Each row is over the questions behind its verdict."]}
 
     def _interval(self, changes: Floats) -> Interval:
         ranges = [range_of(self.metric, answerable) for answerable in (True, False)]
         width = max(high for _, high in ranges) - min(low for low, _ in ranges)
-        if len(set(self.weights)) > 1 or len(self.ends) < len(self.order):  # no mean of questions alone
+        if len(set(self.weights)) > 1 or len(self.ends) < len(self.order):  # not a plain mean over questions
             return NO_INTERVAL
         return anytime_interval(changes[~np.isnan(changes)], -width, width)
 
-    def _said(self, place: int, verdict: RaceVerdict, found: Race) -> str | None:
+    def _describe_verdict(self, place: int, verdict: RaceVerdict, state: RaceState) -> str | None:
         if verdict.beaten:
-            gone = next(cell for cell in self.pairs[place] if cell in found.out)
-            return f"none: {self.labels[gone]} was worse than another and was asked no more"
+            gone = next(cell for cell in self.pairs[place] if cell in state.out)
+            return f"not compared further: {self.labels[gone]} is worse than another cell"
         return None if verdict.chance is None else (
-            f"no difference expected: the other questions show one with a chance of {verdict.chance:.0%}")
+            f"stopped: the chance that the remaining questions show a difference is {verdict.chance:.0%}")
 
-    def _sentences(self, found: Race) -> Iterator[str]:
-        ends = [self._end(found, place) for place in range(len(self.members))]
+    def _describe(self, state: RaceState) -> Iterator[str]:
+        ends = [self._count_asked(state, place) for place in range(len(self.members))]
         asked = sum(end * len(cells) for end, cells in zip(ends, self.members, strict=True))
         most = len(self.order) * sum(map(len, self.members))
-        left = [label for place, label in enumerate(self.labels) if place not in found.out]
-        yield (f"A race by {metric_words(self.metric)}: {asked:,} of {most:,} answers were asked for. "
-               f"Not worse than any that they were compared with: {listed(left, len(left))}.")
-        for place, pair in found.out.items():
+        left = [label for place, label in enumerate(self.labels) if place not in state.out]
+        yield (f"Early stopping by {metric_words(self.metric)}: {asked:,} of {most:,} answers were needed. "
+               f"Not worse than any cell they were compared with: {listed(left, len(left))}.")
+        for place, pair in state.out.items():
             better = self.labels[next(cell for cell in self.pairs[pair] if cell != place)]
             yield f"{self.labels[place]} is worse than {better}, after {ends[place]} of {len(self.order)} questions."

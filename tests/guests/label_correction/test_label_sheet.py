@@ -5,8 +5,10 @@ import json
 import pytest
 
 from ragbed.documents import RunError
+from ragbed.experiments.export.tables import escape_formula
+from ragbed.experiments.guests.label_correction.sheets import read_labels, write_sheet
 from ragbed.experiments.judges import Graded
-from ragbed.experiments.running.rejudge import Material, guarded, read_labels, write_sheet
+from ragbed.experiments.running.rejudge import Material
 
 
 @pytest.mark.parametrize(("cell", "expected"), [
@@ -16,7 +18,7 @@ from ragbed.experiments.running.rejudge import Material, guarded, read_labels, w
     ("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@x", "'@x"), ("\tx", "'\tx"), ("'x", "''x"), ("a=1", "a=1"),
     ("", "")])
 def test_no_cell_of_a_sheet_is_a_formula(cell, expected):
-    assert guarded(cell) == expected
+    assert escape_formula(cell) == expected
 
 
 def test_sheets_of_steps_show_steps_and_reasoning_and_ids_that_look_like_formulas_are_read_back(tmp_path):
@@ -55,7 +57,7 @@ def test_a_sheet_that_cannot_be_written_whole_is_not_there(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert list(tmp_path.iterdir()) == []
     write_sheet(path, ONE)
-    with pytest.raises(RunError, match="is there already"):
+    with pytest.raises(RunError, match="the file exists"):
         write_sheet(path, ONE)
 
 

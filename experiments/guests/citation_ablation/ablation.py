@@ -1,0 +1,77 @@
+"""Ask each answered question again without each passage that was shown, with the cited passages only, without all of
+these, and, to measure noise, with nothing left out.
+
+The question's graph is played again over searches that lack the left-out passages; the others keep their numbers. A
+strategy that rewrites its queries may find another passage instead, except when only the cited ones are kept.
+"""
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ragbed.agents.types import Cost
+from ragbed.experiments.guests.citation_ablation.metrics import find_uncited, is_changed, replace_answer
+from ragbed.experiments.record import Result, StoredProbe
+
+if TYPE_CHECKING:
+    from ragbed.experiments.judges.base import Judged
+    from ragbed.experiments.question import Question
+    from ragbed.experiments.running.plan import Plan
+    from ragbed.experiments.running.play import CellPlayer
+
+_OTHERS = 3  # ablations besides those without one passage
+
+
+class CitationAblation:
+    """The follow-up `citations`: see `running.hooks.FollowUp`."""
+
+    def is_due(self, result: Result, question: Question, plan: Plan) -> bool:
+        """Return whether an answer, with its trace, is ablated: its rules ask for citations, and every passage that was
+        shown came from a search here. A pipeline's own search cannot be told to leave passages out."""
+        cell = next((cell for cell in plan.cells if cell.id == result.cell), None)
+        if cell is None or result.outcome != "answered" or not plan.tasks(cell).whole(question).cites:
+            return False
+        shown = {passage.number for passage in result.in_view}
+        return bool(shown) and shown <= {number for step in result.trace for number in step.found}
+
+    def repeats(self, passages: int) -> int:
+        """Return how many ablations an answer over this many passages has at most."""
+        return passages + _OTHERS
+
+    async def ask(self, result: Result, question: Question, player: Callable[[int], CellPlayer], repeat: int,
+                  judge: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
+        """Ask the question again in every way, one after the other. Return the answers and what they cost.
+
+        Args:
+            player: makes the player of a repeat of the cell. Noise is measured with the next repeat.
+            judge: grades an answer that changed.
+        """
+        question = replace(question, text=result.asked or question.text)
+        numbers = {passage.chunk: passage.number for passage in result.evidence}
+        probes, cost = [], Cost()
+        for left_out in plan_ablations(result):
+            only_cited = bool(result.cited) and left_out == find_uncited(result)
+            answer = await player(repeat if left_out else repeat + 1).answer_without(
+                question, numbers, left_out, only_cited)
+            probe = StoredProbe(left_out=tuple(sorted(left_out)), outcome=answer.outcome, text=answer.text,
+                                failure=answer.failure, usage=answer.used)
+            cost += answer.cost
+            if is_changed(result, probe):
+                verdict = await judge(replace_answer(result, probe))
+                probe = probe.model_copy(update={"verdict": verdict.end, "usage": probe.usage + verdict.usage})
+                cost += verdict.cost
+            probes.append(probe)
+        return tuple(probes), cost
+
+
+def plan_ablations(result: Result) -> list[frozenset[int]]:
+    """Return the sets of passages to leave out, each once. The empty set comes first, then passages from the end of the
+    prompt to its beginning, so that a server can reuse the longest prefixes."""
+    shown = [passage.number for passage in result.in_view]
+    wanted = [frozenset({number}) for number in shown]
+    if result.cited:
+        wanted += [find_uncited(result), frozenset(result.cited)]
+    places = {number: place for place, number in enumerate(shown)}
+    return [frozenset(), *sorted(dict.fromkeys(filter(None, wanted)), key=lambda left_out: (
+        -min(places.get(number, len(shown)) for number in left_out), len(left_out)))]
