@@ -25,7 +25,7 @@ from instant_server import CITY
 
 if TYPE_CHECKING:
     from ragbed.experiments import RunSettings
-    from ragbed.experiments.running.runner import RunWatch
+    from ragbed.experiments.running.runner import RunCallbacks
 
 AT_ONCE = 32
 WARM_UP = 64
@@ -188,9 +188,9 @@ def _run(settings: RunSettings, replayed: bool) -> Taken:
     return taken
 
 
-def _watch(begun: list[tuple[float, float]]) -> RunWatch:
-    from ragbed.experiments.running.runner import RunWatch
-    return RunWatch(stage=lambda *told: None, begun=lambda _: begun.append(_now()),
+def _watch(begun: list[tuple[float, float]]) -> RunCallbacks:
+    from ragbed.experiments.running.runner import RunCallbacks
+    return RunCallbacks(stage=lambda *told: None, begun=lambda _: begun.append(_now()),
                  record=lambda record: None)
 
 

@@ -23,7 +23,7 @@ from statistics import fmean
 from typing import Any
 
 from ragbed.experiments import check_settings
-from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.finished import open_finished
 from ragbed.strategies import REASONING, RETRIEVAL
 from ragbed.strategies.catalogue import SEARCH_ONLY
@@ -86,7 +86,7 @@ def _row(said: tuple[Any, Any], kind: str, file: Path, model: str, folder: Path,
         "retrieval": retrieval, "benchmark": {"kind": kind, "path": str(file), "sample": options.questions},
         "conditions": "retrieved", "retriever": {"kind": "dense", "k": 4},
         "limits": {"max_tokens": options.max_tokens}}, label)
-    nothing = RunWatch(lambda stage, done, total: None, lambda begun: None, lambda record: None)
+    nothing = RunCallbacks(lambda stage, done, total: None, lambda begun: None, lambda record: None)
     begun = time.process_time()
     asyncio.run(run(settings, nothing)).close()
     taken = time.process_time() - begun

@@ -23,7 +23,7 @@ from ragbed.agents.models import resolve_model
 from ragbed.agents.recorded import RECORDED, SHIPPED
 from ragbed.experiments.benchmarks import load_demo
 from ragbed.experiments.running.cassette import export_cassette
-from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import check_settings
@@ -58,7 +58,7 @@ def main() -> None:
 
 def record(settings: RunSettings, cassette: Path, about: Mapping[str, str]) -> object:
     """Carry out the run and write its cassette; return what that holds."""
-    watch = RunWatch(lambda *_: None, lambda _: None, lambda record: print(
+    watch = RunCallbacks(lambda *_: None, lambda _: None, lambda record: print(
         record.result.cell, record.result.question, record.result.outcome, file=sys.stderr), print)
     folder = asyncio.run(run(settings, watch))
     try:

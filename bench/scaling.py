@@ -167,7 +167,7 @@ def run(place: Path, size: int, shard: str = "1/1") -> None:
         "name": "run", "out": str(place), "benchmark": {"kind": "jsonl", "path": str(place / "questions.jsonl")},
         "pipelines": [{"kind": "predictions", "name": name, "format": "jsonl", "path": str(place / f"{name}.jsonl")}
                       for name in ("first", "second")]})
-    watch = runner.RunWatch(lambda *stage: None, lambda begun: None, lambda record: None)
+    watch = runner.RunCallbacks(lambda *stage: None, lambda begun: None, lambda record: None)
     part = Shard.parse(shard)
     asyncio.run(runner.run(settings, watch, shard=part if part.of > 1 else None)).close()
 

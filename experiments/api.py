@@ -113,10 +113,10 @@ def run(settings: str | Path | Mapping[str, Any] | RunSettings, fresh: bool = Fa
 
 
 def _carry_out(settings: RunSettings, fresh: bool) -> None:
-    from ragbed.experiments.running.runner import RunWatch
+    from ragbed.experiments.running.runner import RunCallbacks
     from ragbed.experiments.running.runner import run as carry_out
 
-    silent = RunWatch(lambda *stage: None, lambda begun: None, lambda record: None)
+    silent = RunCallbacks(lambda *stage: None, lambda begun: None, lambda record: None)
     asyncio.run(carry_out(settings, silent, fresh=fresh)).close()
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.experiments import Benchmark, Gold, Plan, Question, check_settings
-from ragbed.experiments.running.checks import check_conditions
 from ragbed.experiments.running.gold import Perturber
+from ragbed.experiments.running.preflight import check_conditions
 from ragbed.retrieval import Hit, Perturbation
 from ragbed.retrieval.conditions import Placed
 
@@ -116,10 +116,10 @@ def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
 
 @pytest.mark.parametrize(("benchmark", "fields", "says"), [
     (TWO, {"perturbations": "table"}, "two has no tables"), (TWO, {"conditions": "full"}, "no whole documents"),
-    (Benchmark("b", (asked("one", "a"),)), {"conditions": "gold"}, "says what its gold is"),
-    (Benchmark("b", (asked("one"),)), {}, "gives no chunks"),
+    (Benchmark("b", (asked("one", "a"),)), {"conditions": "gold"}, "names its gold"),
+    (Benchmark("b", (asked("one"),)), {}, "has no chunks"),
     (Benchmark("b", (asked("one"),)), {"conditions": "retrieved"}, "no corpus to index"),
-    (Benchmark("b", (asked("one"),), corpus="pages"), {"conditions": "full"}, "which document to show")])
+    (Benchmark("b", (asked("one"),), corpus="pages"), {"conditions": "full"}, "names the document to show")])
 def test_a_benchmark_without_what_is_to_be_shown_is_refused_in_one_line(benchmark, fields, says):
     with pytest.raises(SettingsError, match=says) as refused:
         checked(benchmark, **fields)

@@ -68,7 +68,7 @@ def test_the_table_says_what_json_says(ragbed, town):
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert any(line.startswith("least_to_most 12 to 48 ") for line in lines)
     assert any(line.startswith("all 18 to 54 ") for line in lines)
-    assert "No price is known of http://127.0.0.1:9/v1#m." in err
+    assert "The price of http://127.0.0.1:9/v1#m is unknown." in err
 
 
 def test_what_a_pipeline_asks_its_models_is_not_guessed(ragbed, town):
@@ -127,8 +127,8 @@ def test_votes_on_answers_of_whole_sentences_are_told_beforehand(plan):
 
     voting = {"kind": "supported", "of": {"kind": "self_consistency", "samples": 3}}
     assert told(reasoning=["direct", voting]) == [
-        "supported(self_consistency(samples=3)): answers are voted on word by word, and of whole sentences hardly two "
-        "are equal; `brief: true` asks for short ones."]
+        "supported(self_consistency(samples=3)): answers are voted on word by word, and whole sentences are hardly "
+        "ever equal; `brief: true` asks for short answers."]
     assert told(reasoning=[voting], brief=True) == told(reasoning=["direct"]) == []
 
 
@@ -221,7 +221,7 @@ def test_a_plan_says_what_stands_in_the_runs_folder(serve, town, ragbed):
     assert ragbed("run", town.config(server.url, reasoning="direct"))[0] == 0
     assert any("holds this run, finished" in note for note in notes(reasoning="direct"))
     (town.run / "summary.json").unlink()
-    assert any("what it has is not asked again" in note for note in notes(reasoning="direct"))
+    assert any("counted here, but not asked again" in note for note in notes(reasoning="direct"))
     (note,) = [note for note in notes(reasoning="plan_and_solve") if "other settings" in note]
     assert "reasoning" in note
-    assert "refused without another --name or --fresh" in note
+    assert "this run needs another --name, or --fresh" in note

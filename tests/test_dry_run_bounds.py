@@ -75,9 +75,9 @@ MIXED = [*(raised(name, REASONING[name]) for name in ANSWERING if name != "few_s
 def test_no_mix_of_replies_makes_fewer_or_more_calls_than_planned(reasoning, retrieval):
     limits = Limits(calls=200, searches=200, tokens=10**9, max_tokens=64)
     task = Task("q", "Who built the bridge?", choosing.retrieval(retrieval))
-    settings = SimpleNamespace(limits=limits, probe=None)
-    tasks = SimpleNamespace(reasoning=choosing.reasoning(reasoning), settings=settings,
-                            whole=lambda question: task, sub_answers=lambda question: "none")
+    tasks = SimpleNamespace(reasoning=choosing.reasoning(reasoning), settings=SimpleNamespace(limits=limits),
+                            plan=SimpleNamespace(follow_up=None), whole=lambda question: task,
+                            sub_answers=lambda question: "none")
     bounds = bounds_of(tasks, None, lambda k, turn: [document(turn, place) for place in range(3)], None)
     for seed in range(15):
         rng, seen = random.Random(seed), {}

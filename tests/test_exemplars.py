@@ -6,7 +6,7 @@ import pytest
 
 from ragbed.documents import SettingsError
 from ragbed.experiments.benchmarks import Mrke
-from ragbed.experiments.running.checks import check_exemplars
+from ragbed.experiments.running.preflight import check_exemplars
 from ragbed.strategies import CRESTS, Exemplar, template
 from ragbed.strategies.settings.exemplars import read_exemplars
 
@@ -84,7 +84,7 @@ def test_an_example_that_is_one_of_the_questions_is_refused(serve, town, ragbed,
     told = {"question": "How many people live in town 2?", "answer": "222"}
     server = serve(town.reply)
     ragbed.refuses("run", town.config(server.url, exemplars=str(write(MILL, told))),
-                   says=["exemplars: example 2 asks the question non_refusal-2 of", "would tell its answer"])
+                   says=["exemplars: example 2 asks the question non_refusal-2 of", "would give its answer away"])
 
 
 CHAIN = {"id": "orl", "context": [["Tessel", ["The Orlo family runs Tessel."]], "Tessel sits in Marn."],

@@ -218,7 +218,7 @@ def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(
     assert [(cell["reasoning"], cell["seed"]) for cell in made["cells"]] == [
         ("direct", None), ("lots", 1), ("lots", 2)]
     assert len({body["messages"][-1]["content"] for body, _ in server.requests}) == 18
-    assert any("Each seed is a cell of its own under lots" in note for note in made["notes"])
+    assert any("Each seed is a separate cell under lots" in note for note in made["notes"])
 
 
 def test_the_schema_has_what_a_file_may_say(ragbed):

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 from ragbed.documents import SettingsError
 from ragbed.experiments import Plan, check_settings
 from ragbed.experiments.running.budget import check_prices
-from ragbed.experiments.running.identity import identities
+from ragbed.experiments.running.fingerprint import identities
 from ragbed.experiments.settings.file import finding
 from ragbed.experiments.settings.retrievers import Searched
 from ragbed.experiments.settings.run import RunSettings

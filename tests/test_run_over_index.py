@@ -13,7 +13,7 @@ import pytest
 from test_server_embedder import serving, usual
 
 from ragbed.experiments import read_settings
-from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.retrieval import build_index
 from ragbed.retrieval.storage.manifest import MANIFEST, read_manifest, write_manifest
 
@@ -90,7 +90,7 @@ def test_retrievers_over_one_corpus_share_one_index(serve, town):
     own = town.own({"question": "Where?"}, pages={"oslo.txt": "Oslo is the capital of Norway."})
     settings = read_settings(town.config(serve(town.reply).url, benchmark=own, conditions="retrieved",
                                          retriever=["dense", "bm25", {"kind": "dense", "name": "wide", "k": 9}]))
-    asyncio.run(run(settings, RunWatch(stage, lambda begun: None, lambda record: None)))
+    asyncio.run(run(settings, RunCallbacks(stage, lambda begun: None, lambda record: None)))
     assert len(town.hashes()) == 3
     assert built == ["write"]
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ragbed.experiments import Cell, Record, Result, Timing
 from ragbed.experiments.running.budget import Spending
-from ragbed.experiments.running.runner import Begun
+from ragbed.experiments.running.runner import RunStarted
 from ragbed.experiments.settings.spending import Budget
 from ragbed.experiments.terminal.live import RunView, Tally, screen_of
 from ragbed.strategies import Usage
@@ -30,7 +30,7 @@ class Clock:
 
 def begun_of(cells, questions, done=(), **budget):
     client = SimpleNamespace(rate_limited=0, places=3, limits=SimpleNamespace(concurrency=4))
-    return Begun(cells, questions, set(done), Spending(Budget(**budget)), [client])
+    return RunStarted(cells, questions, set(done), Spending(Budget(**budget)), [client])
 
 
 def tally_of(*args, **budget):

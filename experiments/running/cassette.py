@@ -16,9 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ragbed.agents.cassette import ENDING, CallLine, Cassette, is_cassette, write_cassette
 from ragbed.documents.errors import BenchmarkError, RunError, SettingsError
 from ragbed.experiments.benchmarks.hub import CARD
-from ragbed.experiments.running.crossing import finders_of, strategies_of
-from ragbed.experiments.running.identity import difference
-from ragbed.experiments.running.recording import pin
+from ragbed.experiments.running.cell_matrix import finders_of, strategies_of
+from ragbed.experiments.running.fingerprint import content_name, difference
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import check_settings
@@ -123,8 +122,8 @@ class Replay:
         before, now = ({name: one.retriever.model_copy(update={"name": "", "k": 1}) for name, one in finders.items()}
                        for finders in (finders_of(self.recorded, retrievers_of(self.recorded)), plan.finders))
         names = {one for name, searches in now.items() if before.get(name) == searches
-                 for one in (pin("chunks", name), pin("embedder", name), pin("how", name),
-                             *(pin("index", name, format) for format in FORMATS))}
+                 for one in (content_name("chunks", name), content_name("embedder", name), content_name("how", name),
+                             *(content_name("index", name, format) for format in FORMATS))}
         return {name: value for name, value in self.about.pins.items() if name in names}
 
 

@@ -1,36 +1,51 @@
-"""A dry run: the cells of a run, and bounds of what each asks, uses and costs. Nothing is called or written."""
+"""A dry run: the cells of a run, bounds of what each asks, uses and costs, and the smallest difference that the run can
+detect. Nothing is called or written."""
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from random import Random
 from typing import Any
 
 from ragbed.agents.models import describe_model
+from ragbed.agents.scripted import numbered_questions
 from ragbed.agents.settings import Context
+from ragbed.documents.chunkers import CrestSizes, Sections
+from ragbed.documents.types import Chunk, Format
 from ragbed.experiments.analysis.notes import on_skipped
 from ragbed.experiments.analysis.pairs import planned_pairs
 from ragbed.experiments.cells import PIPELINE, Cell, labels
-from ragbed.experiments.judges import ModelJudge, ModelSupport
+from ragbed.experiments.judges import Graded, ModelJudge, ModelSupport
+from ragbed.experiments.metrics import Scored, score
 from ragbed.experiments.query_variations import QueryVariation
-from ragbed.experiments.question import Question
+from ragbed.experiments.question import Benchmark, Question, Rubric, distinct
 from ragbed.experiments.running.bounds import Bounds, Use, bounds_of
-from ragbed.experiments.running.budget import check_prices
-from ragbed.experiments.running.foreseen import Foreseen, detectable, judged
-from ragbed.experiments.running.identity import identities, what_differs
-from ragbed.experiments.running.jobs import SAMPLE, on_prefixes, spread
+from ragbed.experiments.running.budget import check_prices, prompt_tokens
+from ragbed.experiments.running.cell_matrix import has_index
+from ragbed.experiments.running.fingerprint import describe_settings, identities
+from ragbed.experiments.running.jobs import SAMPLE, prefix_notes, spread
+from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.resources import Resources
 from ragbed.experiments.runs.manifest import config_of
 from ragbed.experiments.settings import RunSettings
+from ragbed.experiments.settings.retrievers import RetrieverFactor
 from ragbed.experiments.settings.spending import shown
-from ragbed.experiments.statistics import clusters
+from ragbed.experiments.statistics import Clusters, assumed, clusters, planned
+from ragbed.strategies.types import Reply
 
-_SEEDS = 4  # seeds that stand for all, in turn
+_SEEDS = 4  # a dry run plays at most this many, in turn
+_FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
+_INDEX_SAMPLE = 200  # chunks of an index that are used for all
+_DOCUMENT_CHUNKS = 10  # chunks of a typical document whose size is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """One cell. Prices are in US dollars, None where unknown; the judge's is among neither."""
+    """The bounds of one cell. Prices are in US dollars without the judge's, and None if unknown."""
 
     cell: Cell
     bounds: Bounds
@@ -40,8 +55,8 @@ class CellPlan:
 
 
 def plan_run(settings: RunSettings) -> dict[str, Any]:
-    """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it; UserError where the run
-    could not begin: its benchmark, exemplars, conditions or models do not fit."""
+    """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it. Raises UserError if the
+    run could not begin."""
     plan = Plan.of(settings)
     benchmark, cells = plan.benchmark, plan.cells
     check_prices(settings, plan.models)
@@ -53,36 +68,107 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
-    told = detectable(benchmark, cells, grouped, planned_pairs(summary))
     return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
-            "detectable": told,
-            "notes": [*(["A race: this is the most that is asked."] if plan.schedule else []),
+            "detectable": detectable_difference(benchmark, cells, grouped, planned_pairs(summary)),
+            "notes": [*(["With --race this is an upper bound: cells stop early."] if plan.schedule else []),
                       *_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
 
 
+class PlannedEvidence:
+    """The chunks that searches will return, or chunks of their size.
+
+    Placed chunks are those that the run will place. A search returns chunks drawn from those that it searches. If an
+    index is not built yet, its chunks are filler text of the size that its chunker makes.
+    """
+
+    def __init__(self, plan: Plan, resources: Resources) -> None:
+        self._settings, self._resources = plan.settings, resources
+        self._finders = plan.finders
+        self._samples: dict[tuple[str | None, str | None], list[Chunk]] = {}
+        self.guessed = False
+
+    def chunks(self, cell: Cell, question: Question, k: int | None = None, turn: int = 0) -> Sequence[Chunk]:
+        """Return what a search for `k` chunks finds under the cell's condition. Each turn finds other chunks while
+        there are any."""
+        if cell.retriever is None:
+            return self._resources.placed(cell, question).chunks
+        retriever = self._finders[cell.finder or ""].retriever
+        opened = cell.format is None or self._open(retriever, cell.format)
+        if cell.searched:
+            count = (k or retriever.k) + cell.change.negatives
+            if not opened:
+                return [_filler(_chunk_size(retriever), f"{question.id}:{count * turn + place}")
+                        for place in range(count)]
+            chunks = self._searched(cell, question, retriever)
+            return Random(question.id).sample(chunks, min(len(chunks), count * (turn + 1)))[-count:]
+        if opened:
+            return self._resources.placed(cell, question).chunks
+        sizes = self._sizes(cell, question, retriever)
+        return [_filler(size, f"{question.id}:{place}") for place, size in enumerate(sizes)]
+
+    def _searched(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> Sequence[Chunk]:
+        if has_index(retriever, self._resources.benchmark):
+            return self._samples.get((cell.finder, cell.format), ())
+        return self._everything if retriever.over == "all" else self._resources.own(question)
+
+    @cached_property
+    def _everything(self) -> Sequence[Chunk]:
+        return self._resources.benchmark.searchable
+
+    def _open(self, retriever: RetrieverFactor, format: Format) -> bool:
+        """Open the index, if it exists, for its chunks alone."""
+        key, folder = (retriever.name, format), index_folder(self._settings, retriever, format)
+        if key not in self._resources.indexes and (retriever.index is not None or folder.exists()):
+            index = self._resources.indexes[key] = self._resources.index(folder)
+            step = max(1, len(index.chunks) // _INDEX_SAMPLE)
+            self._samples[key] = [index.chunks[row] for row in range(0, len(index.chunks), step)]
+        self.guessed |= key not in self._resources.indexes
+        return key in self._resources.indexes
+
+    def _sizes(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> list[int]:
+        """Return the characters of each chunk that a condition will show; of a whole document, the bytes of its file.
+        """
+        gold = distinct(question.gold)
+        if cell.condition != "full":
+            return [_chunk_size(retriever)] * len(gold)
+        corpus = Path(self._resources.benchmark.corpus or ".")
+        files = [corpus / name for name in dict.fromkeys(item.document for item in gold)]
+        return [file.stat().st_size if file.is_file() else _DOCUMENT_CHUNKS * _chunk_size(retriever) for file in files]
+
+
+def _chunk_size(retriever: RetrieverFactor) -> int:
+    chunker = retriever.build.chunker
+    if isinstance(chunker, CrestSizes):
+        return (chunker.smallest + chunker.largest) // 2
+    return chunker.target if isinstance(chunker, Sections) else chunker.size
+
+
+def _filler(size: int, id: str) -> Chunk:
+    return Chunk(id, "not known yet", "plain", 0, size, (_FILLER * (size // len(_FILLER) + 1))[:size])
+
+
 class _Planner:
-    """Plans cells; those that differ in what no prompt shows are played once, and of many seeds some stand for all."""
+    """Plan cells. Cells with equal prompts are played once, and a few seeds are used for all."""
 
     def __init__(self, plan: Plan, resources: Resources) -> None:
         settings = plan.settings
         self.run, self.settings, self.resources = plan, settings, resources
-        self.foreseen = Foreseen(plan, resources)
+        self.evidence = PlannedEvidence(plan, resources)
         self._models = {name: describe_model(name, settings.calls) for name in plan.models}
         self._seeds: dict[int | None, int] = {seed: settings.seeds[place % _SEEDS]
-                                                for place, seed in enumerate(settings.seeds)}
+                                              for place, seed in enumerate(settings.seeds)}
         self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
 
     def plan(self, cell: Cell) -> CellPlan:
-        """Plan a cell."""
         context, price = self._models[cell.model]
         alike = replace(cell, model="", repeat=0, seed=self._seeds.get(cell.seed, cell.seed))
         key = (alike, context)
         if key not in self._played:
             self._played[key] = self._play(replace(alike, model=cell.model), context)
         bounds, judge = self._played[key]
-        if cell.reasoning == PIPELINE:  # what it asks its models is its own
+        if cell.reasoning == PIPELINE:  # ragbed does not see the calls that it makes itself
             calls = replace(bounds, least=Use(bounds.least.calls), most=Use(bounds.most.calls))
             return CellPlan(cell, calls, judge, None, None)
         return CellPlan(cell, bounds, judge, replace(bounds.least, completion=0).priced(price),
@@ -91,24 +177,66 @@ class _Planner:
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
         tasks, variation = self.run.tasks(cell), QueryVariation.parse(cell.variation or "as_asked")
-        bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
-        for question in some:
+        bounds, judge, sample = Bounds(), Use(), spread(benchmark.questions)
+        for question in sample:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
-                return self.foreseen.chunks(cell, asked, k, turn)
+                return self.evidence.chunks(cell, asked, k, turn)
 
             bounds += bounds_of(tasks, replace(question, text=variation.of(question.text)), search, context)
-            judge += judged(self.settings, benchmark.scheme.rubric, question, resources.answerable(cell, question))
-        factor = len(benchmark.questions) / len(some)
+            judge += max_judge_use(self.settings, benchmark.scheme.rubric, question,
+                                   resources.answerable(cell, question))
+        factor = len(benchmark.questions) / len(sample)
         return bounds.times(factor), judge.times(factor)
 
     def judge(self, use: Use) -> dict[str, Any] | None:
-        """Return what the judge uses at most; None where no model judges."""
+        """Return what the judge uses at most; None if no model judges."""
         if not isinstance(self.settings.judge, ModelJudge):
             return None
         name = self.settings.judge.model
         _, price = describe_model(name, self.settings.calls)
         return {"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
                 "completion_tokens": round(use.completion), "price": use.priced(price)}
+
+
+def max_judge_use(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
+    """Return the most that the judge uses for one question: the answer is as long as it may be, and no reply of the
+    judge can be read. `answerable` is under the cell's condition."""
+    due = question.steps if rubric == "steps" else answerable and question.answers
+    if rubric is None or not due:
+        return Use()
+    answer = numbered_questions(settings.limits.max_tokens)
+    graded = Graded(rubric, question.text, question.answers, answer, answer,
+                    tuple(step.text for step in question.steps), settings.scoring, reasoned=True)
+    judging, use = settings.judge.judge(graded), Use()
+    sent: Reply | None = None
+    while True:
+        try:
+            call = next(judging) if sent is None else judging.send(sent)
+        except StopIteration:
+            return use
+        use += Use(1, prompt_tokens(call), call.max_tokens or 0)
+        sent = Reply("What of it?")
+
+
+def detectable_difference(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters,
+                          pairs: int) -> dict[str, Any]:
+    """Return the smallest difference in the main metric that the questions can detect, for one pair of cells, and for
+    all `pairs` that the run's summary will compare. `clusters` are those of the run's tests."""
+    metric = benchmark.scheme.columns[0].split(" / ")[0]
+    ways = sorted({(cell.rules, cell.ranked) for cell in cells})
+    asked = [question for question in benchmark.questions if any(score(
+        Scored("answered", question.answerable, answers=question.answers, options=question.options,
+               gold_total=len(question.gold), rules=rules, searched=searched),
+        groups=benchmark.scheme.groups).get(metric) is not None for rules, searched in ways)]
+    found: dict[str, Counter[bool]] = defaultdict(Counter)  # answerable and unanswerable questions of each cluster
+    for question in asked:
+        found[clusters.of[question.id]][question.answerable] += 1
+    sizes = [(one[True], one[False]) for one in found.values()]
+    counts = sum(first for first, _ in sizes), sum(second for _, second in sizes)
+    return {"metric": metric, "pairs": pairs, "questions": len(asked), "clusters": len(sizes),
+            "assumed": assumed(metric, len(sizes) < len(asked)),
+            "of_one_pair": planned(metric, *counts, clusters=sizes),
+            "of_all_pairs": planned(metric, *counts, comparisons=max(1, pairs), clusters=sizes)}
 
 
 def _sum(prices: Sequence[float | None]) -> float | None:
@@ -125,57 +253,60 @@ def _figures(bounds: Bounds, least: float | None, most: float | None) -> dict[st
 
 def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
     settings, benchmark = plan.settings, plan.benchmark
-    yield ("Tokens are estimated from the prompts that the strategies build, without the model's tokeniser: within a "
-           "quarter for English. The most is where every reply is as long as it may be.")
+    yield ("Tokens are estimated from the strategies' prompts without the model's tokeniser, within a quarter for "
+           "English. The upper bound assumes that every reply is as long as it may be.")
     if len(benchmark.questions) > SAMPLE:
-        yield f"{SAMPLE} of the {len(benchmark.questions)} questions, evenly spread, stand for all."
+        yield f"The estimate uses {SAMPLE} of the {len(benchmark.questions)} questions, evenly spread."
     if len({plan.cell.seed for plan in plans if plan.cell.seed is not None}) > _SEEDS:
-        yield f"{_SEEDS} of the {len(settings.seeds)} seeds stand for all."
-    if planner.foreseen.guessed:
-        yield "The index is not built yet: its chunks are taken to be as long as its chunker makes them."
-    unpriced = dict.fromkeys(plan.cell.model for plan in plans if plan.most is None)
-    if unpriced:
-        yield f"No price is known of {', '.join(unpriced)}."
+        yield f"The estimate uses {_SEEDS} of the {len(settings.seeds)} seeds."
+    if planner.evidence.guessed:
+        yield "The index is not built yet: its chunks are assumed to have the chunker's size."
+    if unpriced := dict.fromkeys(plan.cell.model for plan in plans if plan.most is None):
+        yield f"The price of {', '.join(unpriced)} is unknown."
     if isinstance(settings.support, ModelSupport):
-        yield (f"The check of support asks {settings.support.model} once for every sentence that cites, and once more "
-               "where it cannot read the reply; these calls are not counted here.")
-    too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
-    if too_long:
-        yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
+        yield (f"The support check asks {settings.support.model} once for every sentence with a citation, and once "
+               "more if the reply cannot be read; these calls are not counted here.")
+    if any(plan.bounds.too_long for plan in plans):
+        yield "Some prompts cannot fit the context and are not sent: see the column too_long."
     if any(one.cell.variation == "paraphrase" for one in plans):
-        yield (f"{settings.paraphrasing_model} is asked for paraphrases by up to {2 * len(benchmark.questions)} calls, "
-               "one or two for a question, which are in none of these figures.")
+        yield (f"{settings.paraphrasing_model} writes paraphrases with up to {2 * len(benchmark.questions)} calls, one "
+               "or two per question; these calls are not counted here.")
     yield from on_skipped(benchmark.skipped)
-    yield from on_prefixes(plan, planner.resources)
-    ended = sum((plan.bounds for plan in plans), Bounds())
-    if ended.ended:
+    yield from prefix_notes(plan, planner.resources)
+    bounds = sum((plan.bounds for plan in plans), Bounds())
+    if bounds.ended:
         cells = sum(plan.bounds.ended > 0 for plan in plans)
-        yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
-               f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
-    # Answers are voted on that are too long for two to be equal.
+        yield (f"`limits` may end up to {round(bounds.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
+               f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(bounds.limits)}.")
     voting = [label for label, one in plan.strategies["reasoning"].items() if any(
         part.kind == "self_consistency" for part in one.parts)]
     if voting and not settings.brief and not all(question.options for question in benchmark.questions):
-        yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
-               "`brief: true` asks for short ones.")
-    if ended.probes and plan.follow_up is not None:
-        yield (f"Up to {round(ended.probes):,} of the calls are probes: an answer is asked again without each passage "
-               f"that it was shown, and {plan.follow_up.repeats(0)} times more. Refusals are not probed.")
+        yield (f"{', '.join(voting)}: answers are voted on word by word, and whole sentences are hardly ever equal; "
+               "`brief: true` asks for short answers.")
+    if bounds.probes and plan.follow_up is not None:
+        yield (f"Up to {round(bounds.probes):,} of the calls are probes: each answer is asked again without each "
+               f"passage that it was shown, and {plan.follow_up.repeats(0)} times more. Refusals are not probed.")
+    yield from _folder_notes(plan, planner, plans)
+
+
+def _folder_notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
+    """Yield what the run's folder holds already, and whether the budget is enough for the rest."""
+    settings = plan.settings
     folder, known = settings.folder, config_of(settings.folder)
-    apart = known and what_differs(folder, known, settings.resolved(), plan.questions_hash)
+    changes = known and describe_settings(folder, known, settings.resolved(), plan.questions_hash)
     probed = settings.probe is None or f"probe: {settings.probe}" in str(known)
-    if (folder / "summary.json").exists() and not apart and probed:
-        yield f"{folder} holds this run, finished: all that is counted here was asked, and is not asked again."
-        return  # whatever its budget
-    yield from _on_budget(settings, planner, plans)
+    if (folder / "summary.json").exists() and not changes and probed:
+        yield f"{folder} holds this run, finished: nothing that is counted here is asked again."
+        return
+    yield from _budget_notes(settings, planner, plans)
     if (folder / "records.sqlite").exists():
-        yield (f"{folder} holds a run with {apart}; where a call was made for it, this one is refused without "
-               "another --name or --fresh." if apart else
-               f"{folder} holds calls or records already; what it has is not asked again, and counted here.")
+        yield (f"{folder} holds a run with {changes}; if it has made a call, this run needs another --name, or --fresh."
+               if changes else
+               f"{folder} holds calls or records already; they are counted here, but not asked again.")
 
 
-def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
-    """How the bounds stand to the budget. The judge, who may be asked of no answer, is in the most alone."""
+def _budget_notes(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
+    """Compare the bounds with the budget. The judge counts in the upper bound alone, since it may be asked nothing."""
     bounds, use = sum((plan.bounds for plan in plans), Bounds()), sum((plan.judge for plan in plans), Use())
     judge = planner.judge(use)
     most = [*(plan.most for plan in plans), *([judge["price"]] if judge else [])]
@@ -187,11 +318,10 @@ def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPla
             continue
         budget = f"The budget of {shown(name, limit)}"
         if least is not None and least > limit:
-            yield f"{budget} will stop the run before its end: it asks for at least {shown(name, least)}."
+            yield f"{budget} will stop the run before its end: the run needs at least {shown(name, least)}."
         elif at_most is not None and at_most > limit:
-            yield f"{budget} may stop the run before its end: it asks for up to {shown(name, at_most)}."
+            yield f"{budget} may stop the run before its end: the run needs up to {shown(name, at_most)}."
         elif at_most is not None:
-            yield f"{budget} is enough: the run asks for up to {shown(name, at_most)}."
+            yield f"{budget} is enough: the run needs up to {shown(name, at_most)}."
     if settings.budget.seconds is not None:
-        yield (f"The budget of {shown('seconds', settings.budget.seconds)} may stop the run: nothing is known of its "
-               "speed.")
+        yield (f"The budget of {shown('seconds', settings.budget.seconds)} may stop the run: its speed is unknown.")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragbed.experiments.question import Question
     from ragbed.experiments.record import Result, StoredProbe
     from ragbed.experiments.running.plan import Plan
-    from ragbed.experiments.running.play import CellPlayer
+    from ragbed.experiments.running.play import CellRunner
     from ragbed.experiments.statistics import Clusters
 
 
@@ -45,9 +45,9 @@ class FollowUp(Protocol):
         """Return how many times at most a question is asked again if its prompt shows this many passages."""
         ...
 
-    async def ask(self, result: Result, question: Question, player: Callable[[int], CellPlayer], repeat: int,
+    async def ask(self, result: Result, question: Question, runner: Callable[[int], CellRunner], repeat: int,
                   judge: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
-        """Return what the further calls gave and cost. `player` makes the player of a repeat of the cell."""
+        """Return what the further calls gave and cost. `player` makes the runner of a repeat of the cell."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Jobs: what is asked, and in which order, so that a server computes what prompts share once."""
+"""Jobs: what is asked, and in which order, so that a server computes the shared beginning of prompts once."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -19,13 +19,13 @@ from ragbed.experiments.running.resources import Resources
 from ragbed.strategies.prompting import show_documents
 from ragbed.strategies.types import Layout, Passage
 
-SAMPLE = 100  # questions that stand for all, evenly spread
-_TOGETHER = 16  # questions whose jobs may change places: progress stays by question
+SAMPLE = 100  # questions that an estimate uses, evenly spread
+_GROUP = 16  # questions whose jobs may be reordered together, so that progress stays by question
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One question in one cell. `place` is the cell's in the run's order."""
+    """One question in one cell; `place` is the cell's position in the run."""
 
     cell: Cell
     place: int
@@ -33,14 +33,19 @@ class Job:
 
 
 class Prefix(NamedTuple):
-    """What a prompt begins with."""
+    """The beginning of a prompt.
 
-    first: tuple[object, ...]  # names the least that is worth keeping: the first passage
-    rest: tuple[tuple[str, str, int, int], ...] = ()  # all of it, so that what sorts next to each other shares the most
+    Attributes:
+        first: names the least that is worth caching: the first passage.
+        rest: names all passages, so that prompts sorted by it share the most.
+    """
+
+    first: tuple[object, ...]
+    rest: tuple[tuple[str, str, int, int], ...] = ()
 
 
 def jobs_of(cells: Sequence[Cell], questions: Iterable[Question]) -> Iterator[Job]:
-    """By question, then by cell."""
+    """Yield every job, by question, then by cell."""
     return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
 
 
@@ -53,29 +58,31 @@ def group_results(results: Iterable[Result]) -> dict[str, dict[str, ScoredRow]]:
 
 
 def jobs_left(plan: Plan, done: Collection[tuple[str, str]], answers: Answers) -> list[Job]:
-    """Return the jobs without a record; in a race, of those up to its next look."""
-    wanted = plan.schedule.due(answers) if plan.schedule else None
+    """Return the jobs without a record; with a schedule, those that are due."""
+    due = plan.schedule.due(answers) if plan.schedule else None
     return [job for job in jobs_of(plan.cells, plan.asked.values())
-            if (pair := (job.cell.id, job.question.id)) not in done and (wanted is None or (
-                pair in wanted and job.question.id not in answers.get(job.cell.id, {})))]
+            if (pair := (job.cell.id, job.question.id)) not in done and (due is None or (
+                pair in due and job.question.id not in answers.get(job.cell.id, {})))]
 
 
-def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
-    """Return the jobs in as many turns as are carried out one after the other: one, or one for each cell. Cell by cell,
-    one retriever at a time has the machine to itself, so that what each takes can be compared."""
+def in_turns(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
+    """Return the jobs as lists to run one after the other: one list, or one for each cell.
+
+    Cell by cell, one retriever at a time uses the machine, so that their times can be compared.
+    """
     if not by_cell:
         return [list(jobs)]
     return [list(turn) for _, turn in groupby(sorted(jobs, key=attrgetter("place")), attrgetter("place"))]
 
 
-def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
-    """Yield the jobs, which stand by question, with those together whose prompts begin alike.
+def sort_by_prefix(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
+    """Yield jobs, which come by question, so that those with the same beginning of a prompt follow each other.
 
-    Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
-    each other, within groups of a few questions. The order is else as it was.
+    These are prompts of several questions over one document, and of repeats and seeds with the same evidence. Jobs
+    move only within groups of a few questions; their order is otherwise kept.
     """
     questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
-    while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
+    while group := list(chain.from_iterable(islice(questions, _GROUP))):
         begun = [(prefix(job), job) for job in group]
         turns: dict[tuple[object, ...], int] = {}
         for begins, _ in begun:
@@ -85,8 +92,8 @@ def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterat
 
 
 def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
-    """Return what the job's prompts begin with, as far as it is known before anything was searched. As published,
-    rules, instruction and question stand before the documents, so only repeats and seeds share them."""
+    """Return the beginning of the job's prompts, as far as it is known before a search. With the layout
+    `as_published`, rules, instruction and question precede the documents, so only repeats and seeds share them."""
     cell, question = job.cell, job.question.id
     if layout == "as_published":
         return Prefix((question, cell.rules, cell.reasoning, cell.show))
@@ -103,9 +110,9 @@ def spread(questions: Sequence[Question]) -> Sequence[Question]:
     return questions if whole <= SAMPLE else [questions[place * whole // SAMPLE] for place in range(SAMPLE)]
 
 
-def on_prefixes(plan: Plan, resources: Resources) -> Iterator[str]:
-    """Say what the layout `documents_first` would save a server that keeps prefixes, over evidence that is placed,
-    where several strategies send the same documents as published."""
+def prefix_notes(plan: Plan, resources: Resources) -> Iterator[str]:
+    """Yield a note on the prompt tokens that the layout `documents_first` would save a server with a prefix cache, if
+    several strategies send the same placed documents under `as_published`."""
     if plan.settings.layout != "as_published":
         return
     cells = [(cell, plan.tasks(cell)) for cell in plan.cells if not cell.searched and cell.reasoning != PIPELINE]
@@ -120,6 +127,6 @@ def on_prefixes(plan: Plan, resources: Resources) -> Iterator[str]:
         needed += sum(about_tokens(documents) for _, documents in prompts)
     if sent > needed:
         factor = len(plan.benchmark.questions) / len(questions)
-        yield ("layout: as_published puts documents last, where strategies share no beginning of a prompt; "
-               f"documents_first would save a server that keeps prefixes about {round((sent - needed) * factor):,} of "
+        yield ("layout: as_published puts documents last, so strategies share no beginning of a prompt; "
+               f"documents_first would save a server with a prefix cache about {round((sent - needed) * factor):,} of "
                f"{round(sent * factor):,} prompt tokens of documents")

@@ -15,9 +15,9 @@ from ragbed.documents.types import digest
 from ragbed.experiments.analysis.notes import on_skipped
 from ragbed.experiments.cells import OWN, PIPELINE, Cell
 from ragbed.experiments.question import Benchmark, Question, Scheme
-from ragbed.experiments.running.checks import check_conditions, check_exemplars, check_ids
-from ragbed.experiments.running.crossing import Crossing, Strategies, finders_of, on_cells, strategies_of
+from ragbed.experiments.running.cell_matrix import Strategies, expand_matrix, finders_of, matrix_notes, strategies_of
 from ragbed.experiments.running.hooks import FollowUp, Schedule, find_follow_up, make_schedule
+from ragbed.experiments.running.preflight import check_conditions, check_exemplars, check_ids
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.manifest import questions_hash
 from ragbed.experiments.settings import RunSettings, SubAnswers
@@ -108,10 +108,10 @@ class Plan:
         combinations, retrievers = combinations_of(settings), retrievers_of(settings)
         if cells is None:
             named = {one.name: one for one in retrievers}
-            crossing = Crossing(settings, benchmark, combinations, named, strategies)
-            cells = tuple(dict.fromkeys(map(crossing.cell, combinations)))
+            cells = expand_matrix(settings, benchmark, combinations, named, strategies)
         return cls(settings, benchmark, cells, strategies, finders_of(settings, retrievers), (),
-                   (*on_skipped(benchmark.skipped), *on_cells(combinations, cells, strategies)), _functions(strategies))
+                   (*on_skipped(benchmark.skipped), *matrix_notes(combinations, cells, strategies)),
+                   _functions(strategies))
 
     def showing_exemplars(self) -> Plan:
         """Return the plan with the examples of the settings' own file; SettingsError where it cannot be read."""

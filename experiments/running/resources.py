@@ -1,4 +1,4 @@
-"""What the cells of a run share: models, what is searched, and what each question is shown."""
+"""What the cells of a run share: models, indexes and pools, and what each question is shown."""
 from __future__ import annotations
 
 import contextlib
@@ -12,11 +12,12 @@ from ragbed.agents.search import FoundHits, Searcher, SearchFunction, fixed_chun
 from ragbed.documents.errors import ReplayMiss
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
+from ragbed.experiments.running.context_matching import ContextMatcher
+from ragbed.experiments.running.fingerprint import IndexKey, SearchCache, content_name, gold_request
 from ragbed.experiments.running.gold import Changed, Level, Perturber, Places, by_source
-from ragbed.experiments.running.locating import Locator
-from ragbed.experiments.running.recording import IndexKey, Recording, as_json, pin
 from ragbed.retrieval.conditions import Perturbation
 from ragbed.retrieval.index import Index
+from ragbed.retrieval.pool import Pool, Within
 from ragbed.retrieval.rerankers.reranker import Aids
 
 if TYPE_CHECKING:
@@ -25,63 +26,72 @@ if TYPE_CHECKING:
     from ragbed.experiments.cells import Cell
     from ragbed.experiments.question import Gold, Question
     from ragbed.experiments.running.plan import Plan
-    from ragbed.retrieval.pool import Pool, Within
     from ragbed.strategies.types import Search
 
 
-@dataclass(frozen=True, slots=True)
-class Pooled:
-    """A retriever over chunks that questions bring."""
-
-    pool: Pool | None  # None in a replay, which gives what was found
-    searcher: Searcher[Within]
-    everything: bool  # whether each question searches those of all; else its own, or, having none, the shared ones
-    pins: Mapping[str, str]  # hashes of its content and of its embedder, by what they are called
-    embeds: bool = True  # whether the retriever needs the vectors of the pool
-
-    def within(self, question: Question, among: Among | None) -> SearchFunction:
-        """Return the searches of a question."""
-        return self.searcher.within(scope_of(question, self.everything, among))
-
-
-class Among(NamedTuple):
-    """Negatives that replace what a question is searched over, beside its gold; `seed` is of those that are drawn."""
+class PoolChange(NamedTuple):
+    """Negatives that a question is searched over, with its gold, instead of its own chunks; `seed` draws them."""
 
     change: Perturbation
     seed: int
 
 
-def scope_of(question: Question, everything: bool, among: Among | None = None) -> str:
-    """Return the name of the chunks that a question searches."""
-    if among is not None:
-        return f"{among.change}:{among.seed}:{question.id}"
+def scope_of(question: Question, everything: bool, change: PoolChange | None = None) -> str:
+    """Return the name of the set of chunks that a question searches."""
+    if change is not None:
+        return f"{change.change}:{change.seed}:{question.id}"
     if everything:
         return "all"
     return f"own:{question.id}" if question.own else "shared"
 
 
 @dataclass(frozen=True, slots=True)
+class Pooled:
+    """A retriever over chunks of questions.
+
+    Attributes:
+        pool: None in a replay, which returns what was found.
+        everything: each question searches the chunks of all; if false, its own, or the shared ones if it has none.
+        pins: hashes of the content and of the embedder, by `content_name`.
+        embeds: whether the retriever needs the pool's vectors.
+    """
+
+    pool: Pool | None
+    searcher: Searcher[Within]
+    everything: bool
+    pins: Mapping[str, str]
+    embeds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ShownSearch:
-    """What a question's searches return, and what its record has to say of it once they were made."""
+    """What a question's searches return, and notes for its record, complete once they were made."""
 
     search: SearchFunction
     notes: list[str] = field(default_factory=list)
 
 
 class Resources:
-    """Shared by all cells."""
+    """Models, indexes, pools and placed evidence of a run, shared by all cells.
+
+    Attributes:
+        opened: indexes by their folder.
+        indexes, searchers: by finder's name and format.
+        pools: by finder's name.
+        how: the identity of each retriever, by name.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.benchmark = benchmark = plan.benchmark
         self.clients: dict[str, ModelClient] = {}
-        self.opened: dict[Path, Index] = {}  # by their folder
-        self.indexes: dict[IndexKey, Index] = {}  # those, by finder's name and format
+        self.opened: dict[Path, Index] = {}
+        self.indexes: dict[IndexKey, Index] = {}
         self.searchers: dict[IndexKey, Searcher[str]] = {}
-        self.pools: dict[str, Pooled] = {}  # by finder's name
-        self.how: dict[str, str] = {}  # the identity of each retriever, by name
+        self.pools: dict[str, Pooled] = {}
+        self.how: dict[str, str] = {}
         self.aids = Aids()
-        self.recording = Recording(self.indexes, self.source_of)
+        self.cache = SearchCache(self.indexes, self.source_of)
         self._places: dict[IndexKey, Places] = {}
         self._documents: dict[tuple[IndexKey, str], Chunk] = {}
         self._seed = plan.settings.seeds[0]
@@ -89,22 +99,22 @@ class Resources:
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 
     def index(self, folder: Path) -> Index:
-        """Return the index in a folder, opened once, as it then was. Raises what `Index.open` raises."""
+        """Return the index in a folder, opened once. Raises as `Index.open`."""
         if folder not in self.opened:
             self.opened[folder] = Index.open(folder)
         return self.opened[folder]
 
     def source_of(self, document: str) -> str:
-        """Return the source path of a document id; the id itself where no source is known."""
+        """Return the source path of a document id; the id itself if no source is known."""
         if document in self.benchmark.documents:
             return self.benchmark.documents[document].source
         for index in self.opened.values():
             with contextlib.suppress(KeyError):
                 return index.source_of(document)
-        return self.recording.searches.sources.get(document, document)
+        return self.cache.searches.sources.get(document, document)
 
     def indexed_documents(self) -> set[str]:
-        """Ids and source paths of the documents that can be searched."""
+        """Return ids and source paths of the documents in the indexes."""
         return {name for index in self.opened.values() for source, entry in index.manifest.sources.items()
                 for name in (source, entry.document)}
 
@@ -116,42 +126,42 @@ class Resources:
         """Return the gold that the cell's evidence is matched with."""
         return question.gold if cell.format is None else self.indexed_gold(question)
 
-    def located(self, cell: Cell, question: Question, answer: Answer) -> tuple[Answer, Mapping[int, Level | None]]:
-        """Return the answer with what a pipeline read in its place in the documents, and the levels of `Located`; that
-        of a strategy as it is."""
+    def match_contexts(self, cell: Cell, question: Question,
+                       answer: Answer) -> tuple[Answer, Mapping[int, Level | None]]:
+        """Return a pipeline's answer with its contexts matched to the documents, and the levels of
+        `MatchedContexts`. Answers of strategies need no matching."""
         if cell.reasoning != PIPELINE:
             return answer, {}
-        gold = self._among((None, None), self.benchmark.shared, question.gold) if self.benchmark.shared else ()
-        found = Locator(question, self._named, gold).located(answer.evidence)
+        gold = self._gold_among((None, None), self.benchmark.shared, question.gold) if self.benchmark.shared else ()
+        found = ContextMatcher(question, self._named, gold).match(answer.evidence)
         return replace(answer, evidence=found.evidence), found.levels
 
     @cached_property
     def _named(self) -> Mapping[str, Document]:
-        """The benchmark's documents by source path and id."""
         documents = self.benchmark.documents
         return {**{one.source: one for one in documents.values() if one.source}, **documents}
 
     def answerable(self, cell: Cell, question: Question) -> bool:
-        """Return whether the question can be answered under the cell's condition: not where its gold was dropped."""
+        """Return whether the question can be answered in the cell: not if its gold was dropped."""
         return question.answerable and not (cell.change.drop_gold and question.gold)
 
     def contents(self) -> dict[str, str]:
-        """Return a hash of the content of each index, and of each pool and its embedder, by what it is called."""
-        named = {pin("index", *key): self.recording.content(key) for key in self.searchers}
+        """Return the hash of everything that is searched, by `content_name`."""
+        named = {content_name("index", *key): self.cache.content(key) for key in self.searchers}
         for pooled in self.pools.values():
             named |= pooled.pins
-        named |= {pin("how", name): how for name, how in self.how.items()}
+        named |= {content_name("how", name): how for name, how in self.how.items()}
         return {name: content for name, content in named.items() if content}
 
     def placed(self, cell: Cell, question: Question) -> Changed:
-        """Return what the cell places before the question is asked, perturbed; nothing under `retrieved`."""
+        """Return the perturbed chunks that the cell shows without a search; none under `retrieved`."""
         key = (cell.condition, cell.finder, cell.format, cell.perturbation, cell.seed, question.id)
         if key not in self._placed:
             self._placed[key] = self._changed(cell, question, self._chunks(cell, question))
         return self._placed[key]
 
     def _chunks(self, cell: Cell, question: Question) -> tuple[Chunk, ...]:
-        """The chunks of the cell's condition, in the benchmark's order; none where it places none."""
+        """Return the chunks of the cell's condition, in the benchmark's order."""
         key, condition = (cell.finder, cell.format), cell.condition
         if condition == "provided":
             return question.provided
@@ -160,24 +170,24 @@ class Resources:
         if condition == "gold" and question.own:
             return Places(question.own, self.source_of).gold(question.gold)
         if condition == "gold" and cell.retriever is None:
-            return self._among(key, self.benchmark.shared, question.gold)
+            return self._gold_among(key, self.benchmark.shared, question.gold)
         if condition not in ("gold", "full"):
             return ()
         gold = self.indexed_gold(question)
 
-        def found(index: Index) -> FoundHits:
-            return FoundHits.placed(self._among(key, index.chunks, gold) if condition == "gold" else
-                                    self._whole(key, index, gold), condition)
+        def find(index: Index) -> FoundHits:
+            return FoundHits.placed(self._gold_among(key, index.chunks, gold) if condition == "gold" else
+                                    self._whole_documents(key, index, gold), condition)
 
-        return self.recording.of_index(key, {"condition": condition, "gold": as_json(gold)}, found).chunks
+        return self.cache.take(key, {"condition": condition, "gold": gold_request(gold)}, find).chunks
 
-    def _among(self, key: IndexKey, chunks: Sequence[Chunk], gold: Sequence[Gold]) -> tuple[Chunk, ...]:
+    def _gold_among(self, key: IndexKey, chunks: Sequence[Chunk], gold: Sequence[Gold]) -> tuple[Chunk, ...]:
         if key not in self._places:
             self._places[key] = Places(chunks, self.source_of)
         return self._places[key].gold(gold)
 
-    def _whole(self, key: IndexKey, index: Index, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
-        """The documents that the gold names, each whole; those that the index does not hold are left out."""
+    def _whole_documents(self, key: IndexKey, index: Index, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
+        """Return each indexed document that the gold names, as one chunk."""
         ids = {source: entry.document for source, entry in index.manifest.sources.items()}
         known = ids | {id: id for id in ids.values()}
         wanted = dict.fromkeys(known[item.document] for item in gold if item.document in known)
@@ -189,19 +199,19 @@ class Resources:
         return tuple(self._documents[key, id] for id in wanted)
 
     def placed_if_known(self, cell: Cell, question: Question) -> Sequence[Chunk]:
-        """Return the chunks that are placed; none where a replay does not know them, which the record will say."""
+        """Return the placed chunks; none if a replay does not have them, which the record will say."""
         try:
             return self.placed(cell, question).chunks
         except ReplayMiss:
             return ()
 
     def shown(self, cell: Cell, question: Question) -> ShownSearch:
-        """Return what a search returns under the cell's condition."""
+        """Return the search function of a question in a cell."""
         if not cell.searched:
             try:
                 placed = self.placed(cell, question)
             except ReplayMiss as error:
-                missed = error  # which ends the question, as it does of any search
+                missed = error  # ends the question at its first search
 
                 async def search(action: Search) -> Sequence[Chunk]:
                     raise missed
@@ -211,20 +221,20 @@ class Resources:
         found: SearchFunction | None = self.searchers.get((cell.finder, cell.format))
         notes: list[str] = []
         if found is None:
-            among = self.among(cell)
-            found = self.pools[str(cell.finder)].within(question, among)
-            if among:
-                notes += self.perturber.searched(among.change, question, self.own(question), among.seed).notes
+            change, pooled = self.pool_change(cell), self.pools[str(cell.finder)]
+            found = pooled.searcher.within(scope_of(question, pooled.everything, change))
+            if change:
+                notes += self.perturber.searched(change.change, question, self.own(question), change.seed).notes
         return self._perturbed(cell, question, found, notes) if cell.change.moves else ShownSearch(found)
 
     def own(self, question: Question) -> Sequence[Chunk]:
-        """Return the chunks that a question is searched over, unless it is among those of all."""
+        """Return the chunks that a question is searched over, unless it searches those of all."""
         return question.own or self.benchmark.shared
 
-    def among(self, cell: Cell) -> Among | None:
-        """Return which negatives the cell searches; None where it searches what the questions bring."""
+    def pool_change(self, cell: Cell) -> PoolChange | None:
+        """Return the negatives that the cell searches; None if it searches the chunks of the questions."""
         change = Perturbation(pool=cell.change.pool, sort=cell.change.sort, drop_gold=cell.change.drop_gold)
-        return Among(change, self._seed if cell.seed is None else cell.seed) if change.pool else None
+        return PoolChange(change, self._seed if cell.seed is None else cell.seed) if change.pool else None
 
     def _perturbed(self, cell: Cell, question: Question, found: SearchFunction, notes: list[str]) -> ShownSearch:
 
@@ -238,22 +248,22 @@ class Resources:
     def _changed(self, cell: Cell, question: Question, chunks: Sequence[Chunk]) -> Changed:
         seed = self._seed if cell.seed is None else cell.seed
 
-        def changed(more: Sequence[Chunk]) -> Changed:
+        def perturb(more: Sequence[Chunk]) -> Changed:
             return self.perturber.changed(cell.change, question, chunks, self.gold(cell, question), seed, more)
 
         if cell.format is None or not cell.change.negatives:
-            return changed(())
+            return perturb(())
         request = {"perturbation": str(cell.change), "seed": seed, "question": question.id,
                    "questions": self._questions, "shown": [chunk.id for chunk in chunks]}
 
-        def found(index: Index) -> FoundHits:
-            made = changed(index.chunks)
+        def find(index: Index) -> FoundHits:
+            made = perturb(index.chunks)
             return FoundHits.placed(made.chunks, "perturbation", made.notes)
 
-        taken = self.recording.of_index((cell.finder, cell.format), request, found)
+        taken = self.cache.take((cell.finder, cell.format), request, find)
         return Changed(taken.chunks, taken.notes)
 
     @cached_property
     def _questions(self) -> str:
-        """A hash of all that negatives are drawn from beside an index."""
+        """A hash of everything but the index that negatives are drawn from."""
         return digest(self.plan.questions_hash, *(chunk.id for chunk in self.benchmark.shared))

@@ -1,4 +1,4 @@
-"""The runner: every question in every cell, in a sliding window, each with exactly one record."""
+"""The runner: every question in every cell, many at once, each with exactly one record."""
 from __future__ import annotations
 
 import asyncio
@@ -14,6 +14,7 @@ from ragbed.agents.limits import run_bounded
 from ragbed.agents.relevance import RelevanceJudges, judge_notes
 from ragbed.agents.types import Answer, failed_answer
 from ragbed.agents.watchdog import watchdog
+from ragbed.documents.errors import RunError, UserError
 from ragbed.documents.shards import Shard
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.judges import ModelJudge, ModelSupport, ask_judge, ask_support, claims_of, graded_of
@@ -24,72 +25,87 @@ from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, Result, Support, Verdict
 from ragbed.experiments.running.budget import Metered, Spending, check_prices
 from ragbed.experiments.running.cassette import Replay
-from ragbed.experiments.running.checks import check_divisible, preflight
+from ragbed.experiments.running.fingerprint import identities
 from ragbed.experiments.running.gold import Places, match
 from ragbed.experiments.running.jobs import (
     Job,
     group_results,
+    in_turns,
     jobs_left,
-    on_prefixes,
+    prefix_notes,
     prefix_of,
-    side_by_side,
-    turns_of,
+    sort_by_prefix,
 )
 from ragbed.experiments.running.open_resources import open_resources
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.play import CellPlayer, add_cost, make_record, make_result, subs_of
-from ragbed.experiments.running.prepare import prepare_run
+from ragbed.experiments.running.play import CellRunner, add_cost, answer_subs, make_record, make_result
+from ragbed.experiments.running.preflight import check_divisible, preflight_notes, prepare_run
 from ragbed.experiments.running.resources import Resources
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import start_up_kept
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
+from ragbed.retrieval.index import Index
 from ragbed.retrieval.rerankers.reranker import Aids
 from ragbed.retrieval.types import Progress
 
-_REPLAYED_AT_ONCE = 32  # no server is asked; so many share a commit
+_REPLAY_WINDOW = 32  # questions at once, which share a commit; no server is asked
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A run whose first call comes next."""
+class RunStarted:
+    """A run just before its first call.
+
+    Attributes:
+        questions: the number of questions that each cell has.
+        done: the (cell, question) pairs whose records stay.
+        clients: of every model, the judge's included.
+    """
 
     cells: Sequence[Cell]
-    questions: int  # how many each cell has
-    done: Collection[tuple[str, str]]  # the (cell, question) pairs that have a record and keep it
+    questions: int
+    done: Collection[tuple[str, str]]
     spending: Spending
-    clients: Sequence[ModelClient]  # of every model, the judge's included
+    clients: Sequence[ModelClient]
 
 
 @dataclass(frozen=True, slots=True)
-class RunWatch:
-    """Who wants to know how the run goes."""
+class RunCallbacks:
+    """Functions that are called as a run goes on.
 
-    stage: Progress  # while an index is built
-    begun: Callable[[Begun], None]  # once, where there is anything to do
-    record: Callable[[Record], None]  # after each record
-    note: Callable[[str], None] = lambda text: None  # what looks like a mistake; at last what judges graded
-    searched: Callable[[Resources], None] = lambda resources: None  # once all was, before it is closed
+    Attributes:
+        stage: while an index is built.
+        started: once before the first call, if there is anything to ask.
+        record: after each record.
+        note: for what looks like a mistake, and in the end for what judges graded.
+        searched: once, after the last question, before indexes are closed.
+    """
+
+    stage: Progress
+    started: Callable[[RunStarted], None]
+    record: Callable[[Record], None]
+    note: Callable[[str], None] = lambda text: None
+    searched: Callable[[Resources], None] = lambda resources: None
 
 
-async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", again: bool = False,
+async def run(settings: RunSettings, callbacks: RunCallbacks, mode: Mode = "record", again: bool = False,
               fresh: bool = False, replay: Replay | None = None, shard: Shard | None = None) -> RunFolder:
-    """Carry out or continue a run, and write its summary; of a shard nothing but its records, to be merged.
+    """Run or continue an experiment and write its summary.
 
     Args:
         mode: of the journal.
-        again: make every record of the run anew, each in the place of the one before.
-        fresh: remove what an earlier run left, its journal too, once all that can be checked was.
-        replay: the cassette that calls and searches are from; goes with the mode `replay`.
-        shard: the part of the run that is carried out, in a folder of its own; None for all of it.
+        again: make every record anew.
+        fresh: remove what an earlier run left, its journal included, after all checks passed.
+        replay: the cassette that calls and searches come from; needs the mode `replay`.
+        shard: the part of the run to carry out, in its own folder and without a summary; None for all of it.
 
     Returns:
-        the folder of the finished run, or of the shard with all its records, open.
+        the open folder of the finished run, or of the shard with all its records.
 
     Raises:
         RunError: the folder holds another run, or one over an index that has changed.
-        BudgetSpent: the budget was spent before the end; without a summary, and so unfinished.
-        UserError: what the user can mend; records made so far are kept.
+        BudgetSpent: the budget was spent before the end, so that there is no summary.
+        UserError: another mistake that the user can correct; records made so far are kept.
     """
     plan = replace(Plan.of(settings), shard=shard)
     check_divisible(plan)
@@ -106,15 +122,15 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
         before = session.folder.results() if plan.schedule and done and session.folder else ()
         answers = group_results(one for one in before if (one.cell, one.question) in done)
         jobs = jobs_left(plan, done, answers)
-        stage = _interruptible(watch.stage, lambda: spending.check(plan, there) if jobs else None)
+        stage = _interruptible(callbacks.stage, lambda: spending.check(plan, there) if jobs else None)
         resources = Resources(plan)
         async with open_resources(plan, resources, session, mode if jobs else None, stage):
             folder = session.begin(resources.contents())
-            resources.recording.searches.begin(folder.database, mode)
+            resources.cache.searches.begin(folder.database, mode)
             if jobs:
-                await _session(jobs, done, _Work(plan, folder, resources, Journal(folder.database, mode), watch,
-                                                 spending, answers))
-            watch.searched(resources)
+                await _run_jobs(jobs, done, JobExecutor(plan, folder, resources, Journal(folder.database, mode),
+                                                        callbacks, spending, answers))
+            callbacks.searched(resources)
         with start_up_kept():
             folder.keep_records(plan.schedule.due(answers) if plan.schedule else {
                 (cell.id, question.id) for cell in plan.cells for question in plan.asked.values()})
@@ -122,6 +138,30 @@ async def run(settings: RunSettings, watch: RunWatch, mode: Mode = "record", aga
                 folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
+
+
+def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False,
+              shard: Shard | None = None) -> None:
+    """Check before the first call that each of several runs, or of their shards, could begin. Raises RunError with the
+    name of the run that could not."""
+    for settings in runs:
+        try:
+            _check(replace(Plan.of(settings), shard=shard), fresh, replay)
+        except UserError as error:
+            raise RunError(f"{settings.name}: {error}; so none of the runs was begun") from error
+
+
+def _check(plan: Plan, fresh: bool, replay: bool) -> None:
+    check_divisible(plan)
+    if not replay:
+        check_prices(plan.settings, plan.models)
+    searched = {str(cell.finder) for cell in plan.cells if cell.format is not None and not replay}
+    for folder in {plan.finders[name].retriever.index for name in searched} - {None}:
+        Index.open(str(folder))
+    if fresh or not (plan.folder / "records.sqlite").exists():
+        identities(plan, {})
+    else:
+        prepare_run(plan).close()
 
 
 def _pending(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
@@ -135,101 +175,111 @@ def _pending(plan: Plan, folder: RunFolder | None) -> set[tuple[str, str]]:
 
 
 def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
-    """Look for an interrupt, and call `check`, as an index is built, which gives the event loop no turn."""
+    """Return a progress function that also raises after an interrupt and calls `check`: building an index blocks the
+    event loop."""
     running = asyncio.current_task()
 
-    def told(stage: str, done: int, total: int | None) -> None:
+    def on_progress(stage: str, done: int, total: int | None) -> None:
         if running is not None and running.cancelling():
             raise asyncio.CancelledError
         check()
         progress(stage, done, total)
 
-    return told
+    return on_progress
 
 
-async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work) -> None:
-    folder, watch, plan, spending = work.folder, work.watch, work.plan, work.spending
+async def _run_jobs(jobs: Sequence[Job], done: Collection[tuple[str, str]], executor: JobExecutor) -> None:
+    folder, callbacks, plan, spending = executor.folder, executor.callbacks, executor.plan, executor.spending
     spending.recall(folder.database)
     spending.check(plan, folder.done())
-    if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
+    replayed = executor.journal.mode == "replay"
+    if not replayed:  # the figures of a replayed run stay until it ends
         folder.reopen()
-    watch.begun(Begun(plan.cells, len(plan.asked), done, spending, list(work.resources.clients.values())))
-    asked = work.journal.mode != "replay"
-    for text in [*preflight(plan, work.resources), *(on_prefixes(plan, work.resources) if asked else ())]:
-        watch.note(text)
+    callbacks.started(RunStarted(plan.cells, len(plan.asked), done, spending,
+                                 list(executor.resources.clients.values())))
+    notes = [*preflight_notes(plan, executor.resources),
+             *(() if replayed else prefix_notes(plan, executor.resources))]
+    for text in notes:
+        callbacks.note(text)
     with start_up_kept(), watchdog():
-        await _play(jobs, work)
-        while plan.schedule and not spending.stopped and (jobs := jobs_left(plan, done, work.answers)):
-            await _play(jobs, work)
-    for text in judge_notes(work.resources.aids):
-        watch.note(text)
+        await _play(jobs, executor)
+        while plan.schedule and not spending.stopped and (jobs := jobs_left(plan, done, executor.answers)):
+            await _play(jobs, executor)
+    for text in judge_notes(executor.resources.aids):
+        callbacks.note(text)
     if spending.stopped:
         spending.end(plan, folder.done())
 
 
-async def _play(jobs: Sequence[Job], work: _Work) -> None:
-    """Each model has its own window, so that a slow one does not hold up the others. Ends early with the budget."""
-    settings, resources, replayed = work.plan.settings, work.resources, work.journal.mode == "replay"
+async def _play(jobs: Sequence[Job], executor: JobExecutor) -> None:
+    """Carry out jobs until the budget is spent. Each model has its own window, so that a slow one delays no other."""
+    settings, resources, replayed = executor.plan.settings, executor.resources, executor.journal.mode == "replay"
 
-    async def of_model(name: str) -> None:
-        for turn in turns_of([job for job in jobs if job.cell.model == name], settings.only_searches):
-            own = side_by_side(turn, lambda job: prefix_of(job, settings.layout, resources))
-            at_once = _REPLAYED_AT_ONCE if replayed else resources.clients[name].limits.concurrency
-            await run_bounded(work.spending.affordable(own), at_once, work.carry_out)
+    async def ask_model(name: str) -> None:
+        for turn in in_turns([job for job in jobs if job.cell.model == name], settings.only_searches):
+            ordered = sort_by_prefix(turn, lambda job: prefix_of(job, settings.layout, resources))
+            window = _REPLAY_WINDOW if replayed else resources.clients[name].limits.concurrency
+            await run_bounded(executor.spending.affordable(ordered), window, executor.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
-    async with work.spending.in_time():
-        await run_bounded(models, len(models), of_model)
+    async with executor.spending.in_time():
+        await run_bounded(models, len(models), ask_model)
 
 
-class _Work:
+class JobExecutor:
+    """Carry out jobs: ask, match gold, judge, check support, score, and keep the record."""
+
     def __init__(self, plan: Plan, folder: RunFolder, resources: Resources, journal: Journal,
-                 watch: RunWatch, spending: Spending, answers: dict[str, dict[str, ScoredRow]]) -> None:
+                 callbacks: RunCallbacks, spending: Spending, answers: dict[str, dict[str, ScoredRow]]) -> None:
         settings = plan.settings
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
-        self.resources, self.journal, self.watch, self.answers = resources, journal, watch, answers
-        self._players: dict[tuple[str, int], CellPlayer] = {}
+        self.resources, self.journal, self.callbacks, self.answers = resources, journal, callbacks, answers
+        self._runners: dict[tuple[str, int], CellRunner] = {}
         judging = [one.model if isinstance(one, ModelJudge | ModelSupport) else None
-                    for one in (settings.judge, settings.support)]
+                   for one in (settings.judge, settings.support)]
         self._judge_model, self._support_model, self._paraphraser = (
             self._model(resources.clients[name]) if name else None for name in (*judging, settings.paraphrasing_model))
         judges = RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits)
         resources.aids, self._grader = Aids(judges), judges(settings.grader) if settings.grader else None
 
     async def carry_out(self, job: Job) -> None:
+        """Make the record of one job."""
         record = await self._record(job)
         kept = self._timed(record)
         follow_up = self.plan.follow_up
         if follow_up is not None and follow_up.is_due(record.result, job.question, self.plan):
-            probes, cost = await follow_up.ask(record.result, job.question, partial(self._player, job.cell),
-                                               job.cell.repeat, partial(self._judged, job.question))
+            probes, cost = await follow_up.ask(record.result, job.question, partial(self._runner, job.cell),
+                                               job.cell.repeat, partial(self._judge, job.question))
             result = self._scored(job, record.result.model_copy(update={"probes": probes}))
             record, kept = (add_cost(one, result, cost) for one in (record, kept))
         await self.folder.add(kept, job.place)
         if self.plan.schedule:
             self.answers[job.cell.id] |= group_results([record.result])[job.cell.id]
-        self.watch.record(record)
+        self.callbacks.record(record)
 
     async def _record(self, job: Job) -> Record:
         cell, question, settings, resources, scheme = (job.cell, job.question, self.settings, self.resources,
                                                        self.plan.scheme)
-        player = self._player(cell, cell.repeat)
+        runner = self._runner(cell, cell.repeat)
         seed = settings.seed if cell.seed is None else cell.seed
+        # 1. Word the question as the cell varies it, and answer it.
         variation = QueryVariation.parse(cell.variation or "as_asked")
         asked = await asked_in(variation, question.text, f"{seed}:{question.id}", self._paraphraser, self._deadline)
         worded = question if asked.end.text == question.text else replace(question, text=asked.end.text)
-        answer = await player.answer(worded) if asked.end.failure is None else failed_answer(asked.end.failure)
-        answer, placed = resources.located(cell, question, answer)
-        subs = await subs_of(player, question, answer, self.folder.database)
+        answer = await runner.answer(worded) if asked.end.failure is None else failed_answer(asked.end.failure)
+        answer, levels = resources.match_contexts(cell, question, answer)
+        subs = await answer_subs(runner, question, answer, self.folder.database)
+        # 2. Match the evidence with the gold.
         view = match(resources.gold(cell, question), answer.ranked, resources.source_of,
-                     question.id if scheme.itself_ignored else None, placed)
+                     question.id if scheme.itself_ignored else None, levels)
         result = make_result(cell, question, resources.answerable(cell, question), answer, view, resources.source_of,
                              self.folder.database)
         if settings.grader and self._grader and cell.ranked:
             texts = {passage.number: passage.chunk.content for passage in answer.ranked}
             result = await with_grades(result, question, self._grader, texts, settings.grader.depth)
-        judged = await self._judged(question, result)
-        checked = await self._checked(result, question, cell, answer)
+        # 3. Judge, check support and score.
+        judged = await self._judge(question, result)
+        checked = await self._check_support(result, question, cell, answer)
         result = result.model_copy(update={
             "verdict": judged.end, "judge_usage": judged.usage + checked.usage, "support": checked.end,
             "subs": subs.stored, "sub_usage": subs.usage,
@@ -237,7 +287,7 @@ class _Work:
             "notes": (*result.notes, *filter(None, [asked.end.note]))})
         return make_record(self._scored(job, result), answer.cost + subs.cost + judged.cost + checked.cost + asked.cost)
 
-    async def _judged(self, question: Question, result: Result) -> ExchangeResult[Verdict | None]:
+    async def _judge(self, question: Question, result: Result) -> ExchangeResult[Verdict | None]:
         due = graded_of(result, question, self.plan.scheme, self.settings.scoring)
         return await ask_judge(self.settings.judge, self._judge_model, due, self._deadline)
 
@@ -246,8 +296,8 @@ class _Work:
         return scored_result(result, job.question, self.plan.scheme, settings.scoring, cell.rules, cell.separators,
                              cell.ranked)
 
-    async def _checked(self, result: Result, question: Question, cell: Cell,
-                       answer: Answer) -> ExchangeResult[Support | None]:
+    async def _check_support(self, result: Result, question: Question, cell: Cell,
+                             answer: Answer) -> ExchangeResult[Support | None]:
         check = self.settings.support
         if check is None:
             return ExchangeResult(None)
@@ -260,7 +310,7 @@ class _Work:
         return time.monotonic() + self.settings.limits.seconds
 
     def _timed(self, record: Record) -> Record:
-        """The record as it is kept: what comes from the journal took the time that it took when it was asked."""
+        """Return the record as it is kept. A result from the journal keeps the time that it took when it was asked."""
         result, now = record.result, record.timing
         before = self.folder.timing(result.cell, result.question)
         missed = result.failure is not None and result.failure.kind == "replay_miss"
@@ -268,11 +318,11 @@ class _Work:
             return record
         return record.model_copy(update={"timing": before.model_copy(update={"replayed": now.replayed})})
 
-    def _player(self, cell: Cell, repeat: int) -> CellPlayer:
-        if (cell.id, repeat) not in self._players:
+    def _runner(self, cell: Cell, repeat: int) -> CellRunner:
+        if (cell.id, repeat) not in self._runners:
             model = self._model(self.resources.clients[cell.model], repeat)
-            self._players[cell.id, repeat] = CellPlayer(self.plan.tasks(cell), model, self.resources.shown)
-        return self._players[cell.id, repeat]
+            self._runners[cell.id, repeat] = CellRunner(self.plan.tasks(cell), model, self.resources.shown)
+        return self._runners[cell.id, repeat]
 
     def _model(self, client: ModelClient, repeat: int = 0) -> Model:
         return Model(Metered(client, self.spending), self.journal, self.settings.limits.max_tokens, repeat)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragbed.agents.recorded import load_recording
 from ragbed.experiments.record import Record
-from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.manifest import manifest_of
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import check_settings
@@ -66,5 +66,5 @@ def _fitting(few: RunSettings) -> int:
         rates.append((view.tally and view.tally.rate()) or 0.0)
 
     with stoppable("the same command asks again"), RunView() as view:
-        asyncio.run(run(few, RunWatch(view.stage, view.begun, record, view.note))).close()
+        asyncio.run(run(few, RunCallbacks(view.stage, view.begun, record, view.note))).close()
     return int(_SECONDS * rates[-1] * _TRIED / len(rates))

@@ -25,9 +25,9 @@ from ragbed.experiments.metrics import Extent, precision_omega
 from ragbed.experiments.question import RANKED, Question
 from ragbed.experiments.record import Result
 from ragbed.experiments.report.page import report_run
-from ragbed.experiments.running.recording import IndexKey
+from ragbed.experiments.running.fingerprint import IndexKey
 from ragbed.experiments.running.resources import Resources
-from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.running.runner import RunCallbacks, run
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
@@ -112,7 +112,7 @@ def evaluate_retrieval(settings: RunSettings, foreign: Sequence[Path], runs: Pat
     with stoppable("what was found is kept, and the same command continues"):
         with RunView() as view:
             stages = Stages(view.stage)
-            watch = RunWatch(stages, view.begun, view.record, view.note,
+            watch = RunCallbacks(stages, view.begun, view.record, view.note,
                           lambda resources: found.update(searching_of(resources)))
             folder = asyncio.run(run(settings, watch, fresh=fresh, shard=shard))
         try:

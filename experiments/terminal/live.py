@@ -21,7 +21,7 @@ from ragbed.experiments.terminal.display import PROGRESS_EVERY, Bars, console, d
 from ragbed.experiments.words import plural, price
 
 if TYPE_CHECKING:
-    from ragbed.experiments.running.runner import Begun
+    from ragbed.experiments.running.runner import RunStarted
 
 _DRAWN_EVERY = 0.5  # seconds, while records are made; a drawing takes 3 ms
 _IDLE = 1.0  # seconds between two drawings where nothing was made
@@ -45,7 +45,7 @@ class Tally:
         replayed: the price of what came from the journal; `unpriced` where one is unknown.
     """
 
-    def __init__(self, begun: Begun, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, begun: RunStarted, clock: Callable[[], float] = time.monotonic) -> None:
         self.begun = begun
         self.total = len(begun.cells) * begun.questions
         self.made = self.prompt_tokens = self.completion_tokens = 0
@@ -149,7 +149,7 @@ class Tally:
 
 
 class RunView:
-    """Show what the runner's `RunWatch` reports: bars of what is built, then, from the first call on, the records."""
+    """Show a run as it goes on, by the runner's callbacks: bars while an index is built, then the records."""
 
     def __init__(self) -> None:
         self.tally: Tally | None = None
@@ -177,7 +177,7 @@ class RunView:
         """Show that a stage of building goes on."""
         self._bars(stage, done, total)
 
-    def begun(self, begun: Begun) -> None:
+    def begun(self, begun: RunStarted) -> None:
         """Begin to show records: the first call comes next."""
         self.tally = Tally(begun)
         self._bars.stop()

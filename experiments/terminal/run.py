@@ -18,8 +18,7 @@ from ragbed.experiments.report.comparable_cells import merge_replicates
 from ragbed.experiments.report.page import report_run
 from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.running.cassette import Replay, misses
-from ragbed.experiments.running.prepare import check_all
-from ragbed.experiments.running.runner import RunWatch, run
+from ragbed.experiments.running.runner import RunCallbacks, check_all, run
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
@@ -82,7 +81,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
     started = time.monotonic()
     with stoppable("what was answered is kept, and the same command continues"):
         with RunView() as view:
-            watch = RunWatch(view.stage, view.begun, view.record, view.note)
+            watch = RunCallbacks(view.stage, view.begun, view.record, view.note)
             folder = asyncio.run(run(settings, watch, mode, again, fresh, replay, shard))
         try:
             if shard is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragbed.experiments.judges.base import Judged
     from ragbed.experiments.question import Question
     from ragbed.experiments.running.plan import Plan
-    from ragbed.experiments.running.play import CellPlayer
+    from ragbed.experiments.running.play import CellRunner
 
 _OTHERS = 3  # ablations besides those without one passage
 
@@ -39,7 +39,7 @@ class CitationAblation:
         """Return how many ablations an answer over this many passages has at most."""
         return passages + _OTHERS
 
-    async def ask(self, result: Result, question: Question, player: Callable[[int], CellPlayer], repeat: int,
+    async def ask(self, result: Result, question: Question, player: Callable[[int], CellRunner], repeat: int,
                   judge: Callable[[Result], Awaitable[Judged]]) -> tuple[tuple[StoredProbe, ...], Cost]:
         """Ask the question again in every way, one after the other. Return the answers and what they cost.
 

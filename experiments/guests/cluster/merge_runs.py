@@ -14,9 +14,9 @@ from typing import Any
 from ragbed.documents.errors import RunError
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.guests.cluster.merge_indexes import find_gap
-from ragbed.experiments.running.identity import what_changed
+from ragbed.experiments.running.fingerprint import describe_changes
 from ragbed.experiments.running.plan import Plan
-from ragbed.experiments.running.prepare import OWN_FILES, continues
+from ragbed.experiments.running.preflight import OWN_FILES, can_continue
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.manifest import Made, config_of, manifest_of
 from ragbed.experiments.runs.store import RunFolder, content_of, hold, remove
@@ -59,7 +59,7 @@ def merged_run(paths: Sequence[Path], out: Path, fresh: bool = False) -> Iterato
             remove(out / name)
         folder = RunFolder(out, lock)
         opened.callback(folder.close)
-        continues(folder, first.config, manifest)
+        can_continue(folder, first.config, manifest)
         for name, content in first.folder.pins().items():
             folder.pin(name, content)
         folder.reopen()
@@ -87,7 +87,7 @@ def _check(part: _Part, first: _Part) -> None:
     """Raise RunError: `part` belongs to another run than `first`, or is incomplete."""
     there, other = first.folder.path, part.folder.path
     anew = "rerun one of them with --fresh"
-    if changes := what_changed(there, first.config, part.config, part.made.model_dump(mode="json")):
+    if changes := describe_changes(there, first.config, part.config, part.made.model_dump(mode="json")):
         raise RunError(f"{other} is a shard of another run than {there}: {changes}; {anew}")
     if (part.folder.pins(), part.folder.origin()) != (first.folder.pins(), first.folder.origin()):
         raise RunError(f"{other} searched another index, or other chunks, than {there}; {anew}")

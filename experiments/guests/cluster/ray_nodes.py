@@ -25,7 +25,7 @@ from ragbed.experiments.guests.cluster.launcher import (
     run_shard,
     serve_models,
 )
-from ragbed.experiments.running.prepare import OWN_FILES
+from ragbed.experiments.running.preflight import OWN_FILES
 from ragbed.experiments.runs.store import hold, remove
 from ragbed.experiments.terminal.display import Bars, note
 from ragbed.retrieval.storage.folder import alone

@@ -20,8 +20,8 @@ from ragbed.documents.types import digest
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.metrics import scored_result
 from ragbed.experiments.question import Benchmark, Question, Scheme
+from ragbed.experiments.running.fingerprint import manifest_for
 from ragbed.experiments.running.gold import match
-from ragbed.experiments.running.identity import manifest_for
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.running.summary import summarise
 from ragbed.experiments.runs.finished import Finished

@@ -1,7 +1,6 @@
-"""Crossing the factors of a run: from the combinations that its settings name to the distinct cells.
+"""From the combinations of factor levels that a run's settings name to its distinct cells.
 
-Combinations that differ only in what has no effect under their condition, whatever the question and the model, are
-one cell, run once.
+Combinations that differ only in factors without effect under their condition become one cell, which is run once.
 """
 from __future__ import annotations
 
@@ -22,12 +21,18 @@ if TYPE_CHECKING:
     from ragbed.experiments.settings import RunSettings
     from ragbed.experiments.settings.matrix import Combination
 
-Strategies = Mapping[Family, Mapping[str, Strategy]]  # by what tables call them
+Strategies = Mapping[Family, Mapping[str, Strategy]]  # by their label in tables
 
 
-class Crossing:
-    """Makes the cells of combinations; `retrievers` are all that the settings describe, by name."""
+def expand_matrix(settings: RunSettings, benchmark: Benchmark, combinations: Sequence[Combination],
+                  retrievers: Mapping[str, RetrieverFactor], strategies: Strategies) -> tuple[Cell, ...]:
+    """Return the distinct cells of the combinations, in their order. `retrievers` has every one of the settings, by
+    name."""
+    make = _CellMaker(settings, benchmark, combinations, retrievers, strategies)
+    return tuple(dict.fromkeys(map(make.cell, combinations)))
 
+
+class _CellMaker:
     def __init__(self, settings: RunSettings, benchmark: Benchmark, combinations: Sequence[Combination],
                  retrievers: Mapping[str, RetrieverFactor], strategies: Strategies) -> None:
         self._settings, self._benchmark, self._strategies = settings, benchmark, strategies
@@ -39,19 +44,18 @@ class Crossing:
             QueryVariation.parse(name).of(question.text) != question.text for question in benchmark.questions)}
         self._worded = any(one.prompt_variant > 1 for one in combinations)
         self._turns = any(question.turns for question in benchmark.questions)
-        # All are shown where the reply is to answer each.
+        # All sub-questions are shown if the reply has to answer each.
         self._answers_subs = self._subs and settings.sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups
 
     def cell(self, one: Combination) -> Cell:
-        """Return the cell of a combination."""
         condition = one.condition
-        change = with_effect(Perturbation.parse(one.perturbation), condition, one.retrieval, self._benchmark)
+        change = effective_change(Perturbation.parse(one.perturbation), condition, one.retrieval, self._benchmark)
         if change.table and self._shows is not None:
             condition = self._shows
-        found = None if change.table else self._found(one)
+        found = None if change.table else self._finder(one)
         searched = condition == "retrieved" and not change.table
         retriever = self._retrievers[one.retriever]
-        own = found is not None and retriever.index is None  # what the run itself cuts and embeds
+        own = found is not None and retriever.index is None  # the run itself cuts and embeds
         show: Show = "sub_questions" if self._answers_subs else one.show if self._subs else "question"
         is_pipeline = one.reasoning == PIPELINE
         asked = one.reasoning != SEARCH_ONLY and not is_pipeline
@@ -61,7 +65,7 @@ class Crossing:
             perturbation=None if change == Perturbation() else str(change), show=show,
             format=one.format if found and has_index(retriever, self._benchmark) else None,
             benchmark=self._settings.benchmark.kind, repeat=one.repeat,
-            seed=one.seed if self._seeded and self._draws(change, one, searched) else None,
+            seed=one.seed if self._seeded and self._uses_seed(change, one, searched) else None,
             chunker=one.chunker if own else None, embedder=one.embedder if own and retriever.embeds else None,
             history=one.history if self._turns and not is_pipeline else None,
             variation=one.variation if one.variation in self._variations else None,
@@ -70,44 +74,43 @@ class Crossing:
             prompt_variant=one.prompt_variant if self._worded and asked and any(
                 part.kind in CRESTS for part in self._strategies["reasoning"][one.reasoning].parts) else None)
 
-    def _draws(self, change: Perturbation, one: Combination, searched: bool) -> bool:
-        """Say whether a seed may change anything: ragbed's own strategies draw nothing, others may."""
+    def _uses_seed(self, change: Perturbation, one: Combination, searched: bool) -> bool:
+        """Return whether a seed may change anything. ragbed's own strategies draw nothing at random; plug-ins may."""
         used = [] if one.reasoning == PIPELINE else [self._strategies["reasoning"][one.reasoning]]
         used += [self._strategies["retrieval"][one.retrieval]] if searched and one.retrieval != OWN else []
         used += [self._strategies["history"][one.history]] if self._turns else []
         return (change.shuffle or change.negatives > 0 or change.pool > 0 or one.variation.startswith("typos")
                 or any(strategy.has_plugins for strategy in used))
 
-    def _found(self, one: Combination) -> str | None:
-        """Return the retriever that the evidence comes from; None where the questions bring it, or there is none."""
+    def _finder(self, one: Combination) -> str | None:
+        """Return the retriever that the evidence comes from; None if the questions bring it, or there is none."""
         if one.condition == "retrieved":
             return one.retriever if one.retrieval not in ("none", OWN) else None
-        brought = {"gold": self._benchmark.gives_chunks, "full": self._benchmark.has_whole}.get(one.condition, True)
-        if brought:
+        if {"gold": self._benchmark.gives_chunks, "full": self._benchmark.has_whole}.get(one.condition, True):
             return None
-        wanted = self._retrievers[one.retriever]  # whichever searches the same index stands for all that do
+        wanted = self._retrievers[one.retriever]  # one retriever is enough for all that search the same index
         return next(name for name, other in self._retrievers.items()
                     if (other.index, other.build) == (wanted.index, wanted.build))
 
 
-def with_effect(change: Perturbation, condition: Condition, gathering: str, benchmark: Benchmark) -> Perturbation:
-    """Return the perturbation without what has no effect, so that cells that would show the same are one cell."""
+def effective_change(change: Perturbation, condition: Condition, retrieval: str, benchmark: Benchmark) -> Perturbation:
+    """Return the perturbation without its parts that have no effect, so that equal cells are merged."""
     if condition == "closed-book":
         return Perturbation()
-    if condition == "retrieved" and gathering == "none":
+    if condition == "retrieved" and retrieval == "none":
         return Perturbation(unnumbered=change.unnumbered)  # nothing is shown, but citations are not asked for
     if not any(question.gold for question in benchmark.questions):
         change = replace(change, drop_gold=False, gold_at=0)
     if condition != "retrieved" or benchmark.corpus is not None:
         change = replace(change, pool=0, sort=change.sort if change.negatives else "")
     if condition == "gold" and not change.negatives:
-        change = replace(change, gold_at=0)  # all that stands there is gold
-    most = _most(change, condition, benchmark)
+        change = replace(change, gold_at=0)  # everything shown is gold
+    most = _max_chunks(change, condition, benchmark)
     return change if most is None or most > 1 else replace(change, shuffle=False, gold_at=0)
 
 
-def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:
-    """Return how many chunks any question shows at most; None where that is not known before it is asked."""
+def _max_chunks(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:
+    """Return the largest number of chunks that a question shows; None if that is unknown before it is asked."""
     if change.table:
         return 1 + change.negatives
     if condition == "gold":
@@ -120,26 +123,26 @@ def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> i
 
 
 def has_index(retriever: RetrieverFactor, benchmark: Benchmark) -> bool:
-    """Say whether the retriever searches an index, rather than the chunks that the questions bring."""
+    """Return whether the retriever searches an index, rather than chunks of the questions."""
     return retriever.index is not None or benchmark.corpus is not None
 
 
-def on_cells(combinations: Sequence[Combination], cells: Sequence[Cell], strategies: Strategies) -> list[str]:
-    """Say that some combinations are one cell, and what the seeds are of."""
+def matrix_notes(combinations: Sequence[Combination], cells: Sequence[Cell], strategies: Strategies) -> list[str]:
+    """Return notes on combinations that are one cell, and on what the seeds change."""
     notes = [] if len(combinations) == len(cells) else [
-        f"{len(combinations)} combinations of the settings are {len(cells)} cells: those that differ only in what has "
-        "no effect under their condition are one cell, run once."]
+        f"{len(combinations)} combinations of the settings are {len(cells)} cells: combinations that differ only in "
+        "factors without effect under their condition are one cell, run once."]
     if len({one.seed for one in combinations}) > 1 and all(cell.seed is None for cell in cells):
-        notes.append("The seeds change nothing: neither a perturbation nor a strategy draws anything. It is repeats "
-                     "that ask again.")
+        notes.append("The seeds change nothing: no perturbation or strategy draws at random. To ask again, use "
+                     "repeats.")
     unknown = dict.fromkeys(name for cell in cells if cell.seed is not None for family in FAMILIES
                             if (name := getattr(cell, family)) and strategies[family][name].has_plugins)
-    return notes + ([f"Each seed is a cell of its own under {' and '.join(unknown)}: whether a strategy that is none "
-                     "of ragbed's draws anything is not known."] if unknown else [])
+    return notes + ([f"Each seed is a separate cell under {' and '.join(unknown)}: ragbed cannot tell whether a custom "
+                     "strategy uses it."] if unknown else [])
 
 
 def finders_of(settings: RunSettings, retrievers: Sequence[RetrieverFactor]) -> dict[str, Finder]:
-    """Return every finder that the settings describe, by name, whether or not a cell uses it."""
+    """Return every finder that the settings describe (a retriever with a chunker and an embedder), by name."""
     found: dict[str, Finder] = {}
     for retriever in retrievers:
         for chunker in (None, *settings.chunkers):
@@ -153,8 +156,8 @@ def finders_of(settings: RunSettings, retrievers: Sequence[RetrieverFactor]) -> 
     return found
 
 
-def strategies_of(settings: RunSettings, made: Callable[[Strategy], Strategy] = lambda one: one) -> Strategies:
-    """Return every strategy that any part of the matrix names, by family and label; as data where not loaded."""
+def strategies_of(settings: RunSettings, load: Callable[[Strategy], Strategy] = lambda one: one) -> Strategies:
+    """Return every strategy that any part of the matrix names, by family and label; not loaded by default."""
     parts = (settings, *settings.include)
-    return {family: {one.label: made(one) for part in parts for one in getattr(part, family) or ()}
+    return {family: {one.label: load(one) for part in parts for one in getattr(part, family) or ()}
             for family in FAMILIES}

@@ -3,8 +3,8 @@ import pytest
 
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.question import Gold, Question
+from ragbed.experiments.running.context_matching import ContextMatcher
 from ragbed.experiments.running.gold import GoldView, match
-from ragbed.experiments.running.locating import Locator
 from ragbed.strategies import Passage
 
 TEXT = ("The Clifton bridge crosses the river Avon and was opened to the public in the year 1864. "
@@ -17,7 +17,7 @@ OTHER = Chunk("c9", "d9", "plain", 0, 40, "Cork is a city in the south of Irelan
 def place(text="", document="", start=0, end=0):
     question = Question("q", "When was the bridge opened?", ("1864",), True, provided=(FIRST, SECOND, OTHER))
     context = Chunk("own", document, "plain", start, end, text)
-    found = Locator(question, {"d1": PAGE, PAGE.source: PAGE}, ()).located((Passage(4, context),))
+    found = ContextMatcher(question, {"d1": PAGE, PAGE.source: PAGE}, ()).match((Passage(4, context),))
     (passage,) = found.evidence
     chunk = passage.chunk
     return chunk.id, chunk.document, (chunk.start, chunk.end), chunk.content, found.levels.get(4, "")
@@ -53,7 +53,7 @@ def test_the_words_of_a_passage_stand_together_and_a_few_that_any_text_holds_pla
     question = Question("q", "Which?", (), True, provided=(Chunk("c1", "d1", "plain", 0, 9, page),
                                                         Chunk("c2", "d2", "plain", 0, 9, "Cork")))
     for text in (said, "I was in Cork with all seven of my old friends"):
-        (passage,) = Locator(question, {}, ()).located((Passage(1, Chunk("x", "", "plain", 0, 0, text)),)).evidence
+        (passage,) = ContextMatcher(question, {}, ()).match((Passage(1, Chunk("x", "", "plain", 0, 0, text)),)).evidence
         assert passage.chunk.id == "x"
 
 

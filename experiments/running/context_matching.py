@@ -1,5 +1,4 @@
-"""Where what a pipeline read stands in the documents of the run: first by what it names, then by its text, then by its
-words."""
+"""Match the contexts that a pipeline read with the documents of the run: by the names it gives, by text, by words."""
 from __future__ import annotations
 
 from collections import Counter
@@ -13,22 +12,25 @@ from ragbed.experiments.running.gold import Level
 from ragbed.strategies.normalising import normalize_answer
 from ragbed.strategies.types import Evidence, Passage
 
-_SHARED = 0.8  # of the words of the shorter one, that two texts share which are one passage
-_FEWEST = 8  # words of a text that itself alone may place
+_SHARED = 0.8  # the share of the shorter text's words that makes two texts one passage
+_MIN_WORDS = 8  # that identify a passage without any name
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """Evidence with the places of the documents. `levels` has the numbers of what its words alone have placed, and,
-    with None, of what names a document of the run that does not hold its text: that is no gold."""
+class MatchedContexts:
+    """Evidence whose contexts are matched with documents of the run.
+
+    Attributes:
+        levels: "words" for passages that only their words identify; None for those that name a document of the run
+            without its text, which are never gold.
+    """
 
     evidence: Evidence
     levels: Mapping[int, Level | None]
 
 
-class Locator:
-    """Finds contexts among the chunks that a question brings, its gold among them, and in the benchmark's documents, by
-    their ids and source paths."""
+class ContextMatcher:
+    """Match contexts with a question's chunks, its gold included, and with documents by id or source path."""
 
     def __init__(self, question: Question, documents: Mapping[str, Document], gold: Iterable[Chunk]) -> None:
         self._documents = documents
@@ -38,12 +40,12 @@ class Locator:
     def _words(self) -> Mapping[str, list[str]]:
         return {id: _words_of(chunk.content) for id, chunk in self._chunks.items()}
 
-    def located(self, evidence: Evidence) -> Located:
-        """Return the evidence with each context in its place; what has none stays as the pipeline named it."""
+    def match(self, evidence: Evidence) -> MatchedContexts:
+        """Return the evidence with every context matched; one without a match stays as the pipeline named it."""
         found, levels = [], dict[int, Level | None]()
         for passage in evidence:
             context = passage.chunk
-            chunk = context if context.id in self._chunks else self._named(context) or self._by_text(context)
+            chunk = context if context.id in self._chunks else self._by_name(context) or self._by_text(context)
             if chunk is None and context.content:
                 chunk = self._by_words(context)
                 if chunk is not None:
@@ -51,11 +53,10 @@ class Locator:
                 elif context.document in self._documents:
                     levels[passage.number] = None
             found.append(Passage(passage.number, chunk or context))
-        return Located(tuple(found), levels)
+        return MatchedContexts(tuple(found), levels)
 
-    def _named(self, context: Chunk) -> Chunk | None:
-        """By the id of a chunk, or a document's id or source path, and where its text stands there; None where that is
-        not known, or nowhere."""
+    def _by_name(self, context: Chunk) -> Chunk | None:
+        """Match by the id of a chunk, or by a document's id or source path and the text's position there."""
         if context.document in self._chunks:
             return _as(context, self._chunks[context.document])
         document = self._documents.get(context.document)
@@ -76,20 +77,20 @@ class Locator:
         return replace(context, document=document.id) if known else None
 
     def _by_text(self, context: Chunk, named: Sequence[Chunk] = ()) -> Chunk | None:
-        """By a text that is a chunk's, a part of it, or holds it whole; blanks, case and punctuation apart. A few words
-        place it only where they are all of a chunk, or its document is named."""
+        """Match a text that equals, contains or is part of a chunk, ignoring blanks, case and punctuation. A few words
+        match only if they are all of a chunk, or if the document is named."""
         words = _words_of(context.content)
         text = f" {' '.join(words)} "
         for chunk in named or self._chunks.values():
             own = self._words[chunk.id]
             known = f" {' '.join(own)} "
-            if words == own or (len(words) >= (1 if named else _FEWEST) and text in known) or (
-                    len(own) >= _FEWEST // 2 and known in text):
+            if words == own or (len(words) >= (1 if named else _MIN_WORDS) and text in known) or (
+                    len(own) >= _MIN_WORDS // 2 and known in text):
                 return _as(context, chunk)
         return None
 
     def _by_words(self, context: Chunk) -> Chunk | None:
-        """By most of its words, as where a pipeline cut or cleaned its documents in its own way."""
+        """Match by most of the words, for pipelines that cut or cleaned the documents their own way."""
         words = _words_of(context.content)
         shares = {id: _share(words, own) for id, own in self._words.items()}
         best = max(shares, key=shares.__getitem__, default="")
@@ -101,21 +102,22 @@ def _words_of(text: str) -> list[str]:
 
 
 def _share(one: Sequence[str], other: Sequence[str]) -> float:
-    """The share of the shorter text's words that stand together in the other: a long text has most words somewhere."""
+    """Return the share of the shorter text's words found close together in the other: a long text has most words
+    somewhere."""
     short, long = sorted((one, other), key=len)
-    if len(short) < _FEWEST or len(set(short).difference(long)) > (1 - _SHARED) * len(short):
+    if len(short) < _MIN_WORDS or len(set(short).difference(long)) > (1 - _SHARED) * len(short):
         return 0.0
-    missing, together, found, most = Counter(short), round(len(short) / _SHARED), 0, 0
+    missing, window, found, most = Counter(short), round(len(short) / _SHARED), 0, 0
     for at, word in enumerate(long):
         found += missing[word] > 0
         missing[word] -= 1
-        if at >= together:
-            missing[long[at - together]] += 1
-            found -= missing[long[at - together]] > 0
+        if at >= window:
+            missing[long[at - window]] += 1
+            found -= missing[long[at - window]] > 0
         most = max(most, found)
     return most / len(short)
 
 
 def _as(context: Chunk, known: Chunk) -> Chunk:
-    """The known chunk with the text that the pipeline read."""
+    """Return the known chunk with the text that the pipeline read."""
     return replace(known, content=context.content, prefix="") if context.content else known

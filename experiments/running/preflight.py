@@ -1,0 +1,309 @@
+"""Before the first call: whether the settings fit the benchmark, whether the folder can take the run, and what looks
+like a mistake."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from ragbed.agents.settings import Context, min_tokens
+from ragbed.documents.errors import BenchmarkError, RunError, SettingsError
+from ragbed.documents.types import Chunk
+from ragbed.experiments.benchmarks.fields import with_references
+from ragbed.experiments.cells import Cell
+from ragbed.experiments.metrics import may_refuse
+from ragbed.experiments.question import Benchmark
+from ragbed.experiments.running.fingerprint import describe_changes, manifest_for
+from ragbed.experiments.running.gold import missing_documents
+from ragbed.experiments.runs.manifest import config_of, known_models
+from ragbed.experiments.runs.store import RunFolder, hold, remove
+from ragbed.experiments.settings import RunSettings
+from ragbed.guests import entries
+from ragbed.strategies.reading import fold
+from ragbed.strategies.types import Exemplar
+
+if TYPE_CHECKING:
+    from ragbed.experiments.running.cassette import Replay
+    from ragbed.experiments.running.plan import Plan
+    from ragbed.experiments.running.resources import Resources
+
+_INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
+# In the order of removal: a process killed in between leaves settings without records, never records without settings.
+OWN_FILES = ("summary.json", "report.html", "times.jsonl", "records.sqlite-wal", "records.sqlite-shm",
+             "records.sqlite", "manifest.json", "config.yaml")
+
+
+def check_divisible(plan: Plan) -> None:
+    """Check that a shard answers its questions as the whole run does. Raises SettingsError if the answers to some
+    questions decide what others are asked."""
+    if plan.shard is not None and plan.settings.race:
+        raise SettingsError("--shard: in a race the answers to all questions decide what is asked next, so the run "
+                            "cannot be divided; leave one of the two out")
+
+
+def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Benchmark) -> None:
+    """Check that the benchmark has what the conditions show and the settings ask for: chunks, gold, whole documents,
+    tables, something to search, sub-questions. Raises SettingsError if it has not."""
+    name = benchmark.name
+    if "chain" not in benchmark.scheme.groups and (settings.filled == "gold" or settings.sub_answers == "in_prompt"):
+        raise SettingsError(f"{'filled' if settings.filled == 'gold' else 'sub_answers'}: {name} scores no "
+                            "sub-questions, so none are asked; leave it out")
+    shown = {cell.condition for cell in cells if not cell.change.table}
+    if "provided" in shown and not any(question.provided for question in benchmark.questions):
+        raise SettingsError(f"conditions: {name} has no chunks for its questions; use retrieved"
+                            f"{' or full' if benchmark.has_whole else ''}")
+    if any(cell.change.table for cell in cells) and not any(question.table for question in benchmark.questions):
+        raise SettingsError(f"perturbations: {name} has no tables to show instead of the documents; leave table out")
+    blind = [cell.rules for cell in cells if cell.retrieval == "none" and cell.rules in ("grounded", "reading")]
+    if blind:
+        raise SettingsError(f"retrieval: none finds no documents under retrieved, and the rules {blind[0]} allow "
+                            "nothing else; use conditions: closed-book, or rules: open")
+    nothing = benchmark.corpus is None and not benchmark.gives_chunks
+    if nothing and any(cell.retriever is not None and cell.format is None for cell in cells):
+        raise SettingsError(f"retriever: {name} has no corpus to index; {_INDEX}")
+    _check_negatives(cells, benchmark)
+    _check_labelled(shown, cells, benchmark)
+
+
+def _check_negatives(cells: Sequence[Cell], benchmark: Benchmark) -> None:
+    """Check that negatives of the wanted sort exist, and that a `pool` is drawn from chunks of the questions."""
+    sorts = sorted({sort for question in benchmark.questions for one in question.mined.values() for sort in one.sorts})
+    for cell in cells:
+        if cell.change.sort and cell.change.sort not in sorts:
+            there = f"there are: {', '.join(sorts)}" if sorts else \
+                f"{benchmark.name} has no mined negatives; see `ragbed negatives`"
+            raise SettingsError(f"perturbations: {cell.perturbation}: no negative is of the sort {cell.change.sort}; "
+                                f"{there}")
+        if cell.change.pool and cell.format is not None:
+            raise SettingsError(f"perturbations: {cell.perturbation}: an index is searched as it is; use negatives@N, "
+                                "or leave the retriever's index out")
+
+
+def _check_labelled(shown: Collection[str], cells: Sequence[Cell], benchmark: Benchmark) -> None:
+    """Check that some question has gold if the gold decides what is shown."""
+    if any(cell.condition == "full" and cell.retriever is not None and cell.format is None for cell in cells):
+        raise SettingsError(f"conditions: {benchmark.name} has no whole documents to show under full; leave full out, "
+                            f"or {_INDEX}")
+    if any(question.gold or not question.answerable for question in benchmark.questions):
+        return
+    if "gold" in shown:
+        raise SettingsError(f"conditions: no question of {benchmark.name} names its gold; leave gold out")
+    if "full" in shown and not benchmark.has_whole:
+        raise SettingsError(f"conditions: no question of {benchmark.name} names the document to show under full; "
+                            "leave full out")
+
+
+def check_ids(benchmark: Benchmark) -> None:
+    """Raise BenchmarkError if two questions have the same id."""
+    seen: set[str] = set()
+    for question in benchmark.questions:
+        if question.id in seen:
+            raise BenchmarkError(f"{benchmark.name}: two questions have the id {question.id!r}; ids must be unique")
+        seen.add(question.id)
+
+
+def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark, where: str = "exemplars") -> None:
+    """Raise SettingsError if a worked example gives a question's answer away.
+
+    It does if it asks a question or sub-question of the benchmark, ignoring case and punctuation. It also does if it
+    contains the words of one and shows a document of that question. `where` names the setting in the message.
+    """
+    examples = [_folded(exemplar.question) for exemplar in exemplars]
+    for question in benchmark.questions if exemplars else ():
+        filled = {with_references(text, question.sub_answers) for text in question.sub_questions}
+        asked = {_folded(text) for text in (question.text, *question.sub_questions, *filled)}
+        for place, (exemplar, words) in enumerate(zip(exemplars, examples, strict=True), start=1):
+            if words in asked or (any(_holds(words, text) for text in asked)
+                                  and _shares_documents(exemplar, [*question.chunks, *benchmark.shared])):
+                raise SettingsError(f"{where}: example {place} asks the question {question.id} of {benchmark.name}, "
+                                    "or a part of it, and would give its answer away; take another example")
+
+
+def _shares_documents(exemplar: Exemplar, chunks: Iterable[Chunk]) -> bool:
+    """Return whether a document of the example contains one of the chunks, or the other way round."""
+    contents = [_folded(chunk.content) for chunk in chunks]
+    return any(_holds(content, shown) or _holds(shown, content)
+               for shown in map(_folded, exemplar.documents) for content in contents)
+
+
+def _holds(text: str, words: str) -> bool:
+    return bool(words.strip()) and f" {words} " in f" {text} "
+
+
+def _folded(text: str) -> str:
+    return fold(text) or text.strip()
+
+
+@dataclass(slots=True)
+class RunSession:
+    """One process that works on a run's folder, from start to end.
+
+    It holds the folder's lock. What an earlier run left there stays untouched until `begin`.
+
+    Attributes:
+        manifest: the run's manifest, as it will be written.
+        folder: None until `begin` if the run starts anew, since the earlier one may be damaged.
+        continues: whether the folder has calls or records of this run.
+        replay: the cassette that calls are taken from; None if the run makes them.
+    """
+
+    plan: Plan
+    manifest: dict[str, Any]
+    lock: FileLock
+    folder: RunFolder | None = None
+    continues: bool = False
+    replay: Replay | None = None
+
+    def done(self) -> set[tuple[str, str]]:
+        """Return the (cell, question) pairs whose records stay."""
+        return self.folder.done() if self.folder and self.continues else set()
+
+    def check_whole(self) -> None:
+        """Raise RunError if the run was stopped before its end: a replay would record a miss for each open question."""
+        finished = (self.plan.folder / "summary.json").is_file()
+        if self.continues and not (finished if self.plan.schedule else len(self.done()) >= self.plan.expected):
+            raise RunError(f"{self.plan.folder}: the run has not finished, so its journal cannot answer all "
+                           "of it; give the same command without --journal replay to continue it")
+
+    def kept(self) -> Mapping[str, str] | None:
+        """Return the recorded content hashes by `content_name`; None if there are none to replay."""
+        if self.replay is not None:
+            return self.replay.pins(self.plan)
+        return self.folder.pins() if self.folder else None
+
+    def begin(self, searched: Mapping[str, str]) -> RunFolder:
+        """Remove what does not belong to the run, and write its settings and manifest.
+
+        `searched` has the hash of everything that is searched, by `content_name`. Raises RunError if earlier records
+        came from an index with other content, or if the folder cannot be written.
+        """
+        if self.folder is None:
+            for name in OWN_FILES:  # the run's index and files of others stay
+                remove(self.plan.folder / name)
+            self.folder = RunFolder(self.plan.folder, self.lock)
+        if self.replay is not None and self.folder.is_empty():
+            with self.folder.database.transaction():  # all of the cassette, or nothing
+                self.replay.cassette.read_into(self.folder.database)
+                self.folder.set_origin(self.replay.cassette.hash)
+        for name, content in searched.items():
+            self.folder.pin(name, content)
+        if not self.continues:
+            self.folder.clear_records()
+        self.folder.begin(self.plan.settings.resolved(), self.manifest, self.plan.asked)
+        return self.folder
+
+    def close(self) -> None:
+        """Release the folder."""
+        if self.folder is None:
+            self.lock.release()
+        else:
+            self.folder.close()
+
+
+def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -> RunSession:
+    """Prepare a new run, or continue one with equal settings and questions. If `fresh`, `begin` removes what an earlier
+    run left. With `replay`, calls come from a cassette.
+
+    Raises:
+        RunError: the folder holds another run or one of another origin, or another process works on it.
+        BenchmarkError: two questions have one id, or the questions are not those of the cassette.
+        ModelError: a model is unknown.
+        SettingsError: two models are the same one.
+    """
+    folder = plan.folder
+    if any((folder.parent / name).is_file() for name in entries("opener")):
+        raise RunError(f"{folder} holds the answers of a server; give this run another place, as in --set out=runs")
+    known = {} if fresh else known_models(folder)
+    if replay is not None:
+        known |= replay.about.models
+    manifest = manifest_for(plan, known)
+    if replay is not None:
+        replay.check(plan)
+    with contextlib.ExitStack() as opened:
+        lock = hold(folder)
+        opened.callback(lock.release)
+        session = RunSession(plan, manifest, lock, replay=replay)
+        if not fresh:
+            session.folder = RunFolder(folder, lock)
+            opened.callback(session.folder.close)
+            session.continues = can_continue(session.folder, plan.settings.resolved(), manifest)
+            if session.continues and replay is not None and session.folder.origin() != replay.cassette.hash:
+                raise RunError(f"{folder} holds a run that is not from {replay.path}; give this one another name, as "
+                               "in --name replayed, or use --fresh to begin anew")  # replies would be of two origins
+        opened.pop_all()
+    return session
+
+
+def can_continue(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bool:
+    """Return whether the folder has calls or records of the run with these settings. Raises RunError if it has those of
+    another run; settings under which nothing was asked yet may be changed."""
+    known = config_of(folder.path)
+    if known is None or folder.is_empty():
+        return False
+    if changes := describe_changes(folder.path, known, config, manifest):
+        raise RunError(f"{folder.path} holds a run with {changes}; give this one another name, or use --fresh to begin "
+                       "anew")
+    return True
+
+
+def preflight_notes(plan: Plan, resources: Resources) -> Iterator[str]:
+    """Yield notes, one line each, on what looks like a mistake and on what cannot be answered."""
+    benchmark, cells, settings = plan.benchmark, plan.cells, plan.settings
+    if benchmark.scheme.right is None and not settings.only_searches and "steps" not in benchmark.scheme.groups:
+        yield (f"{benchmark.name} scores only what is found; the model is asked, but its answers have no score; "
+               "reasoning: search_only asks no model")
+    known = resources.indexed_documents()
+    gold = [item for one in benchmark.questions if one.answerable for item in resources.indexed_gold(one)]
+    if known and (missing := missing_documents(gold, known)):
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        yield (f"these gold documents are not in the index, so they are never found: {', '.join(missing[:5])}{more}; "
+               "are they mistyped?")
+    asked, conditions = len(benchmark.questions), {cell.condition for cell in cells}
+    nameless = sum(bool(question.whole) and not question.about for question in benchmark.questions)
+    if nameless and "closed-book" in conditions:
+        yield (f"closed-book: {nameless} of {asked} questions have no title or author of their document, so their "
+               "prompts do not name it")
+    without = sum(not question.gold for question in benchmark.questions)
+    if without and "gold" in conditions:
+        yield f"gold: {without} of {asked} questions have no gold, so they are asked with no documents"
+    # A question without its gold can only be refused. If no refusal is offered, it has no right reply.
+    rules = sorted({cell.rules for cell in cells if cell.change.drop_gold and not may_refuse(cell.rules)})
+    if rules and "choice" not in benchmark.scheme.groups:
+        yield (f"drop_gold: the prompts of the rules {' and '.join(rules)} offer no refusal, so questions without "
+               "their gold have no score; use rules: grounded")
+    yield from _too_long(settings, cells, resources)
+
+
+def _too_long(settings: RunSettings, cells: Sequence[Cell], resources: Resources) -> Iterator[str]:
+    """Yield how many questions cannot fit a model's context, for every model and way of placing chunks."""
+    sizes: dict[str, int] = {}
+    seen: set[tuple[str | None, ...]] = set()
+    reply = settings.limits.max_tokens
+    for cell in cells:
+        context = resources.clients[cell.model].context
+        key = (cell.model, cell.condition, cell.finder, cell.format, cell.perturbation)
+        if context is None or cell.searched or key in seen:
+            continue
+        seen.add(key)
+        shown = [resources.placed_if_known(cell, question) for question in resources.benchmark.questions]
+        over = [size for chunks in shown if (size := _excess(chunks, context, reply, sizes)) is not None]
+        if over:
+            what = cell.condition if cell.perturbation is None else f"{cell.condition} with {cell.perturbation}"
+            room = f"less {reply} for the reply" if context.whole_reply else "with the reply"
+            yield (f"{what}: {len(over)} of {len(shown)} questions cannot fit the context of {cell.model}, "
+                   f"{context.tokens} tokens {room}: the documents of the largest have at least {max(over)}. Each will "
+                   "be too_long, and nothing is cut; conditions: retrieved shows only what is found")
+
+
+def _excess(chunks: Sequence[Chunk], context: Context, reply: int, sizes: dict[str, int]) -> int | None:
+    """Return the least number of tokens of chunks that cannot fit; None if they may. A chunk is measured once."""
+    if context.holds(sum(len(chunk.content) + 1 for chunk in chunks), reply):
+        return None
+    for chunk in chunks:
+        if chunk.id not in sizes:
+            sizes[chunk.id] = min_tokens(chunk.content)
+    size = sum(sizes[chunk.id] for chunk in chunks)
+    return size if size > context.room(reply) else None
