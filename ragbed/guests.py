@@ -20,7 +20,8 @@ The slots that a guest can fill, and what its attribute has to be:
     analysis   a function from `AnalysisInput` to a list of `View`, which the report, the terminal and JSON show
     finding    a function from `AnalysisInput` to JSON for the summary, where an analysis of the same name reads it, as
                `run.found[NAME]`; None if the run has nothing to compute
-    setting    a pydantic model, or a function that validates a value: a key of a run's settings
+    setting    a pydantic model, or a function that returns the value of a setting or raises ValueError; the name is a
+               key of a run's settings, which is None if it is omitted
     benchmark  a class of settings, a subclass of `Selection`, whose `kind` is the name
     retriever  a class of settings, a subclass of `RetrieverKind`, whose `kind` is the name
     vectors    a class of settings of an index's vectors, whose `kind` is the name
@@ -39,7 +40,7 @@ Python prints to stderr. Everything else works without it.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -87,6 +88,7 @@ BUILT_IN: tuple[Guest, ...] = (
         "pipeline": {"http": f"{_IN}.pipelines.http:Http",
                      "openai": f"{_IN}.pipelines.chat_completions:ChatCompletions",
                      "langchain": f"{_IN}.pipelines.frameworks:LangChain",
+                     "langgraph": f"{_IN}.pipelines.frameworks:LangGraph",
                      "haystack": f"{_IN}.pipelines.frameworks:Haystack",
                      "llamaindex": f"{_IN}.pipelines.frameworks:LlamaIndex",
                      "python": f"{_IN}.pipelines.python_code:Python",
@@ -162,11 +164,19 @@ def loaded(slot: Slot) -> dict[str, Any]:
     return found
 
 
-def load_subclasses(slot: Slot, base: type[_T]) -> dict[str, type[_T]]:
-    """Import the classes that guests add to a slot, by name, without what is not a subclass of `base`."""
-    found = loaded(slot)
-    for name in [name for name, one in found.items() if not (isinstance(one, type) and issubclass(one, base))]:
-        leave_out(f"{slot} {name!r}", f"{found.pop(name)!r:.80} is not a subclass of {base.__name__}")
+def load_kinds(slot: Slot, base: type[_T], taken: Collection[str] = ()) -> dict[str, type[_T]]:
+    """Import the classes of settings that guests add to a slot, by their `kind`. What is not a subclass of `base` with
+    that kind as the default of its field `kind`, or has a kind that is `taken`, is left out."""
+    found: dict[str, type[_T]] = {}
+    for name, one in loaded(slot).items():
+        kind = getattr(one, "model_fields", {}).get("kind") if isinstance(one, type) and issubclass(one, base) else None
+        if kind is None or kind.default != name:
+            leave_out(f"{slot} {name!r}", f"{one!r:.80} is not a subclass of {base.__name__} with the field "
+                                          f"kind: Literal[{name!r}] = {name!r}")
+        elif name in taken:
+            leave_out(f"{slot} {name!r}", "ragbed has one of this name; rename the guest's")
+        else:
+            found[name] = one
     return found
 
 

@@ -7,15 +7,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragbed.documents.chunkers import ChunkerSettings, Sections
 from ragbed.documents.types import Format
+from ragbed.guests import load_kinds
 from ragbed.retrieval.embedders import EmbedderSettings, Sentence
-from ragbed.retrieval.tagged_union import guest_kinds, tagged_union
+from ragbed.retrieval.tagged_union import tagged_union
 from ragbed.retrieval.vector_settings import Auto, Flat, Hnsw, VectorKind
 
 if TYPE_CHECKING:
     ResolvedVectors: TypeAlias = VectorKind
     VectorSettings: TypeAlias = VectorKind
 else:
-    _KINDS = (Flat, Hnsw, *guest_kinds("vectors", VectorKind))
+    _KINDS = (Flat, Hnsw, *load_kinds("vectors", VectorKind).values())
     ResolvedVectors = tagged_union(_KINDS)
     VectorSettings = tagged_union((Auto, *_KINDS))
 

@@ -2,14 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeVar, Union
+from typing import Annotated, Any, Union
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, model_validator
-
-from ragbed.documents.errors import SettingsError
-from ragbed.guests import Slot, loaded
-
-_Kind = TypeVar("_Kind", bound=BaseModel)
 
 
 class KindModel(BaseModel):
@@ -34,15 +29,3 @@ def tagged_union(kinds: Iterable[type[BaseModel]], default: str | None = None) -
 
     tagged = tuple(Annotated[one, Tag(one.model_fields["kind"].default)] for one in kinds)
     return Annotated[Union[tagged], Discriminator(kind_of)]  # noqa: UP007
-
-
-def guest_kinds(slot: Slot, base: type[_Kind]) -> tuple[type[_Kind], ...]:
-    """Return the kinds that guests add to a slot. Raises SettingsError: one is not a subclass of `base` whose `kind` is
-    its name there."""
-    found: dict[str, type[_Kind]] = loaded(slot)
-    for name, kind in found.items():
-        field = kind.model_fields.get("kind") if isinstance(kind, type) and issubclass(kind, base) else None
-        if field is None or field.default != name:
-            raise SettingsError(f"the {slot} {name!r} of a guest must be a subclass of {base.__name__} with the field "
-                                f"kind: Literal[{name!r}] = {name!r}")
-    return tuple(found.values())

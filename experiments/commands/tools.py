@@ -31,7 +31,8 @@ def demo(model: ModelName = DEFAULT_MODEL,
     carry_out(model, out, fresh, live, json, full)
 
 
-What = Literal["strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations", "metrics", "models"]
+What = Literal["strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations", "metrics", "models",
+               "guests"]
 
 
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:

@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ragbed.agents.models import PIPELINE_PREFIX
 from ragbed.experiments.cells import OWN, PIPELINE
-from ragbed.guests import load_subclasses
+from ragbed.guests import load_kinds
+from ragbed.retrieval.tagged_union import tagged_union
 from ragbed.strategies.types import Reasoning, Rules
 
 if TYPE_CHECKING:
@@ -88,11 +89,7 @@ class PipelineSettings(BaseModel):
 
 def pipeline_union() -> Any:
     """Return the type of any pipeline's settings: the union of the kinds that guests add, told apart by `kind`."""
-    kinds = tuple(load_subclasses("pipeline", PipelineSettings).values())
-    union: Any = PipelineSettings
-    for kind in kinds:
-        union = kind if union is PipelineSettings else union | kind
-    return Annotated[union, Field(discriminator="kind")] if len(kinds) > 1 else union
+    return tagged_union(load_kinds("pipeline", PipelineSettings).values())
 
 
 def check_pipelines(pipelines: Sequence[PipelineSettings], models: Sequence[str], only_searches: bool,

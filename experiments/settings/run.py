@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import yaml
-from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+    create_model,
+    model_validator,
+)
 
 from ragbed.agents.catalogue import DEFAULT
 from ragbed.agents.settings import Limits, ModelSettings
@@ -30,6 +39,7 @@ from ragbed.experiments.settings.retrievers import (
     with_defaults,
 )
 from ragbed.experiments.settings.spending import Budget
+from ragbed.guests import loaded
 from ragbed.retrieval.rerankers.reranker import judges_of
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.settings.choosing import Strategy
@@ -117,13 +127,25 @@ class Included(_Part):
 SubAnswers = Literal["asked", "in_prompt", "none"]
 
 
+def _guest_fields() -> dict[str, Any]:
+    """Return the settings that guests add, as fields that are None unless they are given."""
+    fields: dict[str, Any] = {}
+    for name, kind in loaded("setting").items():
+        is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+        value = kind if is_model else Annotated[Any, AfterValidator(kind)]
+        fields[name] = value | None if is_model else value, Field(default=None, exclude_if=operator.not_)
+    return fields
+
+
 if TYPE_CHECKING:
     Pipeline: TypeAlias = PipelineSettings
+    _MatrixWithGuests = Matrix
 else:
     Pipeline = pipeline_union()
+    _MatrixWithGuests = create_model("_MatrixWithGuests", __base__=Matrix, **_guest_fields())
 
 
-class RunSettings(Matrix):
+class RunSettings(_MatrixWithGuests):
     """One experiment. Lists are factors: their product, less what is excluded and with what is included, is the set
     of cells.
 

@@ -140,6 +140,14 @@ PERTURBATIONS = {
     "A+B": "both, such as shuffle+unnumbered"}
 
 
+def guests() -> list[Row]:
+    """List the guests and what each adds."""
+    from ragbed.guests import BUILT_IN, installed
+    return [{"name": guest.name, "from": guest.origin or "ragbed",
+             "adds": "; ".join(f"{slot}: {', '.join(names)}" for slot, names in guest.adds.items())}
+            for guest in (*BUILT_IN, *installed())]
+
+
 def _named(texts: Mapping[str, str]) -> list[Row]:
     return [{"name": name, "does": does} for name, does in texts.items()]
 
@@ -148,7 +156,7 @@ INVENTORY: dict[str, Callable[[], list[Row]]] = {
     "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks,
     "conditions": partial(_named, CONDITIONS), "rules": partial(_named, RULES),
     "perturbations": partial(_named, PERTURBATIONS),
-    "metrics": metrics, "models": models}
+    "metrics": metrics, "models": models, "guests": guests}
 
 
 def write_strategy(name: str, family: str) -> None:

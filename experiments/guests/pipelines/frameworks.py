@@ -45,11 +45,9 @@ class Framework(FilePipeline):
         raise NotImplementedError
 
 
-class LangChain(Framework):
-    """A Runnable such as a chain or an agent, or a compiled LangGraph graph, which gets a new thread for each question.
-    The contexts are the documents in its output or, if there are none, those that its retrievers and tools found."""
-
-    kind: Literal["langchain", "langgraph"]
+class _Runnable(Framework):
+    """A LangChain Runnable. The contexts are the documents in its output or, without any, those that its retrievers and
+    tools found."""
 
     def _caller(self, made: Any, make: Any) -> Callable[[Any], Any]:
         from ragbed.experiments.guests.pipelines.runnables import Listener, convert_output
@@ -70,6 +68,18 @@ class LangChain(Framework):
             return convert_output(output, listener)
 
         return call
+
+
+class LangChain(_Runnable):
+    """A LangChain Runnable, such as a chain or an agent."""
+
+    kind: Literal["langchain"] = "langchain"
+
+
+class LangGraph(_Runnable):
+    """A compiled LangGraph graph. Each question gets a new thread."""
+
+    kind: Literal["langgraph"] = "langgraph"
 
 
 class Haystack(Framework):
