@@ -105,11 +105,13 @@ def outputs(tmp_path_factory):
     (folder / "first.ferry").write_text("Ferries leave Oslo at noon.")
     (folder / "slow.yaml").write_text("benchmark: {kind: ferries}\nmodels: openai:m\nknots: fast\n")
     server = ScriptedServer(lambda body: "<Answer>noon</Answer>")
-    commands = {"help": ["help", "all"], "guests": ["list", "guests", "--json"], "command": ["ferry", "Oslo"], "schema": ["schema"],
+    commands = {"help": ["help", "all"], "guests": ["list", "guests", "--json"], "command": ["ferry", "Oslo"],
+                "schema": ["schema"],
                 "benchmarks": ["list", "benchmarks", "--json"], "metrics": ["list", "metrics", "--json"],
                 "index": ["index", "first.ferry", "--out", "idx", "--embedder", "none", "--json"],
                 "run": ["run", "ferries", "--model", f"{server.url}#m", "--condition", "closed-book",
-                        "--set", "knots=12", "--json"], "wrong": ["run", "slow.yaml"], "report": ["report", "runs/ferries"]}
+                        "--set", "knots=12", "--json"], "wrong": ["run", "slow.yaml"],
+                "report": ["report", "runs/ferries"]}
     found, stderr = carry_out(folder, folder / "site", *commands.values())
     server.close()
     return {**dict(zip(commands, found, strict=True)), "stderr": stderr,
