@@ -28,4 +28,4 @@ def test_name_and_folder_are_enough(ragbed, serve, tmp_path, kind):
     assert all(named <= set(cell["metrics"]) for cell in summary["cells"])
     header = [cell.removesuffix(" (lexical)") for cell in run_table(summary["cells"], columns)[0]]
     assert {column.replace("_", " ") for column in columns} <= set(header)
-    assert {"answered", *" ".join(header).split()} <= set(out.split())
+    assert "score [95 % CI]" in out

@@ -124,7 +124,7 @@ def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, 
     rows = [town.row(number, meta=json.dumps({"language": "ko" if number == 5 else "en",
                                               "difficulty_type": "SimpleQA"})) for number in range(6)]
     town.write(rows)
-    status, out, _ = ragbed("run", town.config(serve(town.reply).url, reasoning=FIVE[:2]))
+    status, out, _ = ragbed("run", town.config(serve(town.reply).url, reasoning=FIVE[:2]), "--full")
     assert status == 0
     assert "By language" in out
     assert "By difficulty type" not in out  # all are simple

@@ -1,6 +1,6 @@
-"""The demo: a recorded model's run, whose table stands at once, then a live model beside it over its first questions.
+"""The demo: a run with recorded replies, then the first of its questions with a live model too.
 
-The recording is made by `bench/record_demo.py`, with the settings that stand here; it holds how many questions.
+`bench/record_demo.py` makes the recording, with the settings in this module.
 """
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 from ragbed.agents.recorded import load_recording
 from ragbed.experiments.record import Record
 from ragbed.experiments.running.runner import RunCallbacks, run
+from ragbed.experiments.runs.finished import open_finished
 from ragbed.experiments.runs.manifest import manifest_of
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import check_settings
-from ragbed.experiments.terminal.display import note, stoppable
+from ragbed.experiments.terminal.display import note, say, stoppable
 from ragbed.experiments.terminal.live import RunView
-from ragbed.experiments.terminal.run import Put, carry_out, in_turn
+from ragbed.experiments.terminal.run import Put, carry_out, closing_line, in_turn
+from ragbed.experiments.terminal.tables import print_summary
 from ragbed.strategies.catalogue import CRESTS
 
 RECORDED = "recorded:qwen2.5-coder-1.5b-instruct"
@@ -25,13 +27,17 @@ QUESTIONS: dict[str, Any] = {
     "reasoning": list(CRESTS), "conditions": "retrieved", "answer_formats": "tags",
     "include": [{"reasoning": ["direct", "chain_of_thought"], "conditions": ["gold", "closed-book"]}],
     "retriever": {"kind": "bm25", "k": 4, "build": {"embedder": "none"}}, "brief": True, "limits": {"max_tokens": 256}}
-# Small models repeat themselves up to the limit now and then, which leaves no tag and no JSON; here any text answers.
+# A small model sometimes repeats itself up to the token limit: tags accept any text, JSON would be malformed.
 _LIVE: dict[str, Any] = {"reasoning": "direct", "conditions": ["retrieved", "gold"], "answer_formats": "tags"}
-_SECONDS, _LEAST, _TRIED = 100, 6, 2  # that the live part takes; questions of it at least; those that tell its pace
+_SECONDS = 100  # that the live part should take
+_MIN_QUESTIONS, _TRIED = 6, 2  # of the live part; to measure its speed
 
 
 def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool = False) -> None:
-    """Carry out the recorded run, and one with both models; with `live` all that was recorded, asked of the model."""
+    """Run the recorded questions, then the first of them with the live model too, and print the recorded run's table.
+
+    With `live` the model answers all questions instead.
+    """
     every = load_recording(RECORDED).questions
 
     def settings(name: str, questions: int, **more: Any) -> RunSettings:
@@ -46,20 +52,32 @@ def demo(model: str, out: Path, fresh: bool, live: bool, json: bool, full: bool 
         if one.name == "demo-live" and not begun:
             with TemporaryDirectory() as trial:
                 few = settings("demo-pace", _TRIED, models=model, out=trial, include=[], **_LIVE)
-                one = both(min(max(_fitting(few), _LEAST), every))
+                one = both(min(max(_count_fitting(few), _MIN_QUESTIONS), every))
             note(f"{one.folder}: the first {one.benchmark.limit} of {every} questions")
-        carry_out(one, fresh=fresh, json=json, put=put, full=full)
+        carry_out(one, fresh=fresh, json=json or not live, put=put if json else lambda _: None, full=full)
+        finished.append(one.folder)
 
-    begun = not fresh and (both(_LEAST).folder / "manifest.json").is_file()  # with as many questions as fitted then
-    asked = int(manifest_of(both(_LEAST).folder).benchmark["questions"]) if begun else _LEAST
-    in_turn([settings("demo-all-live", every, models=model)] if live else
-            [settings("demo", every, models=RECORDED), both(asked)], carry, json, fresh)
+    finished: list[Path] = []
+    begun = not fresh and (both(_MIN_QUESTIONS).folder / "manifest.json").is_file()  # it keeps its number of questions
+    asked = int(manifest_of(both(_MIN_QUESTIONS).folder).benchmark["questions"]) if begun else _MIN_QUESTIONS
+    if live:
+        in_turn([settings("demo-all-live", every, models=model)], carry, json, fresh)
+        return
+    try:
+        in_turn([settings("demo", every, models=RECORDED), both(asked)], carry, json, fresh)
+    finally:  # also if the live part fails or is interrupted
+        if finished and not json:
+            for folder in finished[1:]:
+                say(f"with a live model too, {model}: {folder / 'report.html'}")
+            with open_finished(finished[0]) as recorded:
+                print_summary(recorded.summary, full)
+            say(closing_line(finished[0]))
 
 
-def _fitting(few: RunSettings) -> int:
-    """Ask a few questions to see how many take `_SECONDS`; what was replied is not kept."""
-    note(f"asking {', '.join(few.models)} {_TRIED} questions, to see how many take {_SECONDS} s")
-    rates: list[float] = []  # cells a second, after each
+def _count_fitting(few: RunSettings) -> int:
+    """Return how many questions fit into `_SECONDS`, measured by asking a few."""
+    note(f"measuring the speed of {', '.join(few.models)} on {_TRIED} questions")
+    rates: list[float] = []  # cells per second, after each record
 
     def record(one: Record) -> None:
         view.record(one)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -22,10 +23,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from ragbed.experiments.cells import PART
+
 PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
 _GAP = 2  # between columns
 _SHORT = 12  # characters of a cell that is not broken
-_WIDTH = 150  # where the output is a file or pipe
+_WIDTH = 150  # of a file or pipe
+MAX_PROSE = 100  # columns of a line of prose
 # What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -123,6 +127,85 @@ def _least(column: Sequence[str]) -> int:
         return max([*map(cell_len, column[0].split()), *map(cell_len, lines)])
     longest = max([cell_len(word) for line in (column[0], *lines) for word in line.split()], default=0)
     return max([longest, *(min(cell_len(line), max(_SHORT, cell_len(line) // 3)) for line in lines)])
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table that keeps each row on one line.
+
+    Attributes:
+        priority: how early the column is dropped from a narrow terminal, the highest first; 0 is never dropped.
+        shortens: its texts may be cut to fit.
+    """
+
+    name: str
+    texts: Sequence[str]
+    priority: int = 0
+    shortens: bool = False
+    right: bool = True  # aligned
+
+    @property
+    def width(self) -> int:
+        return max(map(cell_len, (self.name, *self.texts)))
+
+
+def print_rows(columns: Sequence[Column], title: str = "") -> list[str]:
+    """Print a table with one line per row, and return the names of the columns for which there was no room.
+
+    First columns with a priority are dropped, those with the same text in every row before others. Then texts that may
+    be cut are cut in their longest part.
+    """
+    output = console()
+    shown = [replace(one, texts=[printable(text) for text in one.texts]) for one in columns]
+    room = output.width
+    least = max(16, room * 2 // 5)  # of a column that shortens
+    shown = [_shortened(one, least) if one.shortens else one for one in shown]
+
+    def excess() -> int:
+        return sum(one.width + _GAP for one in shown) - _GAP - room
+
+    dropped = []
+    for one in sorted((one for one in shown if one.priority),
+                      key=lambda one: (len(set(one.texts)) > 1, -one.priority)):
+        if excess() > 0:
+            shown.remove(one)
+            dropped.append(one.name)
+    for at, one in enumerate(shown):
+        if excess() > 0 and one.shortens:
+            shown[at] = _shortened(one, max(8, one.width - excess()))
+    if title:
+        output.print(Text(printable(title), "italic"), soft_wrap=True)
+    table = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for one in shown:
+        table.add_column(Text(one.name), justify="right" if one.right else "left", no_wrap=True)
+    for row in zip(*(one.texts for one in shown), strict=True):
+        table.add_row(*map(Text, row))
+    output.print(table, soft_wrap=False)
+    return dropped
+
+
+def _shortened(column: Column, width: int) -> Column:
+    return replace(column, texts=[shorten(text, width) for text in column.texts])
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut the middle of the longest parts of a name such as `model · strategy` until it has at most `width` columns."""
+    parts = text.split(PART)
+    while cell_len(PART.join(parts)) > width:
+        longest = max(range(len(parts)), key=lambda at: len(parts[at]))
+        part = parts[longest].replace("…", "")
+        if len(part) < 4:
+            break
+        middle = len(part) * 2 // 3
+        parts[longest] = f"{part[:middle - 1]}…{part[middle:]}" if "…" in parts[longest] else \
+            f"{part[:middle - 1]}…{part[middle + 1:]}"
+    return PART.join(parts)
+
+
+def print_text(text: str) -> None:
+    """Print prose on stdout, wrapped at words."""
+    for line in textwrap.wrap(printable(text), min(console().width, MAX_PROSE), break_on_hyphens=False):
+        say(line)
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from shlex import join
 from typing import Any
 
@@ -12,19 +13,15 @@ import typer
 from ragbed.agents.journal import Mode
 from ragbed.documents.errors import UserError
 from ragbed.documents.shards import Shard
-from ragbed.experiments.analysis.view import View
-from ragbed.experiments.report.cells import table
-from ragbed.experiments.report.comparable_cells import merge_replicates
 from ragbed.experiments.report.page import report_run
-from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.running.cassette import Replay, misses
 from ragbed.experiments.running.runner import RunCallbacks, check_all, run
 from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
-from ragbed.experiments.terminal.display import note, print_json, print_table, say, stoppable
+from ragbed.experiments.terminal.display import note, print_json, say, stoppable
 from ragbed.experiments.terminal.live import NOTHING, RunView
-from ragbed.experiments.terminal.tables import all_failed, on_failures, on_published, print_views, run_table
+from ragbed.experiments.terminal.tables import all_failed, on_failures, print_summary
 
 
 def on_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
@@ -110,16 +107,21 @@ def show_shard(folder: RunFolder, shard: Shard, put: Put | None) -> None:
 def show_finished(folder: RunFolder, retry: str, put: Put | None, done: str, full: bool = False) -> None:
     """Write the report of a finished run, and show its figures, which `put` takes as JSON, and what was `done`; `retry`
     is the command that asks again what failed."""
-    report = report_run(Finished.of(folder))
+    report_run(Finished.of(folder))
     if put is not None:
         put(run_json(folder))
     else:
-        _show(folder, full)
+        print_summary(folder.summary(), full)
     for text in on_failures(folder, retry):
         note(text)
     if put is None:
         note(done)
-        say(f"report: {report}")
+        say(closing_line(folder.path))
+
+
+def closing_line(run: Path) -> str:
+    """Return where the report of a run is, and the next command."""
+    return f"report: {run / 'report.html'}; next: ragbed diagnose {run}"
 
 
 def show_merged(folder: RunFolder, shards: int, put: Put | None) -> None:
@@ -136,20 +138,3 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
     return {"run": str(folder.path), **{name: summary[name] for name in (
         "columns", "cells", "views", "comparisons", "effects", "repeated", "error_analysis", "tradeoff", "published",
         "notes", "results")}}
-
-
-def _show(folder: RunFolder, full: bool) -> None:
-    summary = folder.summary()
-    cells = merge_replicates(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
-    for text in summary_text(summary, cells):
-        say(text)
-    say("")
-    header, rows = run_table(summary["cells"], summary["columns"])
-    print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
-                                    f"judge {summary['cells'][0]['judge'] or 'none'}")
-    views = [View.of(one) for one in summary["views"] if one["name"] == "causes" or one["section"] == "Breakdowns"]
-    if views:
-        say("")
-        print_views(views, summary["cells"][0]["judge"])
-    for text in [*summary["notes"], *on_published(summary["published"])]:
-        say(text)

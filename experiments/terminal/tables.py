@@ -7,27 +7,87 @@ from typing import Any
 
 from ragbed.experiments.analysis.published import published
 from ragbed.experiments.analysis.view import View, text_of
-from ragbed.experiments.cells import PART, shortened, telling
+from ragbed.experiments.cells import PART, short_name, shortened, telling
 from ragbed.experiments.metrics import METRICS, family_of, measured_in, shown_name
+from ragbed.experiments.report.cells import Table, table
+from ragbed.experiments.report.comparable_cells import merge_replicates
+from ragbed.experiments.report.summary_table import SummaryRow, summary_rows
+from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.statistics import ALPHA
-from ragbed.experiments.terminal.display import console, print_table, say
-from ragbed.experiments.words import figure, price
+from ragbed.experiments.terminal.display import Column, console, print_rows, print_table, print_text, say
+from ragbed.experiments.words import UNKNOWN, figure, listed, metric_words, plural, price, probability, two
 
 _MESSAGE = 300  # characters of one
 _NO_REPLY = ("error", "timeout", "budget", "too_long")
 
 
+def print_summary(summary: Mapping[str, Any], full: bool = False) -> None:
+    """Print the table of a run, a row per cell, and at most five sentences; with `full` all metrics, views and notes.
+
+    A terminal that is too narrow shows fewer columns, and says which it left out.
+    """
+    cells = merge_replicates(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
+    dropped = print_rows(_columns(summary_rows(summary, cells)), _title(summary, cells))
+    if len(cells.cells) > 1:
+        pairs = len((summary.get("comparisons") or {}).get("pairs") or ())
+        say(f"diff: score minus the first row's; p: Holm-corrected for {plural(pairs, 'comparison')}" if pairs else
+            "no differences were tested")
+    say("")
+    print_text(" ".join(summary_text(summary, cells)))
+    if not full:
+        notes = [plural(len(summary["notes"]), "note")] if summary["notes"] else []
+        print_text(f"--full shows more: {listed([*dropped, 'all metrics', 'causes', *notes], 9)}.")
+        return
+    say("")
+    shown = {cells.quality, "citation_f1"}
+    columns = [column for column in summary["columns"] if column not in shown]
+    print_table(*run_table(summary["cells"], columns))
+    if views := [View.of(one) for one in summary["views"] if one["name"] == "causes" or one["section"] == "Breakdowns"]:
+        say("")
+        print_views(views, summary["cells"][0]["judge"])
+    for text in [*summary["notes"], *on_published(summary["published"])]:
+        print_text(text)
+
+
+def _title(summary: Mapping[str, Any], cells: Table) -> str:
+    first = summary["cells"][0]
+    judge = f", judge {short_name(first['judge'])}" if first["judge"] else ""
+    sizes = {cell.n for cell in cells.cells}
+    questions = f", {plural(sizes.pop(), 'question')}" if len(sizes) == 1 else ""
+    return f"{summary['name']}{questions}: {metric_words(cells.quality)}, {first['scoring']} scoring{judge}"
+
+
+def _columns(rows: Sequence[SummaryRow]) -> list[Column]:
+    """Return the columns of the summary table; those that tell nothing in this run are left out."""
+    scores = [row.score for row in rows]
+    tests = [row.difference for row in rows]
+    f1s = [row.citation_f1 for row in rows]
+    return [
+        Column("cell", [row.cell.label for row in rows], shortens=True, right=False),
+        Column("n", [str(row.cell.n) for row in rows], 1),
+        Column("score [95 % CI]", ["-" if one is None else figure(one.mean, one.low, one.high).removesuffix(
+            f" {UNKNOWN}") for one in scores]),
+        *([Column("diff", ["-" if one is None else f"{one.difference:+z.2f}" for one in tests]),
+           Column("p", ["-" if one is None else probability(one.p_holm) for one in tests])] if any(tests) else []),
+        *([Column("cit. F1", ["-" if one is None else two(one) for one in f1s], 3)] if any(f1s) else []),
+        Column("refused", [f"{row.cell.refused:,}" for row in rows], 2),
+        Column("tokens", [f"{row.cell.tokens_each:,.0f}" if row.cell.tokens_each else "?" if row.cell.calls else "0"
+                          for row in rows], 4),
+        Column("price", [price(row.cell.price, "?") for row in rows], 5),
+        Column("failed", [f"{row.cell.failed:,}" for row in rows], 6)]
+
+
 def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows: the factors that tell cells apart, figures of the scheme's columns with their 95 %
-    intervals, outcomes, passages shown for a question in the mean, cost. Shares that have a column together, joined by
-    ` / `, stand there as counts. How many answers are unjudged has a column where any is, and so has what strategies
-    measured themselves."""
+    """Return header and rows with every factor that differs, every metric with its interval, outcomes and cost.
+
+    Shares joined by ` / ` are shown as counts.
+    """
     factors = telling(cells)
     columns = [*columns, *measured_in(cells)]
-    judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # a model's name is long, and in the title
+    judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # the title has a model's long name
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
-    names = [column.split(" / ")[0] for column in columns]  # metrics in words, and the judge's name once
+    names = [column.split(" / ")[0] for column in columns]
     shown = [column.replace("_", " ") + shown_name(name, judge).removeprefix(name)
              for column, name in zip(columns, names, strict=True)]
     cached = ["cached"] if any("cached_tokens" in cell["usage"] for cell in cells) else []
@@ -38,8 +98,8 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
 def on_published(names: Sequence[str]) -> list[str]:
     """Return which of the paper's tables stand in the report."""
     by_paper: dict[str, list[str]] = {}
-    for table in map(published, names):
-        by_paper.setdefault(table.paper, []).append(table.table)
+    for one in map(published, names):
+        by_paper.setdefault(one.paper, []).append(one.table)
     return [f"The report has the paper's own figures beside these, marked as published: {paper}, {', '.join(tables)}."
             for paper, tables in by_paper.items()]
 
@@ -110,19 +170,19 @@ _LONGEST, _WIDEST = 64, 8  # rows of what a terminal shows at all, and columns o
 _ROOM = 40  # lines of all views above which no further breakdown by a tag is shown
 _MANY = 12  # comparisons above which those alone are shown that are real
 
-Table = tuple[list[str], list[list[str]]]
+Grid = tuple[list[str], list[list[str]]]  # header and rows
 
 
 def print_views(views: Sequence[View], judge: str | None = None, whole: bool = False) -> None:
     """Print views, and then the notes of all of them; the judge is that of the run, which its table's title names, and
     `whole` shows all comparisons, however many."""
-    for place, (view, (title, table)) in enumerate(zip(views, tables_of(views, judge, whole), strict=True)):
+    for place, (view, (title, grid)) in enumerate(zip(views, tables_of(views, judge, whole), strict=True)):
         if place:
             say("")
-        if table is None:
+        if grid is None:
             say(title)
             continue
-        print_table(*table, title=title, keys=min(view.keys, len(table[0]) - 1))
+        print_table(*grid, title=title, keys=min(view.keys, len(grid[0]) - 1))
         if left := len(view.rows) - len(_real(view)) if _is_cut(view, whole) else 0:
             other = "the other " if left < len(view.rows) else ""
             say(f"No difference can be shown in {other}{left} of {len(view.rows)} comparisons.")
@@ -132,20 +192,20 @@ def print_views(views: Sequence[View], judge: str | None = None, whole: bool = F
             say(note)
 
 
-def tables_of(views: Iterable[View], judge: str | None, whole: bool = False) -> Iterator[tuple[str, Table | None]]:
+def tables_of(views: Iterable[View], judge: str | None, whole: bool = False) -> Iterator[tuple[str, Grid | None]]:
     """Yield `table_of` each, with no table for a breakdown by a tag that all views together have no room for."""
     used = 0
     for view in views:
-        title, table = table_of(_occurring(view) if view.name == "chain" else view, judge, whole)
-        lines = 0 if table is None else len(table[1]) + 2
+        title, grid = table_of(_occurring(view) if view.name == "chain" else view, judge, whole)
+        lines = 0 if grid is None else len(grid[1]) + 2
         if used + lines > _ROOM and view.name.startswith("by:"):
-            title, table = _elsewhere(view), None
+            title, grid = _elsewhere(view), None
         else:
             used += lines
-        yield title, table
+        yield title, grid
 
 
-def table_of(view: View, judge: str | None, whole: bool = False) -> tuple[str, Table | None]:
+def table_of(view: View, judge: str | None, whole: bool = False) -> tuple[str, Grid | None]:
     """Return the title of a view, and its header with rows; None for these where it is folded, or too long or wide for
     a terminal. A long one over several cells becomes a cross table of its main figure; of many comparisons, those alone
     that are real stay."""
