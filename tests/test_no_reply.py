@@ -14,7 +14,7 @@ def test_many_failures_come_before_the_verdict(serve, town, ragbed):
     server = serve(lambda body: {"status": 400} if "town 3" in str(body) else town.reply(body))
     status, out, _ = ragbed("run", town.config(server.url, reasoning=["direct", "plan_and_solve"]))
     assert status == 0
-    assert "\n2 of 12 answers failed and count as wrong. " in out
+    assert "\n4 of 12 answers failed and count as wrong. " in out
 
 
 def test_a_stopped_run_is_not_replayed_but_continued(serve, town, ragbed):

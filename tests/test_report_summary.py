@@ -54,7 +54,7 @@ def test_the_headline_says_how_far_the_best_cell_is_better(pairs, end):
 @pytest.mark.parametrize(("cells", "headline"), [
     ([cell("direct", None)], "No unified score (gpt-4o) could be computed."),
     ([cell("direct", 0.0)], "`direct` scores 0.00 over 100 questions."),
-    ([cell("direct", 0.0), cell("plan", 0.0)], "All 2 strategies score 0.00."),
+    ([cell("direct", 0.0), cell("plan", 0.0)], "Both strategies score 0.00."),
     ([cell("direct", 0.5), cell("plan", 0.5), cell("draft", 0.4)], "`direct` and `plan` share the highest score "
                                                                    "(0.50)."),
     ([cell("direct", 0.5), cell("plan", 0.7, judge="lexical")],

@@ -23,8 +23,10 @@ def test_another_judge_model_is_not_mixed_into_a_run(serve, town, ragbed):
 
 def test_a_judge_that_fails_is_told_of_and_what_it_made_is_counted(serve, town, ragbed):
     answering, grading = serve(lambda _: "<Answer>7 [1]</Answer>"), serve(lambda _: {"status": 400})
-    status, out, err = ragbed("run", town.config(answering.url, judge=f"{grading.url}#judge"))
+    status, out, err = ragbed("run", town.config(answering.url, judge=f"{grading.url}#judge"), "--full")
     assert status == 0
+    assert "5 answers could not be judged; see the notes. `direct` scores 0.00 over 6 questions." in " ".join(
+        out.split())
     assert "5 of 5 answers are unjudged: call failed: http_400 (5)" in out
     assert " unjudged " in next(line for line in out.splitlines() if " outcomes " in line)
     assert f"The judge {grading.url}#judge made 5 calls with 0 tokens" in " ".join(out.split())
@@ -68,8 +70,9 @@ def test_the_small_model_is_told_of_under_any_name(tmp_path):
 
 
 def test_the_lexical_judge_stands_at_all_its_columns(serve, town, ragbed):
-    out = ragbed("run", town.config(serve(town.reply).url))[1]
-    assert out[:out.index("\ndirect")].rpartition("judge lexical")[2].count("(lexical)") == 2
+    out = ragbed("run", town.config(serve(town.reply).url), "--full")[1]
+    header = out[out.index("outcomes") - 200:out.index("outcomes")]
+    assert header.count("(lexical)") == 1  # of correct / partial / wrong; the title names the judge of the score
 
 
 USED = {"prompt_tokens": 1000, "completion_tokens": 50, "prompt_tokens_details": {"cached_tokens": 400}}

@@ -51,12 +51,17 @@ def summary_text(summary: Mapping[str, Any], table: Table, kinds: Counter[str] |
         found += [*_retrieval(best[0], pairs), *_needed(ranking), *_cheaper(ranking, comparable)]
     found += [*_significant(pairs), *_factors(summary.get("effects"))]
     first = failed >= _MANY_FAILED * asked
-    return [*(failures if first else []), *found, *([] if first else failures)][:MAX_SENTENCES]
+    return [*(failures if first else []), *_unjudged(table), *found, *([] if first else failures)][:MAX_SENTENCES]
 
 
 def count_failed(table: Table) -> tuple[int, int]:
     """Return how many answers of all cells failed, and how many there are."""
     return sum(cell.failed for cell in table.cells), sum(count for cell in table.cells for _, count in cell.outcomes)
+
+
+def _unjudged(table: Table) -> list[str]:
+    count = sum(found[1].count or 0 for cell in table.cells if (found := cell.of("unjudged")))
+    return [f"{plural(count, 'answer')} could not be judged; see the notes."] if count else []
 
 
 def _failures(failed: int, asked: int, table: Table, kinds: Counter[str]) -> list[str]:
@@ -84,7 +89,8 @@ def _headline(table: Table, best: Sequence[ReportCell], pairs: Sequence[CellPair
     if len(table.cells) == 1:
         return f"{start}{_code(best[0])} scores {mean} over {plural(known[best[0].id].n, 'question')}."
     if len(best) == len(known) > 1:
-        return f"{start}{'all' if start else 'All'} {len(best)} {_noun(table)} score {mean}."
+        every = "both" if len(best) == 2 else f"all {len(best)}"
+        return f"{start}{every if start else every.capitalize()} {_noun(table)} score {mean}."
     if len(best) > 1:
         return f"{start}{_names(best)} share the highest score ({mean})."
     return f"{start}{_code(best[0])} scores highest ({mean}){_against(best[0], table, pairs, tested)}."
