@@ -127,7 +127,7 @@ def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_gr
         "agents.player", "experiments.running.play", "experiments.running.runner", "experiments.terminal.run",
         "experiments.terminal.evaluate_retrieval",
         *(f"experiments.guests.construct.{name}" for name in (
-            "play", "build", "card", "dry_run", "writing", "display")),
+            "play", "build", "dry_run", "set_files", "display")),
         "experiments.guests.serving.app", "experiments.guests.serving.configurations",
         "experiments.terminal.demo")}
     modules = {".".join(("ragbed", *path.relative_to(ROOT).with_suffix("").parts))

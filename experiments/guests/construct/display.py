@@ -9,11 +9,10 @@ import typer
 
 from ragbed.documents.shards import Shard
 from ragbed.experiments.guests.construct.build import construct, library_of
-from ragbed.experiments.guests.construct.card import yield_view
 from ragbed.experiments.guests.construct.dry_run import foreseen
 from ragbed.experiments.guests.construct.play import FAILED, Played
+from ragbed.experiments.guests.construct.set_files import REPORT, write_set, yield_view
 from ragbed.experiments.guests.construct.settings import ConstructSettings
-from ragbed.experiments.guests.construct.writing import REPORT, write_set
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
 from ragbed.experiments.terminal.tables import print_views
 from ragbed.experiments.words import listed, plural, price

@@ -1,16 +1,11 @@
 """`ragbed review` at work: the page, the figures, the card and the export."""
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from ragbed.documents.errors import MissingExtra, RunError
-from ragbed.documents.json import loads
-from ragbed.experiments.benchmarks.hub import CARD
-from ragbed.experiments.guests.construct.card import write_card
-from ragbed.experiments.guests.review.figures import accepted_lines, read_figures, review_lines
+from ragbed.experiments.guests.review.figures import accepted_lines, read_figures, review_lines, write_on_card
 from ragbed.experiments.guests.review.items import open_set
 from ragbed.experiments.runs.store import write_text
 from ragbed.experiments.terminal.display import note, print_json, say, stoppable
@@ -51,15 +46,4 @@ def show_reviews(target: str, seed: int, index: Path | None, export: Path | None
         if export is not None:
             say(f"{len(lines)} accepted items are in {export}; to ask them: ragbed run jsonl {export}")
     if reviewed.folder is not None:
-        _write_card(reviewed.folder, found)
-
-
-def _write_card(folder: Path, found: Mapping[str, Any]) -> None:
-    """Put the figures onto the card of a set, in the place of earlier ones."""
-    try:
-        write_card(folder, {**loads((folder / CARD).read_bytes()), "review": found})
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RunError(f"{folder / CARD}: no card that this ragbed writes; the command that built the set writes one, "
-                       "and leaves the reviews") from error
+        write_on_card(reviewed.folder, found)

@@ -6,15 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+from ragbed.documents.errors import RunError
+from ragbed.documents.json import loads
 from ragbed.documents.types import Document
 from ragbed.experiments.analysis.agreement import Rater, agreements, alpha
+from ragbed.experiments.benchmarks.hub import CARD
 from ragbed.experiments.guests.review.items import Item, ReviewSet, own_line
 from ragbed.experiments.guests.review.reviews import Review, ReviewFile
 from ragbed.experiments.metrics.intervals import TAIL, Interval
 from ragbed.experiments.record import Verdict
-from ragbed.experiments.words import plural
+from ragbed.experiments.runs.store import write_text
+from ragbed.experiments.words import plural, visible
 
 Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
 
@@ -139,3 +144,27 @@ def accepted_lines(items: Mapping[str, Item], reviews: Reviews, documents: Mappi
             line = {**own_line(item, documents), **item.made.get("line", {})}
             lines.append(json.dumps(line, ensure_ascii=False, sort_keys=True))
     return lines
+
+
+def review_section(found: Mapping[str, Any]) -> str:
+    """Return the section of a set's card that shows the figures, as Markdown."""
+    return "\n".join(["## Review", "", *(f"- {visible(line)}" for line in review_lines(found))])
+
+
+def write_on_card(folder: Path, found: Mapping[str, Any]) -> None:
+    """Write the figures onto the card of a constructed set: into card.json, and before the settings in card.md. A folder
+    without a card stays as it is. Raises RunError: the card is damaged."""
+    path, text = folder / CARD, folder / "card.md"
+    if not path.exists():
+        return
+    try:
+        card = {**loads(path.read_bytes()), "review": found}
+        before, heading, after = text.read_text(encoding="utf-8").partition("\n## Settings\n")
+        if not heading:
+            raise ValueError("no settings")
+    except (OSError, ValueError, TypeError) as error:
+        raise RunError(f"{path}: damaged; rerun the command that built the set to write it again, reviews are kept"
+                       ) from error
+    kept = before.partition("\n## Review\n")[0].rstrip()
+    write_text(path, json.dumps(card, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(text, f"{kept}\n\n{review_section(found)}\n{heading}{after}")

@@ -8,8 +8,7 @@ from ragbed.experiments.guests.construct.kinds.crest import CREST
 from ragbed.experiments.guests.construct.kinds.detectiveqa import DETECTIVEQA
 from ragbed.experiments.guests.construct.kinds.mdbench import MDBENCH
 from ragbed.experiments.guests.construct.kinds.mrceval import MRCEVAL
-from ragbed.experiments.guests.construct.kinds.mrke import MRKE
-from ragbed.experiments.guests.construct.kinds.twins import TWINS
+from ragbed.experiments.guests.construct.kinds.mrke import MRKE, TWINS
 from ragbed.experiments.guests.construct.stages import Kind
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, MDBENCH, MRKE, MRCEVAL, DETECTIVEQA, COMPUTED)}
