@@ -27,7 +27,7 @@ _RANGE = re.compile(r"\b(?:between|from)\b[^.]*?\d[^.]*?\b(?:and|to)\b[^.]*?\d|\
 _DENIAL = r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:by|in|on|at|to|of|the|a|an)\s+)*[\"'*]*"
 
 
-def right(item: Item, draft: Draft) -> bool:
+def is_correct(item: Item, draft: Draft) -> bool:
     """Say whether a draft answers an item rightly, by its text alone.
 
     Of an item with options, it must name the right one and no other. Else an accepted answer has to be the draft, or
@@ -39,23 +39,23 @@ def right(item: Item, draft: Draft) -> bool:
     all. An answer that is denied, one of several offered, or the end of a range is wrong.
     """
     if item.options:
-        return choice(item, draft) in item.answers
+        return chosen_option(item, draft) in item.answers
     if draft.refused or not draft.well_formed:
         return False
     text = strip_citations(draft.text).replace("*", "")
     if text.casefold().strip() in {answer.casefold().strip() for answer in item.answers}:
         return True
-    return not _hedges(text, item.answers) and any(_says(text, answer, item.question) for answer in item.answers)
+    return not _hedges(text, item.answers) and any(_states(text, answer, item.question) for answer in item.answers)
 
 
-def choice(item: Item, draft: Draft) -> str | None:
+def chosen_option(item: Item, draft: Draft) -> str | None:
     """Return the option that an answer names; None where it names none."""
     labels = tuple(zip(LABELS, item.options, strict=False))
     chosen = None if draft.refused or not draft.well_formed else read_choice(strip_citations(draft.text), labels)
     return None if chosen is None else dict(labels)[chosen]
 
 
-def _says(text: str, answer: str, question: str) -> bool:
+def _states(text: str, answer: str, question: str) -> bool:
     if grade("yes", answer) == "Correct" or grade("no", answer) == "Correct":
         return grade(text, answer) == "Correct"
     begins = _POLAR.match(answer)
@@ -66,11 +66,12 @@ def _says(text: str, answer: str, question: str) -> bool:
                         for one in (text, answer))
     for scale in {found for pair in _SCALE.findall(question) for found in pair if found and found not in answer}:
         text = re.sub(rf"(?<=\d)\s?{scale}(?:s\b|\b|(?=\s?원))", "", text, flags=re.IGNORECASE)
-    return (grade(text, answer) == "Correct" or _without_spaces(text, answer) or _is_name(text, answer, question)
-            or _has_what_matters(text, answer, question))
+    return (grade(text, answer) == "Correct" or _matches_without_spaces(text, answer)
+            or _is_name(text, answer, question)
+            or _has_key_words(text, answer, question))
 
 
-def _without_spaces(text: str, answer: str) -> bool:
+def _matches_without_spaces(text: str, answer: str) -> bool:
     ours, gold = ("".join(normalize_answer(one).split()) for one in (text, answer))
     return is_korean(answer) and len(ours) <= _RATIO * len(gold) and holds(ours, gold)
 
@@ -84,14 +85,14 @@ def _is_name(text: str, answer: str, question: str) -> bool:
     return any(said == normalize_answer(" ".join(words[at:])) for at in range(1, len(words) - least + 1))
 
 
-def _has_what_matters(text: str, answer: str, question: str) -> bool:
+def _has_key_words(text: str, answer: str, question: str) -> bool:
     """Whether the text has the answer's words, in whatever order, or those that the question has not itself."""
-    if len(text.split()) > max(_SHORT, _RATIO * len(answer.split())) or _denied(text) != _denied(answer):
+    if len(text.split()) > max(_SHORT, _RATIO * len(answer.split())) or _is_negated(text) != _is_negated(answer):
         return False
     known, asked, wanted = (values(one) for one in (text, question, answer))
-    stray, missing = _beside(known, [*wanted, *asked]), _beside(wanted, known)
+    stray, missing = _has_unmatched(known, [*wanted, *asked]), _has_unmatched(wanted, known)
     words, said, before = content_words(answer), all_words(text), content_words(question)
-    if missing and (stray or _beside(wanted, [*known, *asked])):
+    if missing and (stray or _has_unmatched(wanted, [*known, *asked])):
         return False
     if any(any(map(str.isdecimal, word)) and word not in said for word in words - before):  # such as fy2023
         return False
@@ -99,15 +100,17 @@ def _has_what_matters(text: str, answer: str, question: str) -> bool:
     if len(words) > 1 and len(words & said) >= enough * len(words):
         return True
     rest, beside = words - before, content_words(text) - words - before
-    return bool(rest or _beside(wanted, asked)) and len(rest & said) >= enough * len(rest) and not beside and not stray
+    return bool(rest
+                or _has_unmatched(wanted,
+                                  asked)) and len(rest & said) >= enough * len(rest) and not beside and not stray
 
 
-def _beside(own: Sequence[TextValue], others: Sequence[TextValue]) -> bool:
+def _has_unmatched(own: Sequence[TextValue], others: Sequence[TextValue]) -> bool:
     """Whether there is a number or date that none of the others says."""
     return any(not any(other.says(one) and other.percent == one.percent for other in others) for one in own)
 
 
-def _denied(text: str) -> bool:
+def _is_negated(text: str) -> bool:
     return re.search(r"\b(?:not|never|no)\b|n't|아니|않|없", text, re.IGNORECASE) is not None
 
 

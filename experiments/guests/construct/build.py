@@ -17,8 +17,8 @@ from ragbed.documents.shards import Shard
 from ragbed.documents.sources import find_sources, unknown_type, unread_files
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.documents.workers import read_documents
-from ragbed.experiments.guests.construct.filters import twin
-from ragbed.experiments.guests.construct.play import Construction, Machine, Played
+from ragbed.experiments.guests.construct.filters import duplicate_check
+from ragbed.experiments.guests.construct.play import Construction, Outcome, StageRunner
 from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.running.budget import Metered, Spending
@@ -46,7 +46,7 @@ class Built:
         return self.construction.library
 
 
-async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Played]], None] = lambda came: None,
+async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Outcome]], None] = lambda came: None,
                     fresh: bool = False, replay: Path | None = None, shard: Shard | None = None,
                     parts: Sequence[Path] = ()) -> Built:
     """Build a set, or go on with one: with `fresh` without the calls that were made before, with `replay` by the calls
@@ -54,12 +54,13 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Playe
     what its shards made, in the folders `parts`, and is the set that was never divided. Raises UserError where a
     source, a setting or a model has to be mended, and BudgetSpent where the budget was spent before the end; calls made
     so far are kept."""
-    library, unread = library_of(settings)
-    with _folder(settings, library, shard.folder(settings.work) if shard else settings.work, fresh) as folder:
+    library, unread = read_library(settings)
+    with _open_work_folder(settings, library, shard.folder(settings.work_folder) if shard else settings.work_folder,
+                           fresh) as folder:
         if replay is not None:
-            _take(Cassette.open(replay), folder)
+            _take_cassette(Cassette.open(replay), folder)
         for part in parts:
-            _take_part(part, folder)
+            _take_shard(part, folder)
         mode: Mode = "replay" if replay else "record"
         spending = Spending(settings.budget, mode)
         spending.recall(folder.database)
@@ -72,11 +73,12 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Playe
                 folder.pin(f"model {name}", client.identity)
             models = {role: Model(Metered(clients[name], spending), journal, settings.limits.max_tokens)
                       for role, name in settings.roles.items()}
-            searcher = _searcher(settings, library, folder, mode)
+            searcher = _open_searcher(settings, library, folder, mode)
             stack.callback(searcher.close)
             window = max((client.limits.concurrency for client in clients.values()), default=1)
-            construction = Construction(settings.what, library, Machine(models, searcher, settings.limits), settings.n,
-                                        settings.most_tries, window, twin(library), spending, watch, shard)
+            construction = Construction(settings.definition, library, StageRunner(models, searcher, settings.limits),
+                                        settings.n,
+                                        settings.max_tries, window, duplicate_check(library), spending, watch, shard)
             async with spending.in_time():
                 await construction.run()
         if spending.stopped:
@@ -89,10 +91,10 @@ async def construct(settings: ConstructSettings, watch: Callable[[Sequence[Playe
         return Built(settings, construction, {role: models[role].client.identity for role in models}, unread)
 
 
-def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
+def read_library(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
     """Read what items are made from; return it, and each source that could not be read, with why. RunError where there
     is no text; SettingsError where the kind's own settings do not fit."""
-    own = settings.own
+    own = settings.kind_options
     unread = [f"{name}: {unknown_type(name)}" for name in unread_files(settings.sources)]
     documents: dict[str, Document] = {}
     chunks: list[Chunk] = []
@@ -105,8 +107,8 @@ def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
                 unread.append(str(document))
             else:
                 documents[document.id] = document
-        chunker = settings.chunker or settings.what.chunker
-        chunks += [chunk for document in documents.values() for format in settings.what.formats
+        chunker = settings.chunker or settings.definition.chunker
+        chunks += [chunk for document in documents.values() for format in settings.definition.formats
                    for chunk in chunker.chunk(document, format)]
     if not chunks:
         raise RunError(f"nothing to build from: {unread[0] if unread else 'the sources hold no text'}")
@@ -121,7 +123,7 @@ def library_of(settings: ConstructSettings) -> tuple[Library, tuple[str, ...]]:
                    benchmark, settings.writer is not None), tuple(unread)
 
 
-def _searcher(settings: ConstructSettings, library: Library, folder: RunFolder, mode: Mode) -> Searcher[str]:
+def _open_searcher(settings: ConstructSettings, library: Library, folder: RunFolder, mode: Mode) -> Searcher[str]:
     embedder = CachedEmbedder(open_embedder(settings.embedder))
     pool = Pool({"all": library.chunks}, embedder, library.documents)
     how = RetrieverChoice(settings.retriever)
@@ -134,7 +136,7 @@ def _searcher(settings: ConstructSettings, library: Library, folder: RunFolder, 
     return Searcher(None if mode == "replay" else WholeSearch(pool.scope("all"), how), _FOUND, kept)
 
 
-def _take(cassette: Cassette, folder: RunFolder) -> None:
+def _take_cassette(cassette: Cassette, folder: RunFolder) -> None:
     """Take over the calls and searches of a cassette; RunError where it is none of a construction, or of another."""
     if "pins" not in cassette.about or "kind" not in cassette.about:
         raise RunError(f"{cassette.path}: is of a run, and of no construction; `ragbed run --replay` plays it")
@@ -148,7 +150,7 @@ def _take(cassette: Cassette, folder: RunFolder) -> None:
         folder.pin(name, value)
 
 
-def _take_part(path: Path, folder: RunFolder) -> None:
+def _take_shard(path: Path, folder: RunFolder) -> None:
     """Take over the calls and searches of a shard; RunError where it is being worked on, or is of another set."""
     with ExitStack() as opened:
         part = RunFolder.existing(path)
@@ -161,7 +163,7 @@ def _take_part(path: Path, folder: RunFolder) -> None:
 
 
 @contextmanager
-def _folder(settings: ConstructSettings, library: Library, place: Path, fresh: bool) -> Iterator[RunFolder]:
+def _open_work_folder(settings: ConstructSettings, library: Library, place: Path, fresh: bool) -> Iterator[RunFolder]:
     """The folder of the journal, held to the same sources and settings as before."""
     with ExitStack() as held:
         lock = hold(place)
@@ -172,5 +174,5 @@ def _folder(settings: ConstructSettings, library: Library, place: Path, fresh: b
         held.callback(folder.close)
         folder.pin("sources", digest(*(text for one in library.documents.values()
                                        for text in (one.source, one.html, one.plain))))
-        folder.pin("settings", digest(json.dumps(settings.told, sort_keys=True)))
+        folder.pin("settings", digest(json.dumps(settings.content_settings, sort_keys=True)))
         yield folder

@@ -50,12 +50,12 @@ def construct(
     `ragbed run KIND DIR`. Exit status 1: no item was kept.
     """
     from ragbed.experiments.guests.construct.display import show_bounds
-    from ragbed.experiments.guests.construct.settings import construct_settings
+    from ragbed.experiments.guests.construct.settings import parse_settings
 
     given: dict[str, Any] = {"kind": kind, "sources": tuple(src or ()), "out": out, "writer": writer,
                              "solvers": tuple(solver or ()), "judges": tuple(judge or ()), "n": n, "tries": tries,
                              "seed": seed, "licence": licence, "exports": tuple(format or ())}
-    settings = construct_settings(given, set or (), budget or (), benchmark)
+    settings = parse_settings(given, set or (), budget or (), benchmark)
     part = part_of(shard, *["--launcher"] * bool(launcher), *["--replay"] * bool(replay), *["--dry-run"] * dry)
     if dry:
         show_bounds(settings, json)
@@ -70,11 +70,11 @@ def _carry_out(settings: ConstructSettings, part: Shard | None, launcher: str | 
     from ragbed.experiments.guests.construct.display import build
 
     if part:
-        build(settings.part(part), fresh, None, json, part)
+        build(settings.for_shard(part), fresh, None, json, part)
     elif launcher and replay:
         refuse("--launcher does not go with --replay")
     elif launcher:
-        shards = find_launcher(launcher).launch(sys.argv[1:], launcher, [settings.work], [settings])
-        build(settings, fresh, None, json, parts=[one.folder(settings.work) for one in shards])
+        shards = find_launcher(launcher).launch(sys.argv[1:], launcher, [settings.work_folder], [settings])
+        build(settings, fresh, None, json, parts=[one.folder(settings.work_folder) for one in shards])
     else:
-        build(settings, fresh, replay, json, parts=() if fresh or replay else parts(settings.work))
+        build(settings, fresh, replay, json, parts=() if fresh or replay else parts(settings.work_folder))

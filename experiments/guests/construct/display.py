@@ -8,9 +8,9 @@ from pathlib import Path
 import typer
 
 from ragbed.documents.shards import Shard
-from ragbed.experiments.guests.construct.build import construct, library_of
-from ragbed.experiments.guests.construct.dry_run import foreseen
-from ragbed.experiments.guests.construct.play import FAILED, Played
+from ragbed.experiments.guests.construct.build import construct, read_library
+from ragbed.experiments.guests.construct.dry_run import estimate_usage
+from ragbed.experiments.guests.construct.play import FAILED, Outcome
 from ragbed.experiments.guests.construct.set_files import REPORT, write_set, yield_view
 from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
@@ -26,7 +26,7 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
     kept = 0
 
     with stoppable("what was asked is kept, and the same command goes on"), Bars() as bars:
-        def played(came: Sequence[Played]) -> None:
+        def played(came: Sequence[Outcome]) -> None:
             nonlocal kept
             kept += sum(not one.lost for one in came)
             bars("items", min(kept, settings.n), settings.n)
@@ -51,7 +51,7 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
     for text in (*(f"not read: {one}" for one in card["unread"]), *card["notes"]):
         note(text)
     for one in card["models"]:
-        if one["kinship"]:
+        if one["relation"]:
             note(f"{one['role']}, {one['model']}, is {one['kinship']}: what it finds right or hard is no outside view")
     say(f"card: {settings.out / 'card.md'}; report: {settings.out / REPORT}")
     failed = sum(card["yield"]["lost"].get(FAILED, {}).values())
@@ -65,8 +65,8 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
 
 def show_bounds(settings: ConstructSettings, json: bool) -> None:
     """Print what a construction asks at most."""
-    library, unread = library_of(settings)
-    found = {**foreseen(settings, library), "unread": list(unread)}
+    library, unread = read_library(settings)
+    found = {**estimate_usage(settings, library), "unread": list(unread)}
     if json:
         print_json(found)
         return

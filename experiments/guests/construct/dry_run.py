@@ -22,15 +22,15 @@ SAMPLE = 40  # instances that stand for all
 _ITEMS = 8  # in a list of a reply that has no bound of its own
 
 
-def foreseen(settings: ConstructSettings, library: Library) -> dict[str, Any]:
+def estimate_usage(settings: ConstructSettings, library: Library) -> dict[str, Any]:
     """Return what the construction asks at most: instances, and by model calls, tokens of prompts and replies, and the
     price in US dollars, None where it is unknown. Tokens are estimated, and a sample stands for many instances."""
-    instances = list(islice(settings.what.instances(library), settings.most_tries))
+    instances = list(islice(settings.definition.instances(library), settings.max_tries))
     step = max(1, len(instances) // SAMPLE)
     sample = instances[::step][:SAMPLE]
     uses: dict[str, Use] = {}
     for one in sample:
-        for role, use in _of_instance(one, settings, library).items():
+        for role, use in _instance_usage(one, settings, library).items():
             uses[role] = uses.get(role, Use()) + use.times(len(instances) / len(sample))
     rows = []
     for name in dict.fromkeys(settings.roles.values()):
@@ -42,20 +42,20 @@ def foreseen(settings: ConstructSettings, library: Library) -> dict[str, Any]:
             "documents": len(library.documents), "chunks": len(library.chunks), "models": rows}
 
 
-def _of_instance(one: Item, settings: ConstructSettings, library: Library) -> dict[str, Use]:
+def _instance_usage(one: Item, settings: ConstructSettings, library: Library) -> dict[str, Use]:
     """What an instance asks; of one that a stage drops, for these replies, whatever the steps after it may ask."""
     uses: dict[str, Use] = {}
-    items, what = [one], settings.what
+    items, what = [one], settings.definition
     for number, stage in enumerate(what.stages, 1):
         came = [_play(stage, item, settings, library, uses) for item in items]
         if any(isinstance(found, Dropped) for found in came):
-            calls = sum(step.calls for step in (*what.stages[number:], *what.filters)) * what.most
+            calls = sum(step.calls for step in (*what.stages[number:], *what.filters)) * what.max_items
             made, most = sum(uses.values(), Use()), settings.limits.max_tokens
             each = Use(calls, calls * made.prompt / max(made.calls, 1), calls * most)
             return {role: uses.get(role, Use()) + each for role in settings.roles} if made.calls else uses
-        items = [each for found in came for each in (found if isinstance(found, list) else [found])][:what.most]
+        items = [each for found in came for each in (found if isinstance(found, list) else [found])][:what.max_items]
     for item in items:
-        for gate in settings.what.filters:
+        for gate in settings.definition.filters:
             came_of = _play(gate, item, settings, library, uses)
             item = came_of if isinstance(came_of, Item) else item
     return uses

@@ -22,7 +22,7 @@ _HARDEST = 10  # of YourBench's scale, which begins at 1
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedItem:
     """An item as other tools see it."""
 
     item: Item
@@ -45,12 +45,12 @@ class ExportedSet:
 
     kind: str
     writer: str  # the model that wrote the questions; empty where none did
-    items: tuple[Exported, ...]
+    items: tuple[ExportedItem, ...]
     chunks: tuple[Chunk, ...]
     documents: Mapping[str, Document]
 
 
-def of_items(items: Sequence[Item], library: Library, kind: str, writer: str) -> ExportedSet:
+def collect_items(items: Sequence[Item], library: Library, kind: str, writer: str) -> ExportedSet:
     """Return what is exported of items: the index, where their evidence is of it, and what they come with."""
     shared = any(one.document in library.documents for item in items for one in item.evidence)
     every = chain(library.chunks if shared else (), *(item.chunks for item in items))
@@ -60,10 +60,10 @@ def of_items(items: Sequence[Item], library: Library, kind: str, writer: str) ->
     for chunk in chunks.values():
         by_document.setdefault(chunk.document, []).append(chunk)
 
-    def exported(item: Item) -> Exported:
+    def exported(item: Item) -> ExportedItem:
         groups = (tuple(chunk for chunk in by_document.get(one.document, ()) if holds_evidence(chunk, one))
                   for one in item.evidence)
-        return Exported(item, tuple(dict.fromkeys(filter(None, groups))) if item.answerable else ())
+        return ExportedItem(item, tuple(dict.fromkeys(filter(None, groups))) if item.answerable else ())
 
     return ExportedSet(kind, writer, tuple(map(exported, items)), tuple(chunks.values()), {**library.documents, **own})
 
@@ -113,10 +113,10 @@ def write_autorag(made: ExportedSet, folder: Path) -> None:
 def write_yourbench(made: ExportedSet, folder: Path) -> None:
     """Write prepared_lighteval.jsonl, the rows that YourBench hands to evaluation. Its difficulty, from 1 to 10, is of
     the share of solvers that were wrong with the evidence; null where none was asked."""
-    write_lines(folder / "prepared_lighteval.jsonl", (_row_of_yourbench(one, made) for one in made.items))
+    write_lines(folder / "prepared_lighteval.jsonl", (_yourbench_row(one, made) for one in made.items))
 
 
-def _row_of_yourbench(one: Exported, made: ExportedSet) -> dict[str, Any]:
+def _yourbench_row(one: ExportedItem, made: ExportedSet) -> dict[str, Any]:
     item, answer = one.item, one.answers[0]
     chosen, solved = answer in item.options, item.measured.get("solved")
     choices = list(item.options) if chosen else [answer]

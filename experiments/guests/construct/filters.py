@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ragbed.documents.types import Chunk
-from ragbed.experiments.guests.construct.answer_matching import right
-from ragbed.experiments.guests.construct.llm import SOLVER, solved, together
+from ragbed.experiments.guests.construct.answer_matching import is_correct
+from ragbed.experiments.guests.construct.llm import SOLVER, in_parallel, solve
 from ragbed.experiments.guests.construct.stages import Library
-from ragbed.experiments.guests.hard_negatives.guard import REASONS, Rejected, likeness, readable, shingles
-from ragbed.experiments.guests.hard_negatives.names import numbers_of
-from ragbed.experiments.guests.review.items import Evidence, Item, overlap
+from ragbed.experiments.guests.hard_negatives.guard import REASONS, Rejected, shingles, similarity, visible_text
+from ragbed.experiments.guests.hard_negatives.names import extract_numbers
+from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.gold import telling
 from ragbed.strategies.normalising import normalize_answer
@@ -50,7 +50,7 @@ _NEAR = 0.95  # cosine of two questions
 _EQUAL = 0.9  # as _SAME: from here on questions of the same words and figures are one
 
 
-def spans(item: Item, library: Library) -> str | None:
+def check_spans(item: Item, library: Library) -> str | None:
     """Check that the evidence stands word for word where it is said to stand."""
     if not item.evidence:
         return "it has no evidence"
@@ -63,7 +63,7 @@ def spans(item: Item, library: Library) -> str | None:
     return None
 
 
-def self_contained(item: Item, library: Library) -> str | None:
+def check_self_contained(item: Item, library: Library) -> str | None:
     """Check that the question names no text that its reader does not have before him, nothing by a word that refers to
     what was said before, and no company or study without a name; "which of the following" needs options."""
     text = item.question.strip()
@@ -75,28 +75,28 @@ def self_contained(item: Item, library: Library) -> str | None:
     return f"it points to {found[0].lower()!r}" if found else None
 
 
-def solvable(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+def check_solvable(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
     """Have every solver answer from the evidence alone; most of them must be right."""
-    rate, = yield from _rates(item, library, [evidence_chunks(item, library)])
+    rate, = yield from _success_rates(item, library, [evidence_chunks(item, library)])
     if rate * 2 <= 1:
         return "solvers with its evidence do not reach its answer"
     return replace(item, measured={**item.measured, "solved": rate})
 
 
-def unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+def check_unknown(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
     """Have every solver answer closed-book; most of them must not know it."""
-    rate, = yield from _rates(item, library, [()])
+    rate, = yield from _success_rates(item, library, [()])
     if rate * 2 > 1:
         return "solvers know it without any document"
     return replace(item, measured={**item.measured, "known": rate})
 
 
-def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = "chunk"
+def check_needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = "chunk"
                    ) -> Generator[Any, Any, Item | str | None]:
     """Have every solver answer from what the item comes with less its evidence, and from the evidence less each piece
     of it; from none of these may most be right. Where nothing is left to answer from, `unknown` has asked. A piece is
     all spans in one chunk of what the item comes with, or each span."""
-    pieces = _pieces(item, by)
+    pieces = _evidence_pieces(item, by)
     shown = [chunk for chunk in item.chunks if not any(holds_evidence(chunk, one) for one in item.evidence)]
     views = [shown] if shown else []
     if len(pieces) > 1:
@@ -104,7 +104,7 @@ def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = 
                                   library) for piece in pieces]
     if not views:
         return None
-    rates = yield from _rates(item, library, views)
+    rates = yield from _success_rates(item, library, views)
     if shown and rates[0] * 2 > 1:
         return "solvers reach its answer with its evidence removed"
     if any(rate * 2 > 1 for rate in rates):
@@ -112,8 +112,8 @@ def needs_evidence(item: Item, library: Library, by: Literal["chunk", "span"] = 
     return replace(item, measured={**item.measured, "without_evidence": max(rates)})
 
 
-def _pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
-    held = [[one for one in item.evidence if overlap(chunk, one)] for chunk in item.chunks] if by == "chunk" else []
+def _evidence_pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
+    held = [[one for one in item.evidence if overlaps(chunk, one)] for chunk in item.chunks] if by == "chunk" else []
     rest = [one for one in item.evidence if not any(one in piece for piece in held)]
     return [piece for piece in held if piece] + [[one] for one in rest]
 
@@ -121,33 +121,34 @@ def _pieces(item: Item, by: Literal["chunk", "span"]) -> list[list[Evidence]]:
 def holds_evidence(chunk: Chunk, one: Evidence) -> bool:
     """Tell whether the chunk has a part of the evidence, or in the other rendering of its document the whole."""
     if chunk.document != one.document or chunk.format == one.format:
-        return overlap(chunk, one)
-    return normalize_answer(readable(one.text, one.format)) in normalize_answer(readable(chunk.content, chunk.format))
+        return overlaps(chunk, one)
+    return normalize_answer(visible_text(one.text, one.format)) in normalize_answer(visible_text(chunk.content,
+                                                                                                 chunk.format))
 
 
-def unique(item: Item, library: Library) -> str | None:
+def check_unique(item: Item, library: Library) -> str | None:
     """Check that the guard of the hard negatives finds no passage that answers the question in the whole index but the
     evidence; the other rendering of the evidence's document says the same once more, and is no second passage."""
-    second = next(_others(item, library), None)
+    second = next(_other_passages(item, library), None)
     return None if second is None else f"a second passage may answer it: {REASONS[second.reason]}"
 
 
-def certificate(item: Item, library: Library) -> str | None:
+def certify_unanswerable(item: Item, library: Library) -> str | None:
     """Check of an unanswerable item that the guard finds none of the answers that it would have: in no chunk that it
     comes with, and in no chunk of the whole index but the evidence that was taken from it, if any was."""
     if not item.answers:
         return "it has no answer that could be looked for"
-    asked = _asked(item)
+    asked = _as_question(item)
     if not telling(asked):
         return "its answer stands anywhere, and cannot be looked for"
     ids = {chunk.id for chunk in item.chunks}
-    if any(one.chunk.id in ids for one in library.guarded.rejected(asked, also=item.chunks)):
+    if any(one.chunk.id in ids for one in library.guarded_index.find_rejected(asked, also=item.chunks)):
         return "what it comes with may answer it"
-    second = next(_others(item, library), None)
+    second = next(_other_passages(item, library), None)
     return None if second is None else f"a passage of the index may answer it: {REASONS[second.reason]}"
 
 
-def _others(item: Item, library: Library) -> Iterator[Rejected]:
+def _other_passages(item: Item, library: Library) -> Iterator[Rejected]:
     """Passages that may answer the question beside its evidence: of the index, and of what it comes with. What reads
     like the evidence is one too, unless that is of a document of the item's own, such as an edited one, or it is a
     small part of it, such as a table's header."""
@@ -155,29 +156,29 @@ def _others(item: Item, library: Library) -> Iterator[Rejected]:
     documents = {document for document, _ in formats}
     gold = [chunk for chunk in evidence_chunks(item, library) if chunk.document in library.documents]
     sizes = {chunk.id: len(chunk.content) for chunk in gold}
-    for one in library.guarded.rejected(_asked(item), gold, item.chunks):
+    for one in library.guarded_index.find_rejected(_as_question(item), gold, item.chunks):
         chunk = one.chunk
         rendered_twice = chunk.document in documents and (chunk.document, chunk.format) not in formats
         small = one.reason == "near_duplicate" and len(chunk.content) * 2 < sizes[str(one.figures["gold"])]
-        if not (rendered_twice or small or any(overlap(chunk, each) for each in item.evidence)):
+        if not (rendered_twice or small or any(overlaps(chunk, each) for each in item.evidence)):
             yield one
 
 
-def _asked(item: Item) -> Question:
+def _as_question(item: Item) -> Question:
     return Question(item.id, item.question, item.answers, item.answerable)
 
 
-def by_solvers(item: Item, library: Library, views: Sequence[Sequence[Chunk]], strategy: str = "direct"
+def ask_solvers(item: Item, library: Library, views: Sequence[Sequence[Chunk]], strategy: str = "direct"
                ) -> Generator[Any, Any, list[list[Draft]]]:
     """Have every solver answer from each of these views; return the solvers' drafts of each."""
-    drafts = yield from together([solved(f"{SOLVER} {number}", item, view, strategy) for view in views
+    drafts = yield from in_parallel([solve(f"{SOLVER} {number}", item, view, strategy) for view in views
                                   for number in range(1, library.solvers + 1)])
     return [drafts[at:at + library.solvers] for at in range(0, len(drafts), library.solvers)]
 
 
-def _rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Generator[Any, Any, list[float]]:
-    groups = yield from by_solvers(item, library, views)
-    return [sum(right(item, draft) for draft in group) / len(group) for group in groups]
+def _success_rates(item: Item, library: Library, views: Sequence[Sequence[Chunk]]) -> Generator[Any, Any, list[float]]:
+    groups = yield from ask_solvers(item, library, views)
+    return [sum(is_correct(item, draft) for draft in group) / len(group) for group in groups]
 
 
 def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
@@ -186,7 +187,7 @@ def evidence_chunks(item: Item, library: Library) -> list[Chunk]:
             if (document := library.document(item, one.document)) is not None]
 
 
-def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
+def duplicate_check(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
     """Return what says whether an item asks what one of those kept before it asks: they share an answer and their
     questions are alike, by five-character runs (Jaccard's index 0.7, or as much of the shorter one) or by the cosine of
     their vectors (0.95). The same question with another answer is lost too, unless the item answers it from a document
@@ -195,11 +196,11 @@ def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
 
     def check(item: Item, kept: Sequence[Item]) -> str | None:
         own = {normalize_answer(answer) for answer in item.answers}
-        alike = [other for other in kept if max(likeness(shingles(item.question), shingles(other.question))) >= _SAME]
+        alike = [other for other in kept if max(similarity(shingles(item.question), shingles(other.question))) >= _SAME]
         sharing = [other for other in kept if own & {normalize_answer(answer) for answer in other.answers}]
         if any(other in sharing for other in alike):
             return "it asks what another item asks"
-        if not item.documents and any(_same(item.question, other.question) for other in alike):
+        if not item.documents and any(_is_same_question(item.question, other.question) for other in alike):
             return "it asks what another item asks, and answers otherwise"
         new = [one for one in (item, *sharing) if one.id not in vectors] if sharing else []
         if new:
@@ -211,8 +212,8 @@ def twin(library: Library) -> Callable[[Item, Sequence[Item]], str | None]:
     return check
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_question(one: str, other: str) -> bool:
     """Whether two questions differ by case, marks, articles and function words alone."""
-    near, _ = likeness(shingles(one), shingles(other))
-    words = content_words(one) == content_words(other) and numbers_of(one) == numbers_of(other)
+    near, _ = similarity(shingles(one), shingles(other))
+    words = content_words(one) == content_words(other) and extract_numbers(one) == extract_numbers(other)
     return normalize_answer(one) == normalize_answer(other) or (near >= _EQUAL and words)

@@ -36,33 +36,34 @@ def guard_recall(items: Sequence[Item], library: Library, most: int = 1_000) -> 
     guard finds. A text in which it finds the answer already is not planted in, and what stands anywhere, such as yes,
     is not planted. What is drawn, `most` at the most, is seeded."""
     planted = [(item, answer, way, text) for item in items for answer in dict.fromkeys(item.answers)
-               if library.guarded.guard(_asked(item, answer)).answers for way, text in ways(answer)]
+               if library.guarded_index.guard(_as_question(item, answer)).answers for way,
+               text in answer_variants(answer)]
     rng = library.rng("recall")
     rng.shuffle(planted)
     hits: list[tuple[str, str, bool]] = []
     for item, answer, way, text in planted[:most]:
-        guard = library.guarded.guard(_asked(item, answer))
+        guard = library.guarded_index.guard(_as_question(item, answer))
         drawn = (rng.choice(library.chunks) for _ in range(_HOSTS))
         host = next((chunk for chunk in drawn if guard.check(chunk) is None), None)
         if host is not None:
-            hits.append((answer, way, guard.check(_planted(host, text, rng)) is not None))
+            hits.append((answer, way, guard.check(_plant(host, text, rng)) is not None))
     counts = {way: (sum(found for _, one, found in hits if one == way), sum(one == way for _, one, _ in hits))
               for way in sorted({way for _, way, _ in hits})}
     return GuardRecall(share_among([found for *_, found in hits], [answer for answer, *_ in hits]), counts)
 
 
-def _asked(item: Item, answer: str) -> Question:
+def _as_question(item: Item, answer: str) -> Question:
     return Question(item.id, item.question, (answer,), True)
 
 
-def ways(answer: str) -> Iterator[tuple[str, str]]:
+def answer_variants(answer: str) -> Iterator[tuple[str, str]]:
     """Yield the ways in which texts write an answer, and what they write."""
     yield "as it is", answer
     if is_korean(answer):
         yield "before a particle", f"{answer}에서"
     if answer.upper() != answer.lower():
         yield "in other case", answer.upper() if answer != answer.upper() else answer.lower()
-    yield from _other_figures(answer)
+    yield from _number_variants(answer)
     words = answer.split()
     if len(words) in _NAME and all(word[0].isupper() and word[-1].isalpha() for word in words):
         yield "by the last word of a name", words[-1]
@@ -70,7 +71,7 @@ def ways(answer: str) -> Iterator[tuple[str, str]]:
         yield "by most of its words", " ".join(words[1:])
 
 
-def _other_figures(answer: str) -> Iterator[tuple[str, str]]:
+def _number_variants(answer: str) -> Iterator[tuple[str, str]]:
     """The first number with or without thousands marks, in full, or its percent in words; the first date without its
     year, or with day and month the other way round."""
     text = normalize("NFKC", answer)
@@ -97,7 +98,7 @@ def _other_figures(answer: str) -> Iterator[tuple[str, str]]:
                 yield "in other notation", text.replace(stands, plain if "," in stands else grouped, 1)
 
 
-def _planted(host: Chunk, text: str, rng: random.Random) -> Chunk:
+def _plant(host: Chunk, text: str, rng: random.Random) -> Chunk:
     """The chunk with the text between two of its words; in HTML behind a tag."""
     ends = [found.end() for found in re.finditer(r">" if host.format == "html" else r"\s", host.content)]
     at = rng.choice(ends or [0])

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from ragbed.agents.replies import parse_object
 from ragbed.documents.types import Chunk
-from ragbed.experiments.guests.construct.stages import Dropped, Playing
+from ragbed.experiments.guests.construct.stages import Dropped, StageRecipe
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies.catalogue import REASONING
 from ragbed.strategies.parts.lockstep import Lockstep
@@ -25,49 +25,49 @@ LABELS = "ABCDEFGHIJ"
 
 
 @cache
-def prompt(name: str) -> str:
+def load_prompt(name: str) -> str:
     """Read the text of `prompts/<name>.md`."""
     file = resources.files("ragbed.experiments.guests.construct.prompts").joinpath(f"{name}.md")
     return file.read_text(encoding="utf-8").strip()
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class Turn:
     """A turn that a role has taken: what it was asked, and what it replied."""
 
-    asked: str
-    said: str
+    prompt: str
+    reply: str
 
 
-def structured(role: str, purpose: str, fields: type[Fields], name: str, given: Mapping[str, str],
-               before: Sequence[Exchange] = (), sample: int = 0,
-               most: int | None = None) -> Generator[Any, Any, tuple[Fields, Exchange]]:
+def ask_structured(role: str, purpose: str, fields: type[Fields], name: str, given: Mapping[str, str],
+               before: Sequence[Turn] = (), sample: int = 0,
+               most: int | None = None) -> Generator[Any, Any, tuple[Fields, Turn]]:
     """Ask for a reply that fits a model's JSON Schema, and once more, with what is amiss, where it does not fit; return
     the reply, and the turn to go on from. `role` is WRITER, or `solver 1`, `judge 2` and so on; what strangers wrote
     stands in the named prompt between marks; `sample` tells draws with an equal prompt apart; `most` is the largest
     integer of the reply, such as the number of lines that are shown. Raises Dropped where neither reply fits."""
-    asked = fill_framed(prompt(name), name, given)
+    asked = fill_framed(load_prompt(name), name, given)
     messages = tuple(message for turn in before for message in
-                     (Message("user", (turn.asked,)), Message("assistant", (turn.said,))))
-    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=schema_of(fields, most),
+                     (Message("user", (turn.prompt,)), Message("assistant", (turn.reply,))))
+    call = Generate((*messages, Message("user", (asked,))), f"{role}: {purpose}", schema=strict_schema(fields, most),
                     sample=sample)
     reply: Reply = yield call
-    found = _fitting(fields, reply)
+    found = _validate(fields, reply)
     if isinstance(found, str):
-        again = fill_framed(prompt("repair"), "repair", {"amiss": found})
+        again = fill_framed(load_prompt("repair"), "repair", {"amiss": found})
         reply = yield replace(call, purpose=f"{role}: {purpose}, repaired", messages=(
             *call.messages, Message("assistant", (reply.text or "(nothing)",)), Message("user", (again,))))
-        found = _fitting(fields, reply)
+        found = _validate(fields, reply)
     if isinstance(found, str):
         raise Dropped(f"the {role}'s reply does not fit: {found}")
-    return found, Exchange(asked, reply.text)
+    return found, Turn(asked, reply.text)
 
 
 _UNSENT = ("title", "default", "minLength", "description", "$defs")
 
 
 @cache
-def schema_of(fields: type[BaseModel], most: int | None = None) -> Mapping[str, Any]:
+def strict_schema(fields: type[BaseModel], most: int | None = None) -> Mapping[str, Any]:
     """Return the JSON Schema of a reply as servers take it that follow it strictly: nothing refers elsewhere, every
     field is required and no other allowed, and integers go from 1, or their own least, to `most`. What it leaves out
     is checked when the reply is there."""
@@ -90,7 +90,7 @@ def schema_of(fields: type[BaseModel], most: int | None = None) -> Mapping[str, 
     return dict(strict(whole))
 
 
-def _fitting(fields: type[Fields], reply: Reply) -> Fields | str:
+def _validate(fields: type[Fields], reply: Reply) -> Fields | str:
     """The reply's fields, or what is amiss with it."""
     parsed = reply.parsed if reply.parsed is not None else parse_object(reply.text)
     if parsed is None:
@@ -102,7 +102,7 @@ def _fitting(fields: type[Fields], reply: Reply) -> Fields | str:
         return f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
 
 
-def solved(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direct",
+def solve(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "direct",
            rules: Rules | None = None) -> Generator[Any, Any, Draft]:
     """Have a solver answer an item's question by a built-in reasoning strategy from these chunks alone; from none,
     closed-book. By default the rules are `grounded`, which allows a refusal, or `choice` where there are options."""
@@ -118,6 +118,6 @@ def solved(role: str, item: Item, chunks: Sequence[Chunk], strategy: str = "dire
                   if isinstance(asked, Generate) else asked)
 
 
-def together(recipes: Sequence[Playing]) -> Playing:
+def in_parallel(recipes: Sequence[StageRecipe]) -> StageRecipe:
     """Play recipes side by side, so that their calls go out together, and return what each returns, in order."""
     return Lockstep().run(recipes)

@@ -28,12 +28,12 @@ from ragbed.strategies.types import Draft, Generate, Recipe, Task
 
 FAILED = "failed call"
 """In the place of a stage's name, where the call to a model failed: asked again by the same command."""
-TWIN, SURPLUS = "twin", "more than asked for"
+DUPLICATE, SURPLUS = "twin", "more than asked for"
 _LEAST_BLOCK = 8  # instances begun together, however few items are missing
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class Outcome:
     """What became of an item."""
 
     item: Item
@@ -54,7 +54,7 @@ def stage_recipe(stage: Stage, item: Item, library: Library, result: list[Any]) 
     return Draft("", (), refused=False, well_formed=True, tagged=None)
 
 
-class Machine:
+class StageRunner:
     """Plays stages and gates, each as a question of its own; models are by role, such as `writer` and `solver 1`."""
 
     def __init__(self, models: Mapping[str, Model], search: SearchFunction, limits: Limits) -> None:
@@ -96,28 +96,28 @@ class Construction:
 
     kind: Kind
     library: Library
-    machine: Machine
-    wanted: int  # items
+    runner: StageRunner
+    target: int  # items
     tries: int  # instances that may be begun
     window: int  # instances played at once
-    twin: Callable[[Item, Sequence[Item]], str | None]  # says why an item is too like those kept so far
+    find_duplicate: Callable[[Item, Sequence[Item]], str | None]  # says why an item is too like those kept so far
     spending: Spending
-    watch: Callable[[Sequence[Played]], None] = lambda came: None  # told what became of each instance
+    on_outcomes: Callable[[Sequence[Outcome]], None] = lambda came: None  # told what became of each instance
     shard: Shard | None = None  # whose instances are begun alone
     begun: int = 0
-    played: list[Played] = field(default_factory=list)  # every item, and every instance that became none, in order
+    played: list[Outcome] = field(default_factory=list)  # every item, and every instance that became none, in order
     kept: list[Item] = field(default_factory=list)  # in order
     _sorts: Counter[str] = field(default_factory=Counter)
 
-    def counted(self) -> dict[str, Any]:
+    def yield_counts(self) -> dict[str, Any]:
         """Count what was asked for, begun, generated, lost at each step with its reasons, and kept: the yield."""
         steps = [stage.name for stage in (*self.kind.stages, *self.kind.filters)]
         lost: dict[str, dict[str, int]] = {}
-        for name in (*steps, TWIN, FAILED, SURPLUS):
+        for name in (*steps, DUPLICATE, FAILED, SURPLUS):
             reasons = Counter(one.why for one in self.played if one.lost == name)
-            if reasons or name in steps or name == TWIN:
+            if reasons or name in steps or name == DUPLICATE:
                 lost[name] = dict(sorted(reasons.items()))
-        return {"asked_for": self.wanted, "instances": self.begun, "tries": self.tries,
+        return {"asked_for": self.target, "instances": self.begun, "tries": self.tries,
                 "generated": sum(one.generated for one in self.played), "lost": lost, "kept": len(self.kept)}
 
     async def run(self) -> None:
@@ -125,18 +125,18 @@ class Construction:
         every = islice(self.kind.instances(self.library), self.tries)
         instances = every if self.shard is None else (one for one in every if one.id in self.shard)
         least = -(-_LEAST_BLOCK // (self.shard.of if self.shard else 1))
-        while (missing := self.wanted - len(self.kept)) > 0 and not self.spending.stopped:
+        while (missing := self.target - len(self.kept)) > 0 and not self.spending.stopped:
             block = list(islice(instances, max(missing, least)))
             if not block:
                 return
             await self._block(block)
 
     async def _block(self, block: Sequence[Item]) -> None:
-        came: dict[int, list[Played]] = {}
+        came: dict[int, list[Outcome]] = {}
 
         async def one(place: int) -> None:
             came[place] = await self._instance(block[place])
-            self.watch(came[place])
+            self.on_outcomes(came[place])
 
         await run_bounded(self.spending.affordable(range(len(block))), self.window, one)
         if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
@@ -144,22 +144,22 @@ class Construction:
         self.begun += len(block)
         self.played += [self._collected(each) for place in range(len(block)) for each in came[place]]
 
-    def _collected(self, played: Played) -> Played:
+    def _collected(self, played: Outcome) -> Outcome:
         if played.lost:
             return played
-        if len(self.kept) >= self.wanted:
-            return replace(played, lost=SURPLUS, why=f"{self.wanted} were kept before it")
-        sort, most = self.kind.sort(played.item, self.library) or ("", self.wanted)
+        if len(self.kept) >= self.target:
+            return replace(played, lost=SURPLUS, why=f"{self.target} were kept before it")
+        sort, most = self.kind.quota(played.item, self.library) or ("", self.target)
         if self._sorts[sort] >= most:
             return replace(played, lost=SURPLUS, why=f"{most} of {sort} were kept before it")
-        if why := self.twin(played.item, self.kept):
-            return replace(played, lost=TWIN, why=why)
+        if why := self.find_duplicate(played.item, self.kept):
+            return replace(played, lost=DUPLICATE, why=why)
         self.kept.append(played.item)
         self._sorts[sort] += 1
         return played
 
-    async def _instance(self, instance: Item) -> list[Played]:
-        under_way, ended = [Played(instance)], []
+    async def _instance(self, instance: Item) -> list[Outcome]:
+        under_way, ended = [Outcome(instance)], []
         for stage in self.kind.stages:
             came = [each for one in under_way for each in await self._stage(stage, one)]
             ended += [one for one in came if one.lost]
@@ -167,13 +167,13 @@ class Construction:
         made = [replace(one, generated=True) for one in under_way]
         return [*ended, *[await self._through_gates(one) for one in made]]
 
-    async def _stage(self, stage: Stage, before: Played) -> list[Played]:
+    async def _stage(self, stage: Stage, before: Outcome) -> list[Outcome]:
         played, came = await self._step(stage, before)
         if played.lost:
             return [played]
         return [replace(played, item=item) for item in (came if isinstance(came, list) else [came])]
 
-    async def _through_gates(self, played: Played) -> Played:
+    async def _through_gates(self, played: Outcome) -> Outcome:
         for gate in self.kind.filters:
             played, came = await self._step(gate, played)
             if played.lost:
@@ -181,8 +181,8 @@ class Construction:
             played = replace(played, item=came or played.item)
         return played
 
-    async def _step(self, stage: Stage, before: Played) -> tuple[Played, Any]:
-        came, answer = await self.machine.play(stage, before.item, self.library)
+    async def _step(self, stage: Stage, before: Outcome) -> tuple[Outcome, Any]:
+        came, answer = await self.runner.play(stage, before.item, self.library)
         calls = [(f"{stage.name}/{step.purpose}", step.key) for step in answer.trace if isinstance(step, GenerateStep)]
         played = replace(before, calls=(*before.calls, *calls))
         if answer.failure is not None:

@@ -14,7 +14,7 @@ from ragbed.documents.errors import SettingsError
 from ragbed.documents.shards import Shard
 from ragbed.experiments.benchmarks import BenchmarkSettings
 from ragbed.experiments.guests.construct.export_formats import Export
-from ragbed.experiments.guests.construct.kinds import KINDS, OF_BENCHMARKS
+from ragbed.experiments.guests.construct.kinds import BENCHMARK_KINDS, KINDS
 from ragbed.experiments.guests.construct.stages import Kind
 from ragbed.experiments.settings.file import explain
 from ragbed.experiments.settings.spending import Budget, changed
@@ -70,29 +70,29 @@ class ConstructSettings(BaseModel):
             raise ValueError(f"no kind of construction is called {self.kind!r}; there are: {', '.join(KINDS)}")
         if bool(self.sources) == (self.benchmark is not None):
             raise ValueError("name documents to build from, or a benchmark with --from")
-        if self.what.written and self.writer is None:
+        if self.definition.needs_writer and self.writer is None:
             raise ValueError(f"{self.kind} needs a model that writes; name one with --writer")
         return self
 
     @property
-    def what(self) -> Kind:
+    def definition(self) -> Kind:
         """The kind."""
-        return (OF_BENCHMARKS if self.benchmark else KINDS).get(self.kind, KINDS[self.kind])
+        return (BENCHMARK_KINDS if self.benchmark else KINDS).get(self.kind, KINDS[self.kind])
 
     @cached_property
-    def own(self) -> BaseModel:
+    def kind_options(self) -> BaseModel:
         """The kind's own settings; SettingsError where they do not fit."""
         try:
-            return self.what.options.model_validate(self.options)
+            return self.definition.options.model_validate(self.options)
         except ValidationError as error:
-            raise SettingsError(explain(error, self.what.options)) from error
+            raise SettingsError(explain(error, self.definition.options)) from error
 
     @property
     def roles(self) -> dict[str, str]:
         """The model of each role, by the role's name."""
         writer = {"writer": self.writer} if self.writer else {}
-        solvers = self.solvers or ((self.writer,) if self.writer and self.what.solved else ())
-        judges = self.judges or (solvers if self.what.judged else ())
+        solvers = self.solvers or ((self.writer,) if self.writer and self.definition.asks_solvers else ())
+        judges = self.judges or (solvers if self.definition.asks_judges else ())
         return {**writer, **{f"solver {number}": name for number, name in enumerate(solvers, 1)},
                 **{f"judge {number}": name for number, name in enumerate(judges, 1)}}
 
@@ -102,29 +102,29 @@ class ConstructSettings(BaseModel):
         return list(dict.fromkeys(self.roles.values()))
 
     @property
-    def work(self) -> Path:
+    def work_folder(self) -> Path:
         """The folder of the calls and searches that were made."""
         return self.out / "build"
 
-    def part(self, shard: Shard) -> ConstructSettings:
+    def for_shard(self, shard: Shard) -> ConstructSettings:
         """Return the settings of a shard: its share of the items, of the budget and of the calls at once."""
         return self.model_copy(update={
-            "n": -(-self.n // shard.of), "tries": self.most_tries, "budget": self.budget.shared(1 / shard.of),
+            "n": -(-self.n // shard.of), "tries": self.max_tries, "budget": self.budget.shared(1 / shard.of),
             "calls": self.calls.shared(shard.of)})
 
     @property
-    def told(self) -> dict[str, Any]:
+    def content_settings(self) -> dict[str, Any]:
         """The settings that decide what is built, wherever it is written and however much of it."""
         return self.model_dump(mode="json", exclude={"out", "n", "tries", "budget", "calls", "sources", "benchmark",
                                                      "licence", "exports"})
 
     @property
-    def most_tries(self) -> int:
+    def max_tries(self) -> int:
         """How many instances may be begun."""
         return self.tries or TRIES * self.n
 
 
-def construct_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str],
+def parse_settings(given: Mapping[str, Any], others: Sequence[str], budget: Sequence[str],
                        benchmark: str | None = None) -> ConstructSettings:
     """Return the settings that a command line gives: others as `retriever=dense`, a budget as `tokens=200000`, the
     benchmark as `hotpotqa:PATH`, or its name alone. Raises SettingsError where one does not fit."""

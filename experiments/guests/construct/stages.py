@@ -18,19 +18,19 @@ from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.strategies.types import Asked
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.construct.play import Played
+    from ragbed.experiments.guests.construct.play import Outcome
     from ragbed.experiments.question import Benchmark
     from ragbed.retrieval.types import Embedder
 
 _LOWER = re.compile(r"(?<![\w-])[a-zà-öø-ÿ][\w’'-]*")
 
 
-def numbered(lines: Mapping[int, Evidence]) -> str:
+def number_lines(lines: Mapping[int, Evidence]) -> str:
     """Return spans as prompts show them: a line each, which begins with its number, as in `[7] ...`."""
     return "\n".join(f"[{number}] {' '.join(one.text.split())}" for number, one in lines.items())
 
 
-def named(numbers: Iterable[int], lines: Mapping[int, Evidence]) -> tuple[Evidence, ...]:
+def select_spans(numbers: Iterable[int], lines: Mapping[int, Evidence]) -> tuple[Evidence, ...]:
     """Return the spans that a writer names by their numbers, each once; for a number that it was not shown, a span from
     0 to 0, which the gate of the spans tells."""
     other = next(iter(lines.values()))
@@ -54,10 +54,10 @@ class Library:
     options: Any  # the kind's own settings
     embedder: Callable[[], Embedder]  # opened when it is first asked for
     benchmark: Benchmark | None = None  # that items are made from, in the place of documents
-    writes: bool = False  # whether there is a writer
+    has_writer: bool = False  # whether there is a writer
 
     @cached_property
-    def guarded(self) -> GuardedIndex:
+    def guarded_index(self) -> GuardedIndex:
         """The chunks of the whole index, as the guard of the hard negatives looks through them."""
         return GuardedIndex(self.chunks)
 
@@ -70,12 +70,12 @@ class Library:
         return next((one for one in item.documents if one.id == id), self.documents.get(id))
 
     @cached_property
-    def common(self) -> frozenset[str]:
+    def lowercase_words(self) -> frozenset[str]:
         """The words that some chunk writes in lower case: by itself none of them is a name."""
         return frozenset(word for chunk in self.chunks for word in _LOWER.findall(chunk.content))
 
 
-Playing = Generator[Asked, Any, Any]
+StageRecipe = Generator[Asked, Any, Any]
 Step = Callable[[Item, Library], Any]
 """A function of an item, or a recipe over it, that yields searches and calls. A stage returns the item as it goes on,
 or a list of items that are made of it; a gate returns why the item is lost, in a few words, or None, or the item with
@@ -107,13 +107,13 @@ class Kind:
     stages: tuple[Stage, ...]  # that turn an instance into items
     filters: tuple[Stage, ...]  # that decide over each item, in this order
     write: Callable[[Sequence[Item], Library, Path], None]  # the paper's own format, which `ragbed run KIND DIR` reads
-    most: int = 1  # items that one instance can become
-    sort: Callable[[Item, Library], tuple[str, int] | None] = lambda item, library: None  # and how many are kept of it
-    notes: Callable[[Sequence[Played], Library], Sequence[str]] = lambda played, library: ()  # for the card
+    max_items: int = 1  # items that one instance can become
+    quota: Callable[[Item, Library], tuple[str, int] | None] = lambda item, library: None  # and how many are kept of it
+    notes: Callable[[Sequence[Outcome], Library], Sequence[str]] = lambda played, library: ()  # for the card
     options: type[BaseModel] = NoOptions  # the settings of this kind alone
     # How the index that items are checked against is cut.
     chunker: ChunkerSettings = field(default_factory=lambda: Sections(target=800, largest=1_000))
     formats: tuple[Format, ...] = ("plain",)
-    judged: bool = False  # whether it asks judges
-    written: bool = True  # whether it asks a writer; else `--writer` may be left out
-    solved: bool = True  # likewise of solvers
+    asks_judges: bool = False  # whether it asks judges
+    needs_writer: bool = True  # whether it asks a writer; else `--writer` may be left out
+    asks_solvers: bool = True  # likewise of solvers

@@ -67,18 +67,18 @@ class Field:
     unit: tuple[str, str] = ("", "")  # what stands before and after its numbers
 
     @property
-    def measures(self) -> bool:
+    def is_measure(self) -> bool:
         """Tell whether differences of it mean something: it is no rank, year or number of a thing."""
         return self.kind == "number" and not _ORDINAL.search(self.name)
 
     @property
-    def adds_up(self) -> bool:
+    def is_summable(self) -> bool:
         """Tell whether a sum or a ratio of it means something."""
-        return self.measures and self.unit[1] != "%" and not _AVERAGE.search(self.name)
+        return self.is_measure and self.unit[1] != "%" and not _AVERAGE.search(self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class TypedTable:
     """Entities and their fields, of one table or of the sentences of a passage."""
 
     document: str
@@ -99,22 +99,22 @@ class Frame:
         return value
 
     @property
-    def alike(self) -> bool:
+    def is_comparable(self) -> bool:
         """Tell whether its entities can be compared: it is no table of periods of several lengths or kinds."""
         return bool(self.key) or len({_WHEN.sub("", one).casefold() for one in self.entities}) == 1
 
-    def having(self, test: Callable[[Field], bool]) -> list[Field]:
+    def fields_where(self, test: Callable[[Field], bool]) -> list[Field]:
         """List the fields that pass a test, in order."""
         return [one for one in self.fields.values() if test(one)]
 
-    def reread(self, read: Callable[[str, Value], str]) -> Frame:
+    def replace_values(self, read: Callable[[str, Value], str]) -> TypedTable:
         """Return the frame with the text of every value, of an entity, read anew."""
-        return replace(self, fields={name: _typed(self.key, name, [
+        return replace(self, fields={name: _infer_field(self.key, name, [
             replace(value, text=read(entity, value), number=None, date=None)
             for entity, value in zip(self.entities, one.values, strict=True)]) for name, one in self.fields.items()})
 
 
-def number_of(text: str) -> tuple[Decimal, tuple[str, str]] | None:
+def parse_number(text: str) -> tuple[Decimal, tuple[str, str]] | None:
     """Return the number that a text is, brackets being a minus, and what stands before and after it; None where it is
     none, or one that names rather than counts, as `3rd` does. Scale words are units: `3.2 million` is 3.2."""
     if (found := NUMBER.fullmatch(text.strip())) is None:
@@ -127,7 +127,7 @@ def number_of(text: str) -> tuple[Decimal, tuple[str, str]] | None:
     return -number if re.search(r"[(\-−–]", before) else number, unit
 
 
-def _date_of(text: str) -> Date | None:
+def _parse_date(text: str) -> Date | None:
     if _YEAR.fullmatch(text.strip()):
         return int(text), 0, 0
     found = values(text)
@@ -137,15 +137,15 @@ def _date_of(text: str) -> Date | None:
     return (year, month or 0, day or 0) if year else None
 
 
-def _typed(key: str, name: str, raw: Sequence[Value]) -> Field:
+def _infer_field(key: str, name: str, raw: Sequence[Value]) -> Field:
     """A field with what kind all of its values are; of sentences every value is by itself."""
     if key == SENTENCE:
-        return Field(name, tuple(_typed("", name, [value]).values[0] for value in raw), "text")
+        return Field(name, tuple(_infer_field("", name, [value]).values[0] for value in raw), "text")
     full = [value for value in raw if not value.empty]
-    dates = {id(value): _date_of(value.text) for value in full}
+    dates = {id(value): _parse_date(value.text) for value in full}
     if full and all(dates.values()) and len({tuple(map(bool, one)) for one in dates.values() if one}) == 1:
         return Field(name, tuple(replace(value, date=dates.get(id(value))) for value in raw), "date")
-    numbers = {id(value): number_of(value.text) for value in full}
+    numbers = {id(value): parse_number(value.text) for value in full}
     found = [one for one in numbers.values() if one]
     before, after = {unit[0] for _, unit in found} - {""}, {unit[1] for _, unit in found}
     if full and len(found) == len(full) and len(before) < 2 and len(after) == 1:
@@ -155,12 +155,12 @@ def _typed(key: str, name: str, raw: Sequence[Value]) -> Field:
 
 
 @lru_cache(maxsize=4096)
-def frames_of(document: Document) -> tuple[Frame | str, ...]:
+def read_tables(document: Document) -> tuple[TypedTable | str, ...]:
     """Return the tables of a document, each as a frame or why nothing is asked of it, in a few words."""
-    return tuple(_frame(document, table) for table in tables_of(document))
+    return tuple(_read_table(document, table) for table in tables_of(document))
 
 
-def _frame(document: Document, table: SourceTable) -> Frame | str:
+def _read_table(document: Document, table: SourceTable) -> TypedTable | str:
     if table.plain is None:
         return "the table stands within a list"
     if any("|" in cell.text for row in table.rows for cell in row.cells):
@@ -170,14 +170,15 @@ def _frame(document: Document, table: SourceTable) -> Frame | str:
     rows = [[Value(document.plain[slice(*cell.plain)], *cell.plain) if cell.plain else Value("", 0, 0)
              for cell in row.cells] for row in table.rows]
     scale = re.search(r"\b(thousand|million|billion)s?\b", f"{table.caption} {' '.join(table.header)}", re.IGNORECASE)
-    made = Frame(document.id, _title_of(document, table.caption), *table.plain, "", (), {},
+    made = TypedTable(document.id, _table_title(document, table.caption), *table.plain, "", (), {},
                  scale=scale[1].lower() if scale else "")
     periods = [place for place, name in enumerate(table.header) if place and _PERIOD.search(name)]
-    return _statement(made, table.header, rows, periods) if len(periods) > 1 else _records(made, table.header, rows)
+    return _read_statement(made, table.header, rows, periods) if len(periods) > 1 else _read_records(made,
+                                                                                                     table.header, rows)
 
 
-def _statement(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]],
-               periods: Sequence[int]) -> Frame | str:
+def _read_statement(made: TypedTable, header: Sequence[str], rows: Sequence[Sequence[Value]],
+               periods: Sequence[int]) -> TypedTable | str:
     """A table whose columns are periods: these are the entities, and the rows the fields."""
     names = tuple(" ".join(_SCALE.sub(" ", header[place]).split()) or header[place] for place in periods)
     if len(set(names)) < len(names):
@@ -186,23 +187,23 @@ def _statement(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value
         return "a column is worked out from others"
     if any(not row[0].text and any(row[place].text for place in periods) for row in rows):
         return "a row without a name"
-    labels = Counter(_label(row[0].text) for row in rows)
-    fields = [_typed("", row[0].text, [row[place] for place in periods]) for row in rows
-              if labels[_label(row[0].text)] == 1 and not _TOTALS.match(row[0].text)]
+    labels = Counter(_line_label(row[0].text) for row in rows)
+    fields = [_infer_field("", row[0].text, [row[place] for place in periods]) for row in rows
+              if labels[_line_label(row[0].text)] == 1 and not _TOTALS.match(row[0].text)]
     kept = {one.name: one for one in fields if one.kind == "number" and 2 < len(one.name) <= _LONGEST}
     return replace(made, entities=names, fields=kept) if len(kept) > 1 else "too few lines of numbers"
 
 
-def _label(text: str) -> str:
+def _line_label(text: str) -> str:
     """A line's name without what stands in brackets: `Income` and `Income (loss)` are one line of two sections."""
     return re.sub(r"\([^()]*\)", "", text).strip().casefold()
 
 
-def _records(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]]) -> Frame | str:
+def _read_records(made: TypedTable, header: Sequence[str], rows: Sequence[Sequence[Value]]) -> TypedTable | str:
     """A table whose rows are the entities: the first column of distinct texts, or of distinct dates, names them."""
-    columns = [_typed("", name, [row[place] for row in rows]) for place, name in enumerate(header)
+    columns = [_infer_field("", name, [row[place] for row in rows]) for place, name in enumerate(header)
                if name and header.count(name) == 1 and len(name) <= _LONGEST]
-    keys = [one for kind in ("text", "date") for one in columns if one.kind == kind and _names(one)]
+    keys = [one for kind in ("text", "date") for one in columns if one.kind == kind and _can_name_rows(one)]
     if not keys:
         return "no column names the rows"
     entities = tuple(value.text for value in keys[0].values)
@@ -212,13 +213,13 @@ def _records(made: Frame, header: Sequence[str], rows: Sequence[Sequence[Value]]
     return replace(made, key=keys[0].name, entities=entities, fields=kept) if kept else "no column beside the names"
 
 
-def _names(one: Field) -> bool:
+def _can_name_rows(one: Field) -> bool:
     """Whether the values are different short names, or dates."""
     texts = {value.text.casefold() for value in one.values if not value.empty and 1 < len(value.text) <= _LONGEST}
     return len(texts) == len(one.values) and (one.kind == "date" or all(re.search(r"[^\W\d_]", text) for text in texts))
 
 
-def _title_of(document: Document, caption: str) -> str:
+def _table_title(document: Document, caption: str) -> str:
     """What questions call a table: the document's title, or the name of its source where that says nothing, and the
     caption."""
     own = not document.pages and re.search(r"[^\W\d_]{3}", document.title)  # filings share theirs
@@ -242,7 +243,7 @@ def _on_one_line(document: Document) -> str:
 
 
 @lru_cache(maxsize=4096)
-def sentences_of(document: Document, start: int, end: int) -> Frame:
+def read_sentences(document: Document, start: int, end: int) -> TypedTable:
     """Return the sentences of a passage that hold a date, or a number of several digits, and stand once in the
     document: each is called by its text with the first of these left blank."""
     kept: dict[str, tuple[Value, tuple[int, int]]] = {}
@@ -252,13 +253,13 @@ def sentences_of(document: Document, start: int, end: int) -> Frame:
             continue
         found = {text[one.start:one.end]: one for one in values(text)}
         said = next((said for said, one in found.items() if text.count(said) == 1 and (
-            _date_of(said) if one.date else distinctive(said) and number_of(said))), None)
+            _parse_date(said) if one.date else is_distinctive(said) and parse_number(said))), None)
         if said and not _PART.search(masked := text.replace(said, BLANK)) and whole.count(
                 max(masked.split(BLANK), key=len)) == 1:
             start_of = at + found[said].start
             kept[masked] = Value(said, start_of, start_of + len(said)), (at, at + len(text))
-    fields = {VALUE: _typed(SENTENCE, VALUE, [value for value, _ in kept.values()])}
-    return Frame(document.id, _title_of(document, ""), start, end, SENTENCE, tuple(kept), fields,
+    fields = {VALUE: _infer_field(SENTENCE, VALUE, [value for value, _ in kept.values()])}
+    return TypedTable(document.id, _table_title(document, ""), start, end, SENTENCE, tuple(kept), fields,
                  tuple(span for _, span in kept.values()))
 
 
@@ -272,6 +273,6 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
         at = stop[1]
 
 
-def distinctive(text: str) -> bool:
+def is_distinctive(text: str) -> bool:
     """Tell whether a value has digits enough to be known for the same wherever it stands: three, and no year."""
     return sum(map(str.isdecimal, text)) >= 3 and not _YEAR.fullmatch(text.strip())

@@ -31,7 +31,7 @@ _PLACES = ("provided", "pool", "whole", "negatives")
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _PlacedQuestion:
     """A question without its chunks, and the ids of those that stand in each place."""
 
     question: Question
@@ -43,14 +43,14 @@ class _Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Brought:
+class _StoredChunk:
     """A chunk, and whether all questions may be searched over it."""
 
     chunk: Chunk
     shared: bool = False
 
 
-_PLACED, _BROUGHT, _DOCUMENT = TypeAdapter(_Placed), TypeAdapter(_Brought), TypeAdapter(Document)
+_PLACED, _BROUGHT, _DOCUMENT = TypeAdapter(_PlacedQuestion), TypeAdapter(_StoredChunk), TypeAdapter(Document)
 
 
 class MinedManifest(BaseModel):
@@ -72,9 +72,9 @@ class MinedManifest(BaseModel):
 
 def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
     """Return the lines of each file of a benchmark, by the file's name."""
-    chunks = {chunk.id: _Brought(chunk) for question in benchmark.questions for chunk in question.chunks}
-    chunks |= {chunk.id: _Brought(chunk, shared=True) for chunk in benchmark.shared}
-    return {QUESTIONS: (_PLACED.dump_json(_placed(question)).decode() for question in benchmark.questions),
+    chunks = {chunk.id: _StoredChunk(chunk) for question in benchmark.questions for chunk in question.chunks}
+    chunks |= {chunk.id: _StoredChunk(chunk, shared=True) for chunk in benchmark.shared}
+    return {QUESTIONS: (_PLACED.dump_json(_place(question)).decode() for question in benchmark.questions),
             CHUNKS: (_BROUGHT.dump_json(brought).decode() for brought in chunks.values()),
             DOCUMENTS: (_DOCUMENT.dump_json(document).decode() for document in benchmark.documents.values())}
 
@@ -90,14 +90,14 @@ def read_manifest(folder: Path) -> MinedManifest:
                              "`ragbed negatives BENCHMARK PATH --per-question N --out DIR`") from error
     body = None if text is None else unsealed(text)
     if body is None:
-        raise _damaged(path)
+        raise _damage_error(path)
     if body.get("version") != VERSION:
         raise BenchmarkError(f"{folder}: a mined benchmark of version {body.get('version')}, and this ragbed reads "
                              f"version {VERSION}: mine it anew")
     try:
         return MinedManifest.model_validate(body)
     except ValidationError as error:
-        raise _damaged(path) from error
+        raise _damage_error(path) from error
 
 
 def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
@@ -105,22 +105,22 @@ def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
     BenchmarkError where a file, which it names, is missing or damaged."""
     path = changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
     if path is not None:
-        raise _damaged(path)
+        raise _damage_error(path)
     brought = [row.parse_as(_BROUGHT) for row in read_rows(folder / CHUNKS)]
     chunks = {one.chunk.id: one.chunk for one in brought}
-    questions = tuple(_whole(row.parse_as(_PLACED), chunks, row) for row in read_rows(folder / QUESTIONS))
+    questions = tuple(_restore(row.parse_as(_PLACED), chunks, row) for row in read_rows(folder / QUESTIONS))
     documents = (row.parse_as(_DOCUMENT) for row in read_rows(folder / DOCUMENTS))
     return Benchmark(f"mined:{manifest.name}", questions, {document.id: document for document in documents},
                      tuple(one.chunk for one in brought if one.shared), manifest.corpus)
 
 
-def _placed(question: Question) -> _Placed:
+def _place(question: Question) -> _PlacedQuestion:
     ids = {place: tuple(chunk.id for chunk in getattr(question, place)) for place in _PLACES}
     bare = replace(question, provided=(), pool=(), whole=(), negatives=(), table=None)
-    return _Placed(bare, **ids, table=None if question.table is None else question.table.id)
+    return _PlacedQuestion(bare, **ids, table=None if question.table is None else question.table.id)
 
 
-def _whole(placed: _Placed, chunks: Mapping[str, Chunk], row: Row) -> Question:
+def _restore(placed: _PlacedQuestion, chunks: Mapping[str, Chunk], row: Row) -> Question:
     try:
         found: dict[str, Any] = {place: tuple(chunks[id] for id in getattr(placed, place)) for place in _PLACES}
         return replace(placed.question, **found, table=None if placed.table is None else chunks[placed.table])
@@ -128,7 +128,7 @@ def _whole(placed: _Placed, chunks: Mapping[str, Chunk], row: Row) -> Question:
         row.fail("provided", f"ids of chunks of {CHUNKS}", error.args[0])
 
 
-def _damaged(path: Path) -> BenchmarkError:
+def _damage_error(path: Path) -> BenchmarkError:
     return BenchmarkError(f"{path}: missing or damaged, it is not as it was written; mine the benchmark anew")
 
 
@@ -154,19 +154,19 @@ class MinedBenchmark(Selection):
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
         """Return that of the benchmark it was mined from; its paper's tables are of other evidence, and left out."""
-        return replace(source_of(read_manifest(expand_path(self.path))).scheme_of(questions), published=())
+        return replace(source_settings(read_manifest(expand_path(self.path))).scheme_of(questions), published=())
 
     @classmethod
     def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the settings of the paper of the benchmark that it was mined from."""
         try:
             manifest = read_manifest(expand_path(str(fields.get("path", ""))))
-            return source_of(manifest).run_as(manifest.benchmark)
+            return source_settings(manifest).run_as(manifest.benchmark)
         except BenchmarkError:
             return super().run_as(fields)  # loading will say what is amiss
 
 
-def source_of(manifest: MinedManifest) -> Selection:
+def source_settings(manifest: MinedManifest) -> Selection:
     """Return the settings of the benchmark that was mined. Raises BenchmarkError where this ragbed does not know it."""
     from ragbed.experiments.benchmarks.registry import BENCHMARKS
 

@@ -7,7 +7,7 @@ from ragbed.documents.errors import RunError
 from ragbed.experiments.analysis.catalogue import labels_of_variants
 from ragbed.experiments.analysis.notes import ON_MINERS
 from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest
-from ragbed.experiments.guests.hard_negatives.dose import dose_of_run
+from ragbed.experiments.guests.hard_negatives.dose import compute_run_dose
 from ragbed.experiments.guests.hard_negatives.dose_views import dose_views
 from ragbed.experiments.guests.hard_negatives.guard import REASONS
 from ragbed.experiments.metrics import metric_named
@@ -59,7 +59,7 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
         metric_named(metric)
     with open_finished(path) as run:
         run.refuse_race()
-        found = dose_of_run(run, metric or run.summary["columns"][0].split(" / ")[0])
+        found = compute_run_dose(run, metric or run.summary["columns"][0].split(" / ")[0])
         if found is None:
             raise RunError(f"{path}: no two cells differ only in the number or the hardness of negatives; see "
                            "`ragbed dose --help` for perturbations that make a curve")

@@ -58,35 +58,36 @@ class Curve:
     plain: Variant | None = None
 
     @property
-    def dosed(self) -> tuple[str, str, tuple[int, ...]]:
+    def comparison_key(self) -> tuple[str, str, tuple[int, ...]]:
         """What two curves have in common whose areas mean the same."""
         return self.axis, self.word, self.doses
 
-    def differs(self, other: Curve) -> list[str]:
+    def differing_factors(self, other: Curve) -> list[str]:
         """Return the factors in which two curves differ, as cells do: what has no effect in one of them is none."""
         levels = ((name, self.levels.get(name), other.levels.get(name)) for name in self.levels)
         return [name for name, one, another in levels if one is not None and another is not None and one != another]
 
 
-def curves_of(variants: Iterable[Variant]) -> list[Curve]:
+def find_curves(variants: Iterable[Variant]) -> list[Curve]:
     """Return every curve of two doses or more, those over the number of negatives first.
 
     Without a perturbation the number is 0: of negatives that are added to what is shown, of any sort. What is searched
     (`pool`) has no such cell, since without it other chunks are searched.
     """
     several = [(variant, Perturbation.parse(variant.levels[_CHANGE] or "none")) for variant in variants]
-    without = {_shared(variant, change): variant for variant, change in several if not change.negatives + change.pool}
-    return [*_over("negatives", several, without), *_over("hardness", several, without)]
+    without = {_shared_levels(variant, change): variant for variant, change in several
+               if not change.negatives + change.pool}
+    return [*_curves_over("negatives", several, without), *_curves_over("hardness", several, without)]
 
 
-def _over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
+def _curves_over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
           without: Mapping[tuple[str | None, ...], Variant]) -> Iterator[Curve]:
     groups: dict[tuple[str | None, ...], tuple[str, Levels, Variant | None, dict[int, Variant]]] = {}
     for variant, change in variants:
-        if (placed := _placed(axis, change)) is None:
+        if (placed := _place(axis, change)) is None:
             continue
         word, name, level, dose = placed
-        shared = _shared(variant, change)
+        shared = _shared_levels(variant, change)
         own: Levels = {**variant.levels, _CHANGE: shared[0], name: level}
         plain = without.get(shared) if word == "negatives" else None
         groups.setdefault((word, level, *shared), (word, own, plain, {}))[-1][dose] = variant
@@ -98,7 +99,7 @@ def _over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
             yield Curve(axis, word, levels, tuple(doses), tuple(found[dose] for dose in doses), plain)
 
 
-def _placed(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
+def _place(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
     """What is done with the negatives, the name and the level of the factor that the other axis is, and the dose; None
     for what has no place on the axis."""
     number, word = (change.pool, "pool") if change.pool else (change.negatives, "negatives")
@@ -109,13 +110,13 @@ def _placed(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | Non
     return (word, "number", str(number), HARDNESS.index(change.sort)) if change.sort in HARDNESS else None
 
 
-def _shared(variant: Variant, change: Perturbation) -> tuple[str | None, ...]:
+def _shared_levels(variant: Variant, change: Perturbation) -> tuple[str | None, ...]:
     """What is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
     rest = str(replace(change, negatives=0, pool=0, sort=""))
     return (rest, *(level for name, level in variant.levels.items() if name != _CHANGE))
 
 
-def area(doses: Sequence[float], scores: Sequence[float]) -> float:
+def curve_area(doses: Sequence[float], scores: Sequence[float]) -> float:
     """Return the area under straight lines between the points, over the range of doses: the mean height of the curve.
 
     With doses d_1 < ... < d_m and scores s_i it is sum((s_i + s_(i+1)) / 2 * (d_(i+1) - d_i)) / (d_m - d_1), the
@@ -135,7 +136,7 @@ class Areas:
     left_out: Mapping[str, int]
 
 
-def areas(curve: Curve) -> Areas:
+def compute_areas(curve: Curve) -> Areas:
     """Return the areas of all questions that any cell of the curve has.
 
     A question that a cell lacks, or which is answerable in one cell and not in another, has none. Areas are weighted
@@ -149,7 +150,7 @@ def areas(curve: Curve) -> Areas:
         whole = len(own) == len(curve.cells) and len({one.answerable for one in own}) == 1
         names = dict.fromkeys(name for one in own for name, score in one.scores.items() if score is not None)
         known = {name: [score for one in own if (score := one.scores.get(name)) is not None] for name in names}
-        scores = {name: area(curve.doses, found) if whole and len(found) == len(own) else None
+        scores = {name: curve_area(curve.doses, found) if whole and len(found) == len(own) else None
                   for name, found in known.items()}
         left_out.update(name for name, score in scores.items() if score is None)
         made[question] = ScoredQuestion(own[0].answerable, own[0].outcome, scores)
@@ -169,7 +170,7 @@ class Reached:
     hardness: float | None = None
 
 
-def reached_of(change: Perturbation, results: Collection[Result], questions: Mapping[str, Question]) -> Reached:
+def reached_dose(change: Perturbation, results: Collection[Result], questions: Mapping[str, Question]) -> Reached:
     """Of one cell, by what it does to the evidence."""
     fewer = sum(any(note.partition(":")[0] in _SHORT for note in result.notes) for result in results)
     own = []
@@ -181,11 +182,12 @@ def reached_of(change: Perturbation, results: Collection[Result], questions: Map
     return Reached(fewer, round(fmean(own), DECIMALS) if own else None)
 
 
-MOST = 200  # comparisons of areas: each takes tens of milliseconds
+MAX_PAIRS = 200  # comparisons of areas: each takes tens of milliseconds
 _SAME = 0.01  # a mean hardness that differs by less is the same to two decimals
 
 
-def _on_figures(own: Sequence[Areas], metrics: Sequence[str], pairs: int, compared: int, changes: int) -> Iterator[str]:
+def _figure_notes(own: Sequence[Areas], metrics: Sequence[str], pairs: int, compared: int,
+                  changes: int) -> Iterator[str]:
     """Say what areas and tests are of: the shown metrics that any cell has, and how many of the pairs of curves that
     could be compared, and of their changes, have p."""
     lacking = {name: [found.left_out[name] for found in own if found.left_out.get(name)] for name in metrics}
@@ -195,8 +197,8 @@ def _on_figures(own: Sequence[Areas], metrics: Sequence[str], pairs: int, compar
                f"dose. Areas leave out what has it at some doses only: {'; '.join(said)}.")
     if compared + changes:
         yield ON_INTERVALS
-    if pairs > MOST:
-        yield (f"{pairs} pairs of curves differ in one factor, more than are tested at once: the first {MOST} are "
+    if pairs > MAX_PAIRS:
+        yield (f"{pairs} pairs of curves differ in one factor, more than are tested at once: the first {MAX_PAIRS} are "
                "compared.")
     if compared > 1:
         yield (f"p (Holm) of areas is corrected for {compared} comparisons: all curves over the same doses that differ "
@@ -205,7 +207,7 @@ def _on_figures(own: Sequence[Areas], metrics: Sequence[str], pairs: int, compar
         yield f"p (Holm) of changes is corrected for {changes} curves."
 
 
-def _on_doses(curves: Sequence[Curve], reached: Mapping[str, Reached]) -> Iterator[str]:
+def _dose_notes(curves: Sequence[Curve], reached: Mapping[str, Reached]) -> Iterator[str]:
     """What the doses are, and what they are not."""
     yield ("An area is the mean height of a curve over its range of doses: that of each question's own scores, "
            "averaged over the questions; 1 is a score of 1 at every dose.")
@@ -223,15 +225,17 @@ def _on_doses(curves: Sequence[Curve], reached: Mapping[str, Reached]) -> Iterat
         yield (f"In {len(short)} of {len(cells)} cells some questions have fewer negatives than the dose, up to "
                f"{max(short)}: there were no more of the sort. Points and areas stand at the dose that was asked for, "
                "so that a curve goes on flat where nothing was added.")
-    if any(first.dosed[:2] == second.dosed[:2] and first.doses != second.doses
-           and len(first.differs(second)) == 1 for first, second in combinations(curves, 2)):
+    if any(first.comparison_key[:2] == second.comparison_key[:2] and first.doses != second.doses
+           and len(first.differing_factors(second)) == 1 for first, second in combinations(curves, 2)):
         yield "Curves over other doses are not compared with each other."
 
 
-BESIDE = ("citation_f1", "support_f1", "refused_answerable", "refusal_accuracy", "recall@5", "recall@10", "ndcg@10")
+OTHER_METRICS = ("citation_f1", "support_f1", "refused_answerable", "refusal_accuracy", "recall@5", "recall@10",
+                 "ndcg@10")
 
 
-def dose_of(rows: CellRows, answers: Answers, clusters: Mapping[str, str], metric: str, scoring: Scoring, seed: int = 0,
+def compute_dose(rows: CellRows, answers: Answers, clusters: Mapping[str, str], metric: str, scoring: Scoring,
+                 seed: int = 0,
             repeated: CellRows = (), reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
     """Return what doses of negatives do; None where no two cells differ in the dose alone.
 
@@ -243,22 +247,23 @@ def dose_of(rows: CellRows, answers: Answers, clusters: Mapping[str, str], metri
     beside it. Where no cell has it, as none is right without the gold, the first of these is. `repeated`, the
     summary's, has intervals of what was asked several times; `reached` is by cell's id, of `reached_of`.
     """
-    curves = curves_of(variants_of(rows, answers))
-    curves, reached, together = curves_of(variants_of(rows, answers)), reached or {}, together_of(repeated)
+    curves = find_curves(variants_of(rows, answers))
+    curves, reached, together = find_curves(variants_of(rows, answers)), reached or {}, together_of(repeated)
     if not curves:
         return None
-    names = tuple(dict.fromkeys((metric, *BESIDE)))
+    names = tuple(dict.fromkeys((metric, *OTHER_METRICS)))
     points = [[_point(cell, names, together, reached) for cell in curve.cells] for curve in curves]
     shown = [name for name in names if any(name in point["metrics"] for own in points for point in own)]
     metric = shown[0] if shown and metric not in shown else metric
-    own = [areas(curve) for curve in curves]
+    own = [compute_areas(curve) for curve in curves]
     whole = [replace(curve.cells[0], answers=found.of) for curve, found in zip(curves, own, strict=True)]
     averages = [averages_of(one, clusters, scoring, seed) for one in whole]
     figures: list[Figures] = [{name: dict(made[name]) for name in names if name in made} for made in averages]
     every = [(factors[0], first, second) for first, second in combinations(range(len(curves)), 2)
-             if curves[first].dosed == curves[second].dosed
-             and len(factors := curves[first].differs(curves[second])) == 1]
-    tests = compared(metric, [(whole[first], whole[second]) for _, first, second in every[:MOST]], clusters, scoring,
+             if curves[first].comparison_key == curves[second].comparison_key
+             and len(factors := curves[first].differing_factors(curves[second])) == 1]
+    tests = compared(metric, [(whole[first], whole[second]) for _, first, second in every[:MAX_PAIRS]], clusters,
+                     scoring,
                      seed)
     apart = [{"factor": factor, "first": first, "second": second,
               **with_own_intervals(one, figures[first], figures[second]).plain()}
@@ -273,7 +278,7 @@ def dose_of(rows: CellRows, answers: Answers, clusters: Mapping[str, str], metri
              "change": change, "slope": _slope(curve, change)}
             for curve, placed, found, made, change in zip(curves, points, own, figures, changes, strict=True)]
     return {"metric": metric, "metrics": shown, "hardness": list(HARDNESS), "curves": rows, "comparisons": apart,
-            "notes": [*_on_doses(curves, reached), *_on_figures(own, names, len(every), len(apart),
+            "notes": [*_dose_notes(curves, reached), *_figure_notes(own, names, len(every), len(apart),
                                                                 sum(one is not None for one in changes))]}
 
 
@@ -292,18 +297,18 @@ def _slope(curve: Curve, change: Mapping[str, Any] | None) -> dict[str, float | 
             for name, of in (("mean", "difference"), ("low", "low"), ("high", "high"))}
 
 
-def dose_of_run(run: Finished, metric: str) -> dict[str, Any] | None:
+def compute_run_dose(run: Finished, metric: str) -> dict[str, Any] | None:
     """As its summary's `dose`, by any metric, and of a run from before summaries had it; None without a curve."""
     by_cell: dict[str, dict[str, Result]] = defaultdict(dict)
     for result in run.folder.results():
         by_cell[result.cell][result.question] = result
-    return dose_of(run.rows, by_cell, run.grouped.of, metric, run.rows[0]["scoring"], run.summary["seed"],
+    return compute_dose(run.rows, by_cell, run.grouped.of, metric, run.rows[0]["scoring"], run.summary["seed"],
                    run.summary.get("repeated") or (),
-                   {cell.id: reached_of(cell.change, by_cell[cell.id].values(), run.questions) for cell in run.cells})
+                   {cell.id: reached_dose(cell.change, by_cell[cell.id].values(), run.questions) for cell in run.cells})
 
 
 def dose_finding(run: AnalysisInput) -> dict[str, Any] | None:
     """Return the curves of a run by its first metric, for its summary; None without a curve."""
-    reached = {row["id"]: reached_of(Cell.of(row).change, run.results[row["id"]], run.questions) for row in run.cells}
-    return dose_of(run.cells, run.answers, run.clusters, run.metric, run.scoring, run.seed,
+    reached = {row["id"]: reached_dose(Cell.of(row).change, run.results[row["id"]], run.questions) for row in run.cells}
+    return compute_dose(run.cells, run.answers, run.clusters, run.metric, run.scoring, run.seed,
                    run.found.get("repeated") or (), reached)

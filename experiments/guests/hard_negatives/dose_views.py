@@ -46,7 +46,7 @@ class CurveGroup:
         return _TITLES.get((self.axis, self.word), f"{self.axis}, {self.word}")
 
 
-def groups_of(dose: Mapping[str, Any]) -> list[CurveGroup]:
+def group_curves(dose: Mapping[str, Any]) -> list[CurveGroup]:
     """Return the groups of a summary's `dose`, in the order of its curves."""
     found: dict[tuple[str, str], list[int]] = {}
     for place, curve in enumerate(dose["curves"]):
@@ -88,7 +88,7 @@ def dose_views(found: Mapping[str, Any] | None, called: Mapping[str, str], judge
     are the labels of cells by their ids."""
     if not found or not found["curves"]:
         return []
-    views = [view for group in groups_of(found) for view in _group_views(group, found, called, judge)]
+    views = [view for group in group_curves(found) for view in _group_views(group, found, called, judge)]
     return [replace(views[0], notes=(*views[0].notes, *found["notes"])), *views[1:]]
 
 

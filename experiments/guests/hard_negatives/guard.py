@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.numbers import values
 from ragbed.documents.types import Chunk, Format, normalize
-from ragbed.experiments.guests.hard_negatives.names import numbers_of
+from ragbed.experiments.guests.hard_negatives.names import extract_numbers
 from ragbed.experiments.metrics import holds
 from ragbed.experiments.question import FoundBy, Question
 from ragbed.experiments.running.gold import telling
@@ -63,7 +63,7 @@ class Rejected:
     found: tuple[FoundBy, ...] = ()  # none where it was left out before anybody looked
 
     @property
-    def guarded(self) -> bool:
+    def by_guard(self) -> bool:
         """Tell whether a miner found it, and the guard took it for one that may answer the question."""
         return bool(self.found) and self.reason != "repeated"
 
@@ -72,7 +72,7 @@ _SHINGLE = 5
 _FEWEST = 20  # shingles below which a text is too short to be called a part of another
 
 
-def likeness(one: Collection[str], other: Collection[str]) -> tuple[float, float]:
+def similarity(one: Collection[str], other: Collection[str]) -> tuple[float, float]:
     """Return two shares of the shingles that both texts hold: of those that either holds (Jaccard's index), and of
     those of the smaller text; 0 where that has too few."""
     both = len(frozenset(one) & frozenset(other))
@@ -98,7 +98,7 @@ _FEW, _SHARE = 20, 0.002  # a word is rare in at most so many chunks, or that sh
 _KEPT = 1_024  # texts whose forms are kept: neighbouring questions share candidates, and answers recur
 
 
-class Rarity:
+class RareWords:
     """The words that are rare among the chunks that negatives are found in."""
 
     def __init__(self, contents: Iterable[str]) -> None:
@@ -130,7 +130,7 @@ class Guard:
         texts = (options.get(answer, answer) for answer in question.answers)
         self.answers = tuple(text for text in texts if normalize_answer(text) in telling_answers)
         self.name_words = _name_words(self.answers, question.text, rarity)
-        self._gold = [(chunk.id, numbers_of(_body(chunk)), shingles(_body(chunk))) for chunk in gold]
+        self._gold = [(chunk.id, extract_numbers(_body(chunk)), shingles(_body(chunk))) for chunk in gold]
         self._thresholds = thresholds
 
     def check(self, chunk: Chunk) -> Rejected | None:
@@ -138,9 +138,9 @@ class Guard:
         return self._tells(chunk) or self._alike(chunk)
 
     def _tells(self, chunk: Chunk) -> Rejected | None:
-        text = readable(chunk.content, chunk.format)
+        text = visible_text(chunk.content, chunk.format)
         for answer in self.answers:
-            if _stands(text, answer):
+            if _holds_answer(text, answer):
                 return Rejected(chunk, "answer", {"answer": answer})
             words = _words(answer)
             if len(words) >= _LONG:
@@ -152,12 +152,12 @@ class Guard:
 
     def _alike(self, chunk: Chunk) -> Rejected | None:
         """A chunk that reads like the gold and states other figures says something else, and is as hard as can be."""
-        stated = numbers_of(_body(chunk))
+        stated = extract_numbers(_body(chunk))
         same = [(id, theirs) for id, numbers, theirs in self._gold if stated <= numbers or numbers <= stated]
         if not same:
             return None
         ours = shingles(_body(chunk))
-        (near, part), id = max(((likeness(ours, theirs), id) for id, theirs in same), key=lambda one: max(one[0]))
+        (near, part), id = max(((similarity(ours, theirs), id) for id, theirs in same), key=lambda one: max(one[0]))
         if near < self._thresholds.same and part < self._thresholds.part:
             return None
         return Rejected(chunk, "near_duplicate", {"gold": id, "same": round(near, 3), "part": round(part, 3)})
@@ -175,18 +175,18 @@ def _name_words(answers: Iterable[str], question: str, rarity: Container[str]) -
 
 def _body(chunk: Chunk) -> str:
     """What the chunk says itself: a title that all chunks of a document begin with makes none the like of another."""
-    return readable(chunk.content.removeprefix(chunk.prefix), chunk.format)
+    return visible_text(chunk.content.removeprefix(chunk.prefix), chunk.format)
 
 
 _TAG = re.compile(r"<[^<>]*>")
 
 
-def readable(content: str, format: Format) -> str:
+def visible_text(content: str, format: Format) -> str:
     """Return the text as a reader of that rendering sees it: cells of a table are words apart, and tags are none."""
     return unescape(_TAG.sub(" ", content)) if format == "html" else content
 
 
-def _stands(content: str, answer: str) -> bool:
+def _holds_answer(content: str, answer: str) -> bool:
     """Whether the answer stands in the text, or, of one with figures, its values: `1,577` where the text has 1577, and
     `March 20` where the answer has the year too."""
     if holds(_normalised(content), _normalised(answer)):
@@ -231,7 +231,7 @@ class GuardedIndex:
     def __init__(self, chunks: Sequence[Chunk], thresholds: Thresholds | None = None) -> None:
         self.chunks = chunks
         self._thresholds = thresholds or Thresholds()
-        self._texts = [_plain(readable(chunk.content, chunk.format)) for chunk in chunks]
+        self._texts = [_plain(visible_text(chunk.content, chunk.format)) for chunk in chunks]
         self._rows: dict[str, array[int]] = defaultdict(lambda: array("I"))
         self._sizes = []
         for row, text in enumerate(self._texts):
@@ -247,7 +247,7 @@ class GuardedIndex:
         """Return the guard of one question, to which words are rare that are rare in this index."""
         return Guard(question, gold, self._thresholds, self)
 
-    def rejected(self, question: Question, gold: Collection[Chunk] = (),
+    def find_rejected(self, question: Question, gold: Collection[Chunk] = (),
                  also: Iterable[Chunk] = ()) -> Iterator[Rejected]:
         """Yield every chunk, the gold too, that may answer the question, with the reason, in the order of the index;
         behind them those of `also`, which need not be of the index."""
@@ -278,5 +278,5 @@ class GuardedIndex:
     @cached_property
     def _figures(self) -> list[tuple[str, frozenset[tuple[int | None, int | None]]]]:
         """Of each chunk its text with figures as values, and the days that it states without a year."""
-        texts = (readable(chunk.content, chunk.format) for chunk in self.chunks)
+        texts = (visible_text(chunk.content, chunk.format) for chunk in self.chunks)
         return [(with_values(text), _days(text)) for text in texts]

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Chunk
-from ragbed.experiments.guests.hard_negatives.names import names_of, numbers_of, subject_of
+from ragbed.experiments.guests.hard_negatives.names import extract_names, extract_numbers, extract_subject
 from ragbed.retrieval.conditions import drawn
 from ragbed.retrieval.hits import DECIMALS
 from ragbed.retrieval.rerankers.reranker import Aids
@@ -30,8 +30,8 @@ class MiningQuery:
 
     key: str  # tells queries apart, and seeds what is drawn
     query: str
-    around: tuple[Chunk, ...] = ()  # chunks whose documents, names and numbers are looked at beside the query's own
-    leave_out: frozenset[str] = frozenset()  # ids of chunks that are never found, for reasons of the caller's
+    related: tuple[Chunk, ...] = ()  # chunks whose documents, names and numbers are looked at beside the query's own
+    exclude: frozenset[str] = frozenset()  # ids of chunks that are never found, for reasons of the caller's
 
 
 class Miner(Protocol):
@@ -52,7 +52,7 @@ class Rows:
         """Return the row of each of the chunks, all of which the collection holds."""
         return [self._by_id[id] for id in ids]
 
-    def of_ids(self, ids: Iterable[str]) -> set[int]:
+    def known_rows(self, ids: Iterable[str]) -> set[int]:
         """Return the rows of those of the chunks that the collection holds."""
         return {self._by_id[id] for id in ids if id in self._by_id}
 
@@ -88,7 +88,7 @@ class Nearness:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class RetrieverMiner:
     """The chunks that a retriever finds for the query."""
 
     name: str
@@ -103,12 +103,12 @@ class Neighbours:
         """
         places: dict[int, list[int]] = defaultdict(list)
         for place, one in enumerate(asked):
-            places[len(one.leave_out).bit_length()].append(place)
+            places[len(one.exclude).bit_length()].append(place)
         found: dict[int, list[Hit]] = {}
         for digits, at in places.items():
             searched = self.retriever.search([asked[place].query for place in at], k + 2**digits - 1)
             for place, hits in zip(at, searched, strict=True):
-                left = [hit for hit in hits if hit.chunk.id not in asked[place].leave_out][:k]
+                left = [hit for hit in hits if hit.chunk.id not in asked[place].exclude][:k]
                 found[place] = [replace(hit, rank=rank, found_by=self.name) for rank, hit in enumerate(left, 1)]
         return [found[place] for place in range(len(asked))]
 
@@ -128,12 +128,12 @@ class RandomMiner:
     def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
         chunks = self._rows.collection.chunks
         order = drawn(range(len(chunks)), random.Random(f"{self._seed}:{one.key}:drawn"))
-        left_out = self._rows.of_ids(one.leave_out)
+        left_out = self._rows.known_rows(one.exclude)
         rows = islice((row for row in order if row not in left_out), k)
         return [Hit(chunks[row], 0.0, rank, DRAWN) for rank, row in enumerate(rows, 1)]
 
 
-class SameDocument:
+class SameDocumentMiner:
     """Chunks of the documents of `around`, by the cosine of their nearest window with the query."""
 
     def __init__(self, rows: Rows, nearness: Nearness) -> None:
@@ -142,8 +142,8 @@ class SameDocument:
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         others = []
         for one in asked:
-            documents = dict.fromkeys(chunk.document for chunk in one.around)
-            left_out = self._rows.of_ids(one.leave_out)
+            documents = dict.fromkeys(chunk.document for chunk in one.related)
+            left_out = self._rows.known_rows(one.exclude)
             others.append([row for document in documents for row in self._by_document.get(document, ())
                            if row not in left_out])
         cosines = self._nearness.of([one.query for one in asked], others)
@@ -162,7 +162,7 @@ _COMMON = 0.02  # a name in a larger share of the chunks ties nothing together, 
 _FEW = 50
 
 
-class SameName:
+class SameNameMiner:
     """Chunks that hold a name of the query, or what a chunk of `around` is about, and a number that none of these has.
 
     A chunk that holds all the query's own numbers, where it has any, speaks of the same year or amount, and is none.
@@ -178,26 +178,26 @@ class SameName:
     def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
         count = len(self._rows.collection.chunks)
         scores: dict[int, float] = defaultdict(float)
-        subjects = {name for chunk in one.around if (name := subject_of(chunk.content))}
-        for name in sorted(names_of(one.query) | subjects):
+        subjects = {name for chunk in one.related if (name := extract_subject(chunk.content))}
+        for name in sorted(extract_names(one.query) | subjects):
             holders = self._holders.get(name, ())
             for row in holders:
                 scores[row] += log(1 + count / len(holders))
-        for row in self._rows.of_ids(one.leave_out):
+        for row in self._rows.known_rows(one.exclude):
             scores.pop(row, None)
         rounded = [(round(score, DECIMALS), row) for row, score in scores.items()]
         ranked = sorted(rounded, key=lambda each: (-each[0], each[1]))
         return self._with_other_numbers(one, ranked, k)
 
     def _with_other_numbers(self, one: MiningQuery, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
-        asked = numbers_of(one.query)
-        known = asked.union(*(numbers_of(chunk.content) for chunk in one.around))
+        asked = extract_numbers(one.query)
+        known = asked.union(*(extract_numbers(chunk.content) for chunk in one.related))
         hits: list[Hit] = []
         for score, row in ranked:
             if len(hits) == k:
                 break
             chunk = self._rows.collection.chunks[row]
-            stated = numbers_of(chunk.content)
+            stated = extract_numbers(chunk.content)
             if stated - known and not (asked and asked <= stated):
                 hits.append(Hit(chunk, score, len(hits) + 1, "entity"))
         return hits
@@ -206,13 +206,13 @@ class SameName:
     def _holders(self) -> dict[str, array[int]]:
         found: dict[str, array[int]] = defaultdict(lambda: array("I"))
         for row, chunk in enumerate(self._rows.collection.chunks):
-            for name in names_of(chunk.content):
+            for name in extract_names(chunk.content):
                 found[name].append(row)
         most = max(_FEW, _COMMON * len(self._rows.collection.chunks))
         return {name: rows for name, rows in found.items() if len(rows) <= most}
 
 
-ALONE: Mapping[str, str] = {
+MINERS: Mapping[str, str] = {
     "same_document": "other chunks of the documents of the gold, nearest first",
     "entity": "chunks that share a name with the question or its gold, and state another number or year",
     DRAWN: "chunks drawn by chance"}
@@ -223,7 +223,7 @@ def miner_names() -> dict[str, str]:
     """Return every miner's name and what it finds: each kind of retriever, with its usual settings, and `ALONE`."""
     kinds = {str(kind.model_fields["kind"].default): f"what a search by {kind.model_fields['kind'].default} finds"
              for kind in KINDS if not any(field.is_required() for name, field in kind.model_fields.items())}
-    return {**kinds, **ALONE}
+    return {**kinds, **MINERS}
 
 
 def check_miners(names: Iterable[str]) -> None:
@@ -239,10 +239,10 @@ def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
     had."""
     check_miners([name])
     if name == "same_document":
-        return SameDocument(rows, Nearness(rows.collection)), name
+        return SameDocumentMiner(rows, Nearness(rows.collection)), name
     if name == "entity":
-        return SameName(rows), name
+        return SameNameMiner(rows), name
     if name == DRAWN:
         return RandomMiner(rows, seed), f"{name} {seed}"
     kind: RetrieverKind = TypeAdapter(RetrieverSettings).validate_python(name)
-    return Neighbours(name, kind.open(rows.collection, Aids())), kind.identity()
+    return RetrieverMiner(name, kind.open(rows.collection, Aids())), kind.identity()

@@ -21,19 +21,19 @@ from ragbed.documents.errors import BenchmarkError, SettingsError
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.benchmarks import Selection
 from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest, benchmark_lines
-from ragbed.experiments.guests.hard_negatives.guard import REASONS, Rarity
+from ragbed.experiments.guests.hard_negatives.guard import REASONS, RareWords
 from ragbed.experiments.guests.hard_negatives.miners import Nearness, Rows, check_miners, open_miner
 from ragbed.experiments.guests.hard_negatives.selection import (
     Candidates,
-    Chosen,
+    MiningResult,
     MiningSettings,
-    Wanted,
+    MiningTask,
+    add_negatives,
     best_rank,
-    hardness_of,
-    in_rounds,
-    mined,
-    wanted_of,
-    with_negatives,
+    plan_tasks,
+    rate_hardness,
+    select_negatives,
+    to_hardness,
 )
 from ragbed.experiments.question import Benchmark, Bucket, Mined
 from ragbed.retrieval.embedders.opening import open_embedder
@@ -53,7 +53,7 @@ BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20":
 NOBODY = "left out"  # in the place of a miner: what was left out before anybody looked
 
 
-def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[Mapping[str, Mined]],
+def count_outcomes(wanted: Sequence[MiningTask], chosen: Sequence[MiningResult], mined: Sequence[Mapping[str, Mined]],
             rejected_near: Sequence[float]) -> dict[str, Any]:
     """Count everything that a table of a mining shows, as the manifest keeps it. A candidate that several miners found
     counts once in `candidates`, and under each of these miners in `miners`; `rejected_near` has the hardness of every
@@ -75,16 +75,16 @@ def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[
             "miners": {name: dict(counts) for name, counts in by_miner.items()},
             "hardness": {bucket: {"n": len(values), "least": min(values), "mean": round(sum(values) / len(values), 6),
                                   "greatest": max(values)} for bucket, values in hardness.items() if values},
-            "guard": {"ranks": _by_rank(chosen),
+            "guard": {"ranks": _counts_by_rank(chosen),
                       "hardness": {"kept": _mean([one.hardness for one in every]), "rejected": _mean(rejected_near)}},
             "short": sum(one.why_short is not None for one in chosen)}
 
 
-def _by_rank(chosen: Sequence[Chosen]) -> dict[str, dict[str, int]]:
+def _counts_by_rank(chosen: Sequence[MiningResult]) -> dict[str, dict[str, int]]:
     """How many candidates of each band of ranks were kept, and how many the guard rejected, by the best rank that a
     miner gave them. Repeated ones are neither."""
     kept = [best_rank(found) for one in chosen for found in one.found.values()]
-    rejected = [best_rank(each.found) for one in chosen for each in one.rejected if each.guarded]
+    rejected = [best_rank(each.found) for one in chosen for each in one.rejected if each.by_guard]
     return {name: {what: sum(rank is not None and rank in band for rank in ranks)
                    for what, ranks in (("kept", kept), ("rejected", rejected))} for name, band in BANDS.items()}
 
@@ -165,16 +165,16 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     source = open_source(benchmark, settings, progress)
     rows, nearness = Rows(source.collection), Nearness(source.collection)
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
-    wanted = list(wanted_of(benchmark, _candidates(source, rows, nearness), settings))
+    wanted = list(plan_tasks(benchmark, _candidates(source, rows, nearness), settings))
     scorer = None if settings.reranker is None else settings.reranker.open(aids)
-    chosen = in_rounds(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
-                       Rarity(chunk.content for chunk in source.collection.chunks), progress)
+    chosen = select_negatives(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
+                       RareWords(chunk.content for chunk in source.collection.chunks), progress)
     cosines = nearness.of([one.question.text for one in wanted],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
     rejected = nearness.of([one.question.text for one in wanted],
-                           [rows.rows_of(each.chunk.id for each in one.rejected if each.guarded) for one in chosen])
-    by_chunk = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
-    questions = tuple(with_negatives(each, found, by, settings.seed)
+                           [rows.rows_of(each.chunk.id for each in one.rejected if each.by_guard) for one in chosen])
+    by_chunk = [rate_hardness(one, near) for one, near in zip(chosen, cosines, strict=True)]
+    questions = tuple(add_negatives(each, found, by, settings.seed)
                       for each, found, by in zip(wanted, chosen, by_chunk, strict=True))
     made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
                "embedder": source.collection.embedder.identity,
@@ -184,7 +184,7 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
         mining=settings.model_dump(mode="json"), collection=made_of,
-        counts=counted(wanted, chosen, by_chunk, [hardness_of(cosine) for own in rejected for cosine in own]),
+        counts=count_outcomes(wanted, chosen, by_chunk, [to_hardness(cosine) for own in rejected for cosine in own]),
         short={one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
                                  "why": found.why_short}
                for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None})
@@ -208,7 +208,7 @@ def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candida
     return Candidates(source.collection.chunks, source.source_of, source.index is not None, nearest)
 
 
-def _decisions(wanted: Iterable[Wanted], chosen: Iterable[Chosen]) -> Iterator[str]:
+def _decisions(wanted: Iterable[MiningTask], chosen: Iterable[MiningResult]) -> Iterator[str]:
     for one, found in zip(wanted, chosen, strict=True):
         for each in found.rejected:
             yield to_json({"question": one.question.id, "reason": each.reason, "figures": each.figures,

@@ -26,30 +26,30 @@ _NUMBER = re.compile(r"\d[\d.,]*")
 
 
 @lru_cache(maxsize=1_024)
-def names_of(text: str) -> frozenset[str]:
+def extract_names(text: str) -> frozenset[str]:
     """Return the names in the text, folded: capitalised spans without the words that only begin a sentence, and
     Korean words without their particles, which are names where they are rare."""
     text = normalize("NFKC", text)
-    spans = {_folded(match[0]) for match in _SPAN.finditer(text)}
+    spans = {_fold(match[0]) for match in _SPAN.finditer(text)}
     korean = {_stem(match[0]) for match in _HANGUL.finditer(text)}
     return frozenset(name for name in spans | korean if len(name) >= _SHORTEST)
 
 
 @lru_cache(maxsize=1_024)
-def subject_of(text: str) -> str | None:
+def extract_subject(text: str) -> str | None:
     """Return the name that the text begins with, or that comes first in it: what a passage under a title is about."""
     text = normalize("NFKC", text)
-    found = (_stem(match[0]) if _HANGUL.match(match[0]) else _folded(match[0]) for match in _ANY.finditer(text))
+    found = (_stem(match[0]) if _HANGUL.match(match[0]) else _fold(match[0]) for match in _ANY.finditer(text))
     return next((name for name in found if len(name) >= _SHORTEST), None)
 
 
 @lru_cache(maxsize=1_024)
-def numbers_of(text: str) -> frozenset[str]:
+def extract_numbers(text: str) -> frozenset[str]:
     """Return the figures in the text, years among them, without thousands separators and final points."""
     return frozenset(match[0].replace(",", "").rstrip(".") for match in _NUMBER.finditer(normalize("NFKC", text)))
 
 
-def _folded(span: str) -> str:
+def _fold(span: str) -> str:
     words = span.split()
     while words and words[0].casefold() in _BEGINNERS:
         words = words[1:]

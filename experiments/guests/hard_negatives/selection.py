@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.types import Chunk
-from ragbed.experiments.guests.hard_negatives.guard import Guard, Rarity, Reason, Rejected, Thresholds
+from ragbed.experiments.guests.hard_negatives.guard import Guard, RareWords, Reason, Rejected, Thresholds
 from ragbed.experiments.guests.hard_negatives.miners import DRAWN, Miner, MiningQuery
 from ragbed.experiments.judges.relevance import HELPS
 from ragbed.experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
@@ -61,7 +61,7 @@ def best_rank(found: Iterable[FoundBy]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MiningTask:
     """A question with what is to be mined for it."""
 
     question: Question
@@ -79,7 +79,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class MiningResult:
     """What was mined for a question."""
 
     chunks: tuple[Chunk, ...]  # those that fill the question up, then the further ones
@@ -90,7 +90,7 @@ class Chosen:
     why_short: str | None = None  # why there are fewer than wanted; None where there are not
 
 
-def with_negatives(wanted: Wanted, chosen: Chosen, mined: Mapping[str, Mined], seed: int) -> Question:
+def add_negatives(wanted: MiningTask, chosen: MiningResult, mined: Mapping[str, Mined], seed: int) -> Question:
     """Return the question with negatives among its chunks and further ones behind these.
 
     Where any fill it up, the order of its chunks is drawn, so that gold has no place of its own. The benchmark's own
@@ -110,32 +110,32 @@ def with_negatives(wanted: Wanted, chosen: Chosen, mined: Mapping[str, Mined], s
 _THIRDS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 
 
-def hardness_of(cosine: float) -> float:
+def to_hardness(cosine: float) -> float:
     """Return the cosine, or 0 where it is negative."""
     return round(min(max(cosine, 0.0), 1.0), DECIMALS)
 
 
-def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
+def rate_hardness(chosen: MiningResult, cosines: Sequence[float]) -> Mapping[str, Mined]:
     """Return by chunk id, in the order in which they were taken, how each negative was mined, and how hard it is: the
     cosine of the question's vector and that of the chunk's nearest window, by the embedder of the collection, the same
     for whichever miner found the chunk. `cosines` are in the order of `chosen.chunks`."""
-    hardness = [hardness_of(cosine) for cosine in cosines]
+    hardness = [to_hardness(cosine) for cosine in cosines]
     order = sorted(range(len(hardness)), key=lambda place: (-hardness[place], place))
     buckets = {place: _THIRDS[rank * len(_THIRDS) // len(order)] for rank, place in enumerate(order)}
     return {chunk.id: Mined(chosen.miners[chunk.id], chosen.found[chunk.id], hardness[place], buckets[place])
             for place, chunk in enumerate(chosen.chunks)}
 
 
-class Scores:
+class RerankerScores:
     """A reranker's scores of candidates; without a scorer nothing is above the gold. Those of many questions are scored
     together, once they are known. Where the scores are `grades`, none may be one that helps, whatever the gold's is."""
 
     def __init__(self, scorer: Scorer | None, grades: bool = False) -> None:
         self._scorer, self._grades = scorer, grades
         self._known: dict[tuple[str, str], float] = {}
-        self._asked: dict[str, tuple[Wanted, dict[str, Chunk]]] = {}
+        self._asked: dict[str, tuple[MiningTask, dict[str, Chunk]]] = {}
 
-    def above_gold(self, wanted: Wanted, chunk: Chunk) -> Rejected | None:
+    def above_gold(self, wanted: MiningTask, chunk: Chunk) -> Rejected | None:
         """Return why the chunk is not taken; None also where it is yet to be scored."""
         gold = () if self._grades else wanted.gold
         if self._scorer is None or not (gold or self._grades):
@@ -166,14 +166,15 @@ class Scores:
         return set(asked)
 
 
-def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, scores: Scores) -> Chosen:
+def select(wanted: MiningTask, found: Mapping[str, Sequence[Hit]], guard: Guard,
+           scores: RerankerScores) -> MiningResult:
     """Take the first miner's finds until the question is filled up, then one of each miner in turn; `found` has the
     miners in the order of their turns."""
     by: dict[str, tuple[FoundBy, ...]] = defaultdict(tuple)
     for miner, hits in found.items():
         for hit in hits:
             by[hit.chunk.id] += (FoundBy(miner, hit.rank, round(hit.score, DECIMALS)),)
-    passing = _Passing(wanted, guard, scores)
+    passing = _Selector(wanted, guard, scores)
     left = {miner: map(attrgetter("chunk"), hits) for miner, hits in found.items()}
     first = next(iter(left))
     while len(passing.taken) < wanted.fill and passing.take(first, left[first]):
@@ -186,12 +187,13 @@ def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, sco
                 del left[miner]
     rejected = tuple(replace(one, found=by[one.chunk.id]) for one in passing.rejected)
     chunks = tuple(passing.taken)
-    return Chosen(chunks, min(wanted.fill, len(chunks)), {chunk.id: miner for chunk, miner in passing.taken.items()},
+    return MiningResult(chunks, min(wanted.fill, len(chunks)),
+                        {chunk.id: miner for chunk, miner in passing.taken.items()},
                   {chunk.id: by[chunk.id] for chunk in chunks}, (*wanted.coarse, *rejected))
 
 
-class _Passing:
-    def __init__(self, wanted: Wanted, guard: Guard, scores: Scores) -> None:
+class _Selector:
+    def __init__(self, wanted: MiningTask, guard: Guard, scores: RerankerScores) -> None:
         self.taken: dict[Chunk, str] = {}
         self.rejected: list[Rejected] = []
         self._wanted, self._guard, self._scores = wanted, guard, scores
@@ -228,7 +230,7 @@ class Candidates:
     nearest: Callable[[str, Sequence[Chunk]], Sequence[Chunk]]  # the chunks that are nearest to a query, best first
 
 
-def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSettings) -> Iterator[Wanted]:
+def plan_tasks(benchmark: Benchmark, candidates: Candidates, settings: MiningSettings) -> Iterator[MiningTask]:
     """Yield each question with what is to be mined for it: gold that is left out, what it keeps, how many it lacks."""
     places = Places(candidates.chunks, candidates.source_of)
     shared = Places(benchmark.shared, candidates.source_of)
@@ -242,17 +244,17 @@ def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSett
         shown = own or left_out
         if coarse and len(shown) > MOST_GOLD:
             shown = tuple(candidates.nearest(question.text, left_out)[:MOST_GOLD])
-        yield _wanted(question, tuple(dict.fromkeys((*own, *left_out))), shown, coarse, settings)
+        yield _plan_task(question, tuple(dict.fromkeys((*own, *left_out))), shown, coarse, settings)
 
 
-def _wanted(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, ...], coarse: tuple[Rejected, ...],
-            settings: MiningSettings) -> Wanted:
+def _plan_task(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, ...], coarse: tuple[Rejected, ...],
+            settings: MiningSettings) -> MiningTask:
     keeps_own = bool(question.provided) and (settings.keep or (question.answerable and not gold))
     kept = question.provided if keeps_own else shown
     out = frozenset(chunk.id for chunk in (*gold, *kept))
     asked = MiningQuery(question.id, question.text, gold or question.provided, out)
     fill = max(0, settings.fill - len(kept))
-    return Wanted(question, asked, kept, keeps_own, gold, fill, settings.per_question, coarse)
+    return MiningTask(question, asked, kept, keeps_own, gold, fill, settings.per_question, coarse)
 
 
 _FIRST = 20  # candidates of each miner in the first round, and at least two for each that is wanted
@@ -260,16 +262,17 @@ _DEEPER = 4
 _GROUP = 512  # questions that are mined for together
 
 
-def in_rounds(wanted: Sequence[Wanted], settings: MiningSettings, miners: Mapping[str, Miner], scorer: Scorer | None,
-              rarity: Rarity, progress: Progress) -> list[Chosen]:
+def select_negatives(wanted: Sequence[MiningTask], settings: MiningSettings, miners: Mapping[str, Miner],
+                     scorer: Scorer | None,
+              rarity: RareWords, progress: Progress) -> list[MiningResult]:
     """Choose negatives for each question, in their order, by the miners in the order of their turns and the reranker,
     if any; `rarity` is of words among the candidates. Raises UserError where a miner's or the reranker's model is not
     to be had."""
-    chosen: dict[str, Chosen] = {}
+    chosen: dict[str, MiningResult] = {}
     for first in range(0, len(wanted), _GROUP):
         group = wanted[first:first + _GROUP]
         guards = {one.question.id: Guard(one.question, one.gold, settings.thresholds, rarity) for one in group}
-        scores, left = Scores(scorer, isinstance(settings.reranker, JudgeReranker)), list(group)
+        scores, left = RerankerScores(scorer, isinstance(settings.reranker, JudgeReranker)), list(group)
         depth = min(settings.depth, max(_FIRST, 2 * max(one.total for one in group)))
         while left:
             queries = [one.asked for one in left]
@@ -278,7 +281,7 @@ def in_rounds(wanted: Sequence[Wanted], settings: MiningSettings, miners: Mappin
                      for place, one in enumerate(left)}
             unsettled = {one.question.id: one for one in left}
             while unsettled:  # once more as long as a candidate that was taken had yet to be scored
-                chosen |= {id: choose(one, found[id], guards[id], scores) for id, one in unsettled.items()}
+                chosen |= {id: select(one, found[id], guards[id], scores) for id, one in unsettled.items()}
                 unsettled = {id: unsettled[id] for id in scores.score()}
             short = [one.question.id for one in left if len(chosen[one.question.id].chunks) < one.total]
             for id in short:

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ragbed.documents.errors import MissingExtra, RunError
-from ragbed.experiments.guests.review.figures import accepted_lines, read_figures, review_lines, write_on_card
+from ragbed.experiments.guests.review.figures import accepted_lines, describe_figures, read_figures, write_on_card
 from ragbed.experiments.guests.review.items import open_set
 from ragbed.experiments.runs.store import write_text
 from ragbed.experiments.terminal.display import note, print_json, say, stoppable
@@ -41,7 +41,7 @@ def show_reviews(target: str, seed: int, index: Path | None, export: Path | None
     if json:
         print_json(found)
     else:
-        for line in review_lines(found):
+        for line in describe_figures(found):
             say(line)
         if export is not None:
             say(f"{len(lines)} accepted items are in {export}; to ask them: ragbed run jsonl {export}")

@@ -14,7 +14,7 @@ from ragbed.documents.json import loads
 from ragbed.documents.types import Document
 from ragbed.experiments.analysis.agreement import Rater, agreements, alpha
 from ragbed.experiments.benchmarks.hub import CARD
-from ragbed.experiments.guests.review.items import Item, ReviewSet, own_line
+from ragbed.experiments.guests.review.items import Item, ReviewSet, question_line
 from ragbed.experiments.guests.review.reviews import Review, ReviewFile
 from ragbed.experiments.metrics.intervals import TAIL, Interval
 from ragbed.experiments.record import Verdict
@@ -24,7 +24,7 @@ from ragbed.experiments.words import plural, visible
 Reviews = Mapping[str, Mapping[str, Review]]  # by reviewer, then by item
 
 
-def figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str, Any]:
+def compute_figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str, Any]:
     """Return what reviewers decided on items, all ids in the order in which they are shown, as plain JSON.
 
     An item counts as accepted or rejected by the majority of those who decided on it, and as disputed at a tie. It is
@@ -32,12 +32,12 @@ def figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str,
     """
     decided = {id: found for id in items if (found := [
         own[id] for own in reviews.values() if id in own and own[id].decision])}
-    outcomes = {id: outcome(found) for id, found in decided.items()}
+    outcomes = {id: majority_outcome(found) for id, found in decided.items()}
     reasons = Counter(Counter(one.reason for one in decided[id] if one.decision == "reject").most_common(1)[0][0]
                       for id, came in outcomes.items() if came == "rejected")
     errors = sum(2 * sum(one.faulty for one in found) >= len(found) for found in decided.values())
     n, of = len(decided), len(items)
-    low, high = among_finite(errors, n, of)
+    low, high = finite_share_interval(errors, n, of)
     counts = Counter(outcomes.values())
     return {
         "items": of, "reviewed": n, "accepted": counts["accepted"],
@@ -45,7 +45,7 @@ def figures(items: Sequence[str], reviews: Reviews, stale: int = 0) -> dict[str,
         "rejected": counts["rejected"], "disputed": counts["disputed"], "reasons": dict(reasons.most_common()),
         "label_error": {"errors": errors, "n": n, "of": of, "share": errors / n if n else None, "low": low,
                         "high": high, "random": set(decided) == set(items[:n])},
-        "reviewers": [_reviewer(name, own) for name, own in reviews.items()],
+        "reviewers": [_reviewer_figures(name, own) for name, own in reviews.items()],
         "agreement": _agreement(reviews, decided), "stale": stale}
 
 
@@ -53,17 +53,17 @@ def read_figures(reviewed: ReviewSet) -> tuple[dict[str, Any], Reviews]:
     """Read what is decided of a set, and its figures. Raises RunError where nothing is, or it cannot be read."""
     file = ReviewFile(reviewed.file, reviewed.items, reading=True)
     with closing(file):
-        reviews = {name: {id: review for id, (_, review) in own.items()} for name, own in file.every().items()}
-        return figures(list(reviewed.items), reviews, file.stale()), reviews
+        reviews = {name: {id: review for id, (_, review) in own.items()} for name, own in file.latest().items()}
+        return compute_figures(list(reviewed.items), reviews, file.count_stale()), reviews
 
 
-def outcome(reviews: Sequence[Review]) -> str:
+def majority_outcome(reviews: Sequence[Review]) -> str:
     """Return what the majority of those who decided on an item says: `accepted`, `rejected`, or `disputed` at a tie."""
     accepts = sum(one.decision == "accept" for one in reviews)
     return "disputed" if 2 * accepts == len(reviews) else "accepted" if 2 * accepts > len(reviews) else "rejected"
 
 
-def among_finite(found: int, n: int, of: int) -> Interval:
+def finite_share_interval(found: int, n: int, of: int) -> Interval:
     """Compute the exact 95 % interval of a share among so `many` of which n were drawn at random.
 
     It holds the shares that a test by the hypergeometric distribution would not reject (Buonaccorsi, "A Note on
@@ -80,7 +80,7 @@ def among_finite(found: int, n: int, of: int) -> Interval:
     return Interval(float(possible[0] / of), float(possible[-1] / of))
 
 
-def _reviewer(name: str, reviews: Mapping[str, Review]) -> dict[str, Any]:
+def _reviewer_figures(name: str, reviews: Mapping[str, Review]) -> dict[str, Any]:
     counts = Counter(one.decision for one in reviews.values())
     return {"name": name, "reviewed": counts["accept"] + counts["reject"], "accepted": counts["accept"],
             "edited": sum(one.edited for one in reviews.values()), "rejected": counts["reject"],
@@ -97,7 +97,7 @@ def _agreement(reviews: Reviews, decided: Mapping[str, Sequence[Review]]) -> dic
     return {"items": len(both), "pairs": pairs, "alpha": alpha(both) if len(raters) > 2 else None}
 
 
-def review_lines(found: Mapping[str, Any]) -> list[str]:
+def describe_figures(found: Mapping[str, Any]) -> list[str]:
     """Return the figures in sentences, which are Markdown too."""
     if not found["reviewed"]:
         return ["Nothing is reviewed yet."]
@@ -115,7 +115,8 @@ def review_lines(found: Mapping[str, Any]) -> list[str]:
         lines.append("Items were passed over or picked: those reviewed are no random sample of the set, and the "
                      "interval holds for it only as far as they are like one.")
     agreement = found["agreement"]
-    lines += [f"{pair['first']} and {pair['second']}: {_kappa(pair)}." for pair in agreement["pairs"] if pair["n"]]
+    lines += [f"{pair['first']} and {pair['second']}: {_describe_kappa(pair)}." for pair in agreement["pairs"]
+              if pair["n"]]
     if agreement["alpha"] is not None:
         lines.append(f"All reviewers: Krippendorff's alpha {agreement['alpha']:.2f} on "
                      f"{plural(agreement['items'], 'item')} of two and more.")
@@ -124,7 +125,7 @@ def review_lines(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _kappa(pair: Mapping[str, Any]) -> str:
+def _describe_kappa(pair: Mapping[str, Any]) -> str:
     agree = f"{100 * pair['agree']:.0f} % of {pair['n']} alike"
     if pair["kappa"] is None:
         return f"{agree}, Cohen's kappa undefined, since both gave one and the same verdict throughout"
@@ -137,23 +138,23 @@ def accepted_lines(items: Mapping[str, Item], reviews: Reviews, documents: Mappi
     lines = []
     for id in sorted(items):
         found = [own[id] for own in reviews.values() if id in own and own[id].decision]
-        if found and outcome(found) == "accepted":
+        if found and majority_outcome(found) == "accepted":
             edit = next((one for one in reversed(found) if one.edited), Review())
             item = replace(items[id], question=edit.question or items[id].question,
                            answers=edit.answers or items[id].answers)
-            line = {**own_line(item, documents), **item.made.get("line", {})}
+            line = {**question_line(item, documents), **item.made.get("line", {})}
             lines.append(json.dumps(line, ensure_ascii=False, sort_keys=True))
     return lines
 
 
 def review_section(found: Mapping[str, Any]) -> str:
     """Return the section of a set's card that shows the figures, as Markdown."""
-    return "\n".join(["## Review", "", *(f"- {visible(line)}" for line in review_lines(found))])
+    return "\n".join(["## Review", "", *(f"- {visible(line)}" for line in describe_figures(found))])
 
 
 def write_on_card(folder: Path, found: Mapping[str, Any]) -> None:
-    """Write the figures onto the card of a constructed set: into card.json, and before the settings in card.md. A folder
-    without a card stays as it is. Raises RunError: the card is damaged."""
+    """Write the figures onto a constructed set's card: into card.json, and before the settings in card.md. Do nothing
+    if there is no card. Raises RunError: the card is damaged."""
     path, text = folder / CARD, folder / "card.md"
     if not path.exists():
         return

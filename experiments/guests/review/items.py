@@ -37,7 +37,7 @@ class Evidence:
     text: str
 
 
-def overlap(chunk: Chunk, one: Evidence) -> bool:
+def overlaps(chunk: Chunk, one: Evidence) -> bool:
     """Tell whether a chunk has a part of the evidence, in the same rendering."""
     return (chunk.document, chunk.format) == (one.document, one.format) and (
         chunk.start < one.end and one.start < chunk.end)
@@ -67,7 +67,7 @@ class Item:
         return str(self.made.get("document") or (spans[0].document if spans else ""))
 
 
-def own_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
+def question_line(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
     """Return an item as a line of one's own questions, its gold as spans of documents by their source; `documents` are
     those that all items share, by id."""
     own = {document.id: document for document in item.documents}
@@ -109,17 +109,17 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
         from ragbed.retrieval.index import Index
 
         opened = Index.open(index)
-    documents = named(opened.documents() if opened else ())
+    documents = index_documents(opened.documents() if opened else ())
     if (folder / ITEMS).is_file():
         items = [row.part("item", row.fields.get("item")).parse_as(_ITEM) for row in read_rows(folder / ITEMS)
                  if not row.fields.get("lost")]
         file = folder / FILE
-        documents |= named(row.parse_as(_DOCUMENT) for row in read_rows(folder / DOCUMENTS))
+        documents |= index_documents(row.parse_as(_DOCUMENT) for row in read_rows(folder / DOCUMENTS))
     elif folder.is_file():
-        items, file = _asked({"kind": "jsonl", "path": target}, documents, opened), _beside(folder)
+        items, file = _read_benchmark({"kind": "jsonl", "path": target}, documents, opened), _review_path(folder)
     elif kind in BENCHMARKS:
-        items = _asked({"kind": kind, **({"path": path} if colon else {})}, documents, opened)
-        file = _beside(expand_path(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
+        items = _read_benchmark({"kind": kind, **({"path": path} if colon else {})}, documents, opened)
+        file = _review_path(expand_path(path)) if colon and not path.startswith("hub:") else Path(f"{kind}.{FILE}")
     else:
         raise SettingsError(f"{target}: expected the folder of a set that `ragbed construct` wrote, a file of "
                             "questions in JSON Lines, or KIND:PATH with a kind of `ragbed list benchmarks`")
@@ -130,30 +130,31 @@ def open_set(target: str, seed: int = 0, index: Path | None = None) -> ReviewSet
                      folder if folder.is_dir() else None)
 
 
-def named(documents: Iterable[Document]) -> dict[str, Document]:
+def index_documents(documents: Iterable[Document]) -> dict[str, Document]:
     """Return documents by id and by source."""
     found = list(documents)
     return {one.source: one for one in found} | {one.id: one for one in found}
 
 
-def _beside(path: Path) -> Path:
+def _review_path(path: Path) -> Path:
     return path / FILE if path.is_dir() else path.with_name(f"{path.stem}.{FILE}")
 
 
-def _asked(given: Mapping[str, Any], documents: dict[str, Document], index: Index | None) -> list[Item]:
+def _read_benchmark(given: Mapping[str, Any], documents: dict[str, Document], index: Index | None) -> list[Item]:
     """The questions of a benchmark as items; its documents, or those of its corpus, come to the others."""
     kind = BENCHMARKS[given["kind"]]
     try:
         benchmark = kind.model_validate(given).load()
     except ValidationError as error:
         raise SettingsError(f"{given['kind']}: {explain(error, kind)}") from error
-    documents |= named(benchmark.documents.values())
+    documents |= index_documents(benchmark.documents.values())
     if benchmark.corpus is not None:
-        documents |= named(one for one in read_documents(find_sources([benchmark.corpus])) if isinstance(one, Document))
-    return [_item(question, documents, index) for question in benchmark.questions]
+        documents |= index_documents(one for one in read_documents(find_sources([benchmark.corpus]))
+                                     if isinstance(one, Document))
+    return [_make_item(question, documents, index) for question in benchmark.questions]
 
 
-def _item(question: Question, documents: Mapping[str, Document], index: Index | None) -> Item:
+def _make_item(question: Question, documents: Mapping[str, Document], index: Index | None) -> Item:
     options = dict(question.options)
     answers = question.answers
     if options:  # the first answer is a label, and the others are words for it
@@ -166,22 +167,22 @@ def _item(question: Question, documents: Mapping[str, Document], index: Index | 
         "steps": [step.text for step in question.steps], "turns": list(map(asdict, question.turns)),
         "gold_chunks": [one.chunk for one in gold if one.chunk and not one.document]}
     line = {**{name: value for name, value in told.items() if value},
-            "gold_documents": [_named(one, documents) for one in gold if one.document]}
-    evidence = tuple(_evidence(one, chunks, documents, index) for one in gold)
+            "gold_documents": [_gold_line(one, documents) for one in gold if one.document]}
+    evidence = tuple(_find_evidence(one, chunks, documents, index) for one in gold)
     tags = {name: list(values) for name, values in question.tags.items()}
     return Item(question.id, question.text, answers, question.answerable, evidence, question.provided,
                 options=tuple(options.values()), made={"line": {**line, "tags": tags}},
                 tags={name: ", ".join(values) for name, values in tags.items()})
 
 
-def _named(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
+def _gold_line(gold: Gold, documents: Mapping[str, Document]) -> dict[str, Any]:
     """A gold item as a line of questions has it."""
     source = documents[gold.document].source if gold.document in documents else gold.document
     fields = {"page": gold.page, "format": gold.format, "start": gold.start, "end": gold.end}
     return {"document": source, **{name: value for name, value in fields.items() if value is not None}}
 
 
-def _evidence(gold: Gold, chunks: Mapping[str, Chunk], documents: Mapping[str, Document],
+def _find_evidence(gold: Gold, chunks: Mapping[str, Chunk], documents: Mapping[str, Document],
               index: Index | None) -> Evidence:
     """The span of a gold item; from 0 to 0 where the whole document is meant, or nothing is known of its place."""
     chunk = chunks.get(gold.chunk or "")

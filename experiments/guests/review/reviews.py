@@ -12,14 +12,14 @@ from ragbed.documents.errors import RunError
 from ragbed.documents.types import digest
 from ragbed.experiments.guests.review.items import Item
 
-USELESS = "of no use"
+NOT_USEFUL = "of no use"
 REASONS: Mapping[str, str] = {
     "wrong answer": "The answer is wrong, or not the whole of it.",
     "evidence lacking": "The evidence does not give the answer, or stands elsewhere.",
     "several right answers": "Another answer is right too.",
     "question unclear": "It cannot be understood without the document, or asks for nothing definite.",
     "answerability wrong": "It is called answerable and is not, or the other way round.",
-    USELESS: "It is right, and trivial or a twin of another: no error of its label."}
+    NOT_USEFUL: "It is right, and trivial or a twin of another: no error of its label."}
 """Reasons for a rejection with what they mean; a reviewer may type another one."""
 _TABLE = ("CREATE TABLE IF NOT EXISTS reviews (n INTEGER PRIMARY KEY AUTOINCREMENT, reviewer TEXT NOT NULL,"
           " item TEXT NOT NULL, content TEXT NOT NULL, review TEXT NOT NULL)")
@@ -60,10 +60,10 @@ class Review(BaseModel):
     @property
     def faulty(self) -> bool:
         """Tell whether the item as it was built is in error: right only as edited, or rejected, but not as useless."""
-        return self.edited or (self.decision == "reject" and self.reason != USELESS)
+        return self.edited or (self.decision == "reject" and self.reason != NOT_USEFUL)
 
 
-def content_of(item: Item) -> str:
+def content_hash(item: Item) -> str:
     """Return a hash of what a review is of: one of an item that was built anew with other words does not count."""
     return digest(item.question, *item.answers, "", *item.options, "", str(item.answerable),
                   *(one.text for one in item.evidence))
@@ -76,10 +76,10 @@ class ReviewFile:
     def __init__(self, path: Path, items: Mapping[str, Item], reading: bool = False) -> None:
         if reading and not path.is_file():
             raise RunError(f"{path}: nothing is reviewed yet; leave out --summary and --export to begin")
-        self._items = {id: content_of(item) for id, item in items.items()}
+        self._items = {id: content_hash(item) for id, item in items.items()}
         self._database = Database(path, (_TABLE,), _VERSION, reading)
 
-    def every(self) -> dict[str, dict[str, tuple[int, Review]]]:
+    def latest(self) -> dict[str, dict[str, tuple[int, Review]]]:
         """Return the last review of each item by each reviewer, and its number."""
         found: dict[str, dict[str, tuple[int, Review]]] = {}
         for reviewer, item, content, review, number in self._database.read(_LAST):
@@ -87,11 +87,11 @@ class ReviewFile:
                 found.setdefault(reviewer, {})[item] = number, self._read(review)
         return found
 
-    def stale(self) -> int:
+    def count_stale(self) -> int:
         """Count the reviews of items that the set has no longer, or has in other words."""
         return sum(self._items.get(item) != content for _, item, content, _, _ in self._database.read(_LAST))
 
-    def last(self, reviewer: str, item: str) -> int:
+    def last_number(self, reviewer: str, item: str) -> int:
         """Return the number of the last review of an item by a reviewer; 0 where there is none."""
         (number,), = self._database.read("SELECT coalesce(max(n), 0) FROM reviews WHERE reviewer = ? AND item = ?",
                                          (reviewer, item))

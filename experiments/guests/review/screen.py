@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ragbed.documents.types import Chunk, Document
-from ragbed.experiments.guests.review.items import Evidence, Item, overlap
+from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 from ragbed.experiments.words import visible
 
 _AROUND = 20_000  # characters that are shown before and after a mark
@@ -23,7 +23,7 @@ _EMPTY = re.compile(r"[ \t]*\n\s*\n[ \t]*")
 Piece = dict[str, Any]  # `text` and whether it is a `mark`, or a `gap`: how many characters are left out
 
 
-def screen(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
+def item_view(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
     """Return what the page shows of an item, as JSON in which no character is hidden or turns the direction."""
     documents = {**documents, **{one.id: one for one in item.documents}}
     by_place: dict[tuple[str, str], list[Evidence]] = {}
@@ -35,18 +35,18 @@ def screen(item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
         "tags": [[name, str(value)] for name, value in item.tags.items()],
         "measured": [[name, f"{value:.2f}"] for name, value in item.measured.items()],
         "steps": _steps(item),
-        "documents": [_marked(evidence, documents) for evidence in by_place.values()],
+        "documents": [_mark_document(evidence, documents) for evidence in by_place.values()],
         "chunks": [_chunk(chunk, item, documents) for chunk in item.chunks]}
-    shown: dict[str, Any] = _inert(made)
+    shown: dict[str, Any] = _make_inert(made)
     return shown
 
 
-def _inert(value: Any) -> Any:
+def _make_inert(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
-        return {name: _inert(one) for name, one in value.items()}
-    return [_inert(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _make_inert(one) for name, one in value.items()}
+    return [_make_inert(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _steps(item: Item) -> list[str]:
@@ -57,7 +57,7 @@ def _steps(item: Item) -> list[str]:
         str(step) for step in made.get("steps") or ()]
 
 
-def _marked(evidence: Sequence[Evidence], documents: Mapping[str, Document]) -> dict[str, Any]:
+def _mark_document(evidence: Sequence[Evidence], documents: Mapping[str, Document]) -> dict[str, Any]:
     """A document with the spans of the evidence marked; where it is not at hand, the quotes alone."""
     first = evidence[0]
     document = documents.get(first.document)
@@ -70,10 +70,10 @@ def _marked(evidence: Sequence[Evidence], documents: Mapping[str, Document]) -> 
     return {"title": document.title, "source": document.source,
             "page": _page(document.pages_of(first.format, *spans[0]) if spans else None),
             "note": f"This quote does not stand at its place: {amiss}" if amiss else "",
-            "pieces": _begun(_pieces(whole, spans, first.format == "html"))}
+            "pieces": _strip_leading_blank(_pieces(whole, spans, first.format == "html"))}
 
 
-def _begun(pieces: Iterator[Piece]) -> list[Piece]:
+def _strip_leading_blank(pieces: Iterator[Piece]) -> list[Piece]:
     """The pieces without blank lines before the first."""
     first, *others = pieces
     return [{**first, "text": first["text"].lstrip("\n")}, *others]
@@ -85,7 +85,7 @@ def _pieces(text: str, spans: Sequence[tuple[int, int]], markup: bool) -> Iterat
         if start > at:
             yield from _between(text[at:start], 0 if at == 0 else _AROUND, _AROUND, markup)
         if end > max(start, at):
-            yield {"text": _plain(text[max(start, at):end], markup), "mark": True}
+            yield {"text": _plain_text(text[max(start, at):end], markup), "mark": True}
         at = max(at, end)
     yield from _between(text[at:], _AROUND, 0, markup)
 
@@ -93,13 +93,13 @@ def _pieces(text: str, spans: Sequence[tuple[int, int]], markup: bool) -> Iterat
 def _between(text: str, first: int, last: int, markup: bool) -> Iterator[Piece]:
     left = len(text) - first - last
     if left > 0:
-        yield {"text": _plain(text[:first], markup)}
+        yield {"text": _plain_text(text[:first], markup)}
         yield {"gap": left}
         text = text[len(text) - last:]
-    yield {"text": _plain(text, markup)}
+    yield {"text": _plain_text(text, markup)}
 
 
-def _plain(text: str, markup: bool) -> str:
+def _plain_text(text: str, markup: bool) -> str:
     """Text without its tags, a line for each block and bars between cells: it is never read as HTML again."""
     if not markup:
         return text
@@ -118,8 +118,8 @@ def _spacing(tag: re.Match[str]) -> str:
 def _chunk(chunk: Chunk, item: Item, documents: Mapping[str, Document]) -> dict[str, Any]:
     document = documents.get(chunk.document)
     return {"source": document.source if document else chunk.document, "page": _page(chunk.pages),
-            "holds": any(overlap(chunk, one) for one in item.evidence),
-            "pieces": _begun(_between(chunk.content, _LONGEST, 0, chunk.format == "html"))}
+            "holds": any(overlaps(chunk, one) for one in item.evidence),
+            "pieces": _strip_leading_blank(_between(chunk.content, _LONGEST, 0, chunk.format == "html"))}
 
 
 def _page(pages: tuple[int, int] | None) -> str:

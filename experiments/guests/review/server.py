@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.guests.review.items import ReviewSet
 from ragbed.experiments.guests.review.reviews import REASONS, Review, Reviewer, ReviewFile
-from ragbed.experiments.guests.review.screen import screen
+from ragbed.experiments.guests.review.screen import item_view
 from ragbed.experiments.words import visible
 
 _Given = TypeVar("_Given", bound=BaseModel)
@@ -36,7 +36,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff"}
 
 
-class Decided(BaseModel):
+class DecisionRequest(BaseModel):
     """A review as the page sends it: `seen` is the number of the reviewer's last one of the item, 0 for none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,7 +47,7 @@ class Decided(BaseModel):
     review: Review
 
 
-class Undone(BaseModel):
+class UndoRequest(BaseModel):
     """Who takes back what they did last."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -55,7 +55,7 @@ class Undone(BaseModel):
     reviewer: Reviewer
 
 
-class _Page:
+class _ReviewPage:
     """Answers the page's requests: each reviewer sees nobody else's reviews."""
 
     def __init__(self, reviewed: ReviewSet, file: ReviewFile, sample: int | None) -> None:
@@ -64,7 +64,7 @@ class _Page:
 
     async def index(self, request: Request) -> Response:
         """List the items by id, with what this reviewer decided."""
-        own = self._file.every().get(request.query_params.get("reviewer", "").strip(), {})
+        own = self._file.latest().get(request.query_params.get("reviewer", "").strip(), {})
         return JSONResponse({
             "name": visible(self._set.name), "reasons": dict(REASONS),
             "items": [{"id": id, "decision": own[id][1].decision if id in own else ""} for id in self._ids]})
@@ -76,13 +76,13 @@ class _Page:
             raise HTTPException(404, "no such item")
         item = self._set.items[self._ids[place]]
         reviewer = request.query_params.get("reviewer", "").strip()
-        number, review = self._file.every().get(reviewer, {}).get(item.id, (0, Review()))
-        return JSONResponse({**screen(item, self._set.documents), "id": item.id, "review": review.model_dump(),
-                             "seen": number or self._file.last(reviewer, item.id)})
+        number, review = self._file.latest().get(reviewer, {}).get(item.id, (0, Review()))
+        return JSONResponse({**item_view(item, self._set.documents), "id": item.id, "review": review.model_dump(),
+                             "seen": number or self._file.last_number(reviewer, item.id)})
 
     async def decide(self, request: Request) -> Response:
         """Keep a review; status 409 where the reviewer has decided on the item elsewhere in the meantime."""
-        given = await _read(request, Decided)
+        given = await _read(request, DecisionRequest)
         item = self._set.items.get(given.item)
         if item is None:
             raise HTTPException(404, "no such item")
@@ -90,11 +90,11 @@ class _Page:
             raise HTTPException(422, "the answer has to be one of the options")
         if not self._file.put(given.reviewer, given.item, given.seen, given.review):
             raise HTTPException(409, "it was reviewed in another window under this name")
-        return JSONResponse({"seen": self._file.last(given.reviewer, given.item)})
+        return JSONResponse({"seen": self._file.last_number(given.reviewer, given.item)})
 
     async def undo(self, request: Request) -> Response:
         """Take back this reviewer's last review; the item's place, or null where there is none."""
-        given = await _read(request, Undone)
+        given = await _read(request, UndoRequest)
         item = self._file.undo(given.reviewer)
         return JSONResponse({"place": self._ids.index(item) if item in self._ids else None, "undone": item is not None})
 
@@ -120,7 +120,7 @@ def review_app(reviewed: ReviewSet, file: ReviewFile, token: str, sample: int | 
         assert isinstance(error, HTTPException)
         return JSONResponse({"error": error.detail}, error.status_code)
 
-    page = _Page(reviewed, file, sample)
+    page = _ReviewPage(reviewed, file, sample)
     routes: list[Any] = [
         Route("/items", page.index), Route("/items/{place:int}", page.item),
         Route("/reviews", page.decide, methods=["POST"]), Route("/undo", page.undo, methods=["POST"]),

@@ -1,7 +1,7 @@
 """Whether a solver's draft is right: by its text, its figures and its names, neither lenient nor strict."""
 import pytest
 
-from ragbed.experiments.guests.construct.answer_matching import right
+from ragbed.experiments.guests.construct.answer_matching import is_correct
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies.types import Draft
 
@@ -63,17 +63,17 @@ CASES = [  # question, answer, drafts that are right, drafts that are wrong
 @pytest.mark.parametrize(("question", "answer", "good", "bad"), CASES)
 def test_a_draft_is_right_where_it_gives_the_answer_in_any_notation_and_no_other_beside_it(question, answer, good, bad):
     item = Item("i", question, (answer,))
-    assert [text for text in good if not right(item, draft(text))] == []
-    assert [text for text in bad if right(item, draft(text))] == []
+    assert [text for text in good if not is_correct(item, draft(text))] == []
+    assert [text for text in bad if is_correct(item, draft(text))] == []
 
 
 def test_of_options_the_right_one_alone_is_named():
     item = Item("i", "What did the mill grind?", ("barley",), options=("wheat", "barley", "oats"))
     said = {"B": True, "B. barley": True, "The mill ground barley.": True, "A": False, "A or B": False, "oats": False}
-    assert {text: right(item, draft(text)) for text in said} == said
+    assert {text: is_correct(item, draft(text)) for text in said} == said
 
 
 def test_a_refusal_and_what_holds_no_answer_are_never_right():
     item = Item("i", "What did the mill grind?", ("barley",))
     drafts = [draft("**Barley** [1]."), draft("barley", refused=True), draft("barley", well_formed=False)]
-    assert [right(item, one) for one in drafts] == [True, False, False]
+    assert [is_correct(item, one) for one in drafts] == [True, False, False]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ragbed.documents.parse import parse_document
-from ragbed.experiments.guests.construct.counterfactuals import edited, reread, worlds_of
-from ragbed.experiments.guests.construct.operations import OPERATIONS, Computation, computed, planned
+from ragbed.experiments.guests.construct.counterfactuals import apply_to_passage, apply_to_table, make_worlds
+from ragbed.experiments.guests.construct.operations import OPERATIONS, Computation, compute, draw_plan
 from ragbed.experiments.guests.construct.stages import Dropped
-from ragbed.experiments.guests.construct.typed_tables import frames_of, sentences_of
+from ragbed.experiments.guests.construct.typed_tables import read_sentences, read_tables
 from ragbed.experiments.metrics.matching import gives
 from ragbed.strategies import REFUSAL
 
@@ -50,7 +50,7 @@ def document(text, name="depots.csv"):
 
 
 def frame(text=DEPOTS, name="depots.csv"):
-    return frames_of(document(text, name))[0]
+    return read_tables(document(text, name))[0]
 
 
 @pytest.mark.parametrize(("plan", "answer"), [
@@ -65,7 +65,7 @@ def frame(text=DEPOTS, name="depots.csv"):
     (Computation("after", ("opened",), ("Aster", "Dogwood")), "Aster"),
     (Computation("count", ("county", "parcels"), (), ("North", "904")), "2")])
 def test_each_operation_comes_to_what_a_reader_works_out(plan, answer):
-    assert computed(plan, [frame()])[0] == answer
+    assert compute(plan, [frame()])[0] == answer
 
 
 @pytest.mark.parametrize(("plan", "answer"), [
@@ -74,22 +74,22 @@ def test_each_operation_comes_to_what_a_reader_works_out(plan, answer):
     (Computation("before", ("개점일",), ("서울", "부산")), "부산"),
     (Computation("count", ("지역", "매출액"), (), ("수도권", "410")), "1")])
 def test_korean_tables_are_worked_out_alike(plan, answer):
-    assert computed(plan, [frame(KOREAN, "지점.csv")])[0] == answer
+    assert compute(plan, [frame(KOREAN, "지점.csv")])[0] == answer
 
 
 def test_a_join_takes_the_highest_of_one_table_to_the_other():
     staff = frame(STAFF, "staff.csv")
-    assert computed(Computation("join", ("parcels", "manager")), [frame(), staff]) == ("Ilse Brandt",)
+    assert compute(Computation("join", ("parcels", "manager")), [frame(), staff]) == ("Ilse Brandt",)
     with pytest.raises(Dropped, match="the other table lacks the row"):
-        computed(Computation("join", ("parcels", "manager")), [frame(DEPOTS.replace("904", "9904")), staff])
+        compute(Computation("join", ("parcels", "manager")), [frame(DEPOTS.replace("904", "9904")), staff])
 
 
 def test_columns_that_are_periods_are_what_is_compared_and_brackets_are_a_minus():
     accounts = frame(REPORT, "accounts.md")
     assert (accounts.entities, list(accounts.fields)) == (("2022", "2021", "2020"), ["Revenue", "Repairs", "Ferries"])
-    assert computed(Computation("arg-min", ("Repairs",)), [accounts]) == ("2022",)
-    assert computed(Computation("difference", ("Repairs",), ("2022", "2021")), [accounts])[0] == "-335"
-    assert computed(Computation("look-up", ("Revenue",), ("2021",)), [accounts]) == ("$8,120", "8,120")
+    assert compute(Computation("arg-min", ("Repairs",)), [accounts]) == ("2022",)
+    assert compute(Computation("difference", ("Repairs",), ("2022", "2021")), [accounts])[0] == "-335"
+    assert compute(Computation("look-up", ("Revenue",), ("2021",)), [accounts]) == ("$8,120", "8,120")
 
 
 @pytest.mark.parametrize(("plan", "why"), [
@@ -98,12 +98,12 @@ def test_columns_that_are_periods_are_what_is_compared_and_brackets_are_a_minus(
     (Computation("ratio", ("Repairs",), ("2021", "2022")), "a ratio with nothing, or with less")])
 def test_what_has_no_answer_says_why(plan, why):
     with pytest.raises(Dropped, match=why):
-        computed(plan, [frame(REPORT, "accounts.md")])
+        compute(plan, [frame(REPORT, "accounts.md")])
 
 
 def test_a_tie_has_no_answer():
     with pytest.raises(Dropped, match="a tie"):
-        computed(Computation("arg-max", ("parcels",)), [frame(DEPOTS.replace("904", '"1,577"'))])
+        compute(Computation("arg-max", ("parcels",)), [frame(DEPOTS.replace("904", '"1,577"'))])
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -112,27 +112,27 @@ def test_a_tie_has_no_answer():
     ("| Line | 2022 | 2021 | change |\n|---|---|---|---|\n| A | 2 | 1 | 1 |\n| B | 3 | 1 | 2 |\n| C | 3 | 1 | 2 |\n",
      "worked out from others")])
 def test_tables_of_which_nothing_can_be_asked_say_why(text, why):
-    assert why in frames_of(document(text, "t.csv" if "," in text else "t.md"))[0]
+    assert why in read_tables(document(text, "t.csv" if "," in text else "t.md"))[0]
 
 
 def test_periods_of_several_lengths_are_looked_up_and_not_compared():
     mixed = frame(REPORT.replace("| 2022 | 2021 | 2020 |", "| Six Months 2022 | Six Months 2021 | Year 2020 |"), "a.md")
-    assert planned("look-up", [mixed], random.Random(0)) is not None
-    assert planned("arg-max", [mixed], random.Random(0)) is None
+    assert draw_plan("look-up", [mixed], random.Random(0)) is not None
+    assert draw_plan("arg-max", [mixed], random.Random(0)) is None
 
 
 def test_ranks_and_averages_are_not_added_up():
     scores = frame("player,rank,average,points\nAda Hoop,1,3.5,20\nBo Lind,2,2.5,30\nCy Moss,3,1.0,10\n", "s.csv")
-    assert [one.name for one in scores.having(lambda one: one.adds_up)] == ["points"]
-    assert [one.name for one in scores.having(lambda one: one.measures)] == ["average", "points"]
+    assert [one.name for one in scores.fields_where(lambda one: one.is_summable)] == ["points"]
+    assert [one.name for one in scores.fields_where(lambda one: one.is_measure)] == ["average", "points"]
 
 
 def test_an_edit_reaches_every_place_where_the_value_stands():
     accounts = document(REPORT, "accounts.md")
-    plan, frames = Computation("look-up", ("Revenue",), ("2022",)), [frames_of(accounts)[0]]
-    worlds = worlds_of(plan, frames, {accounts.id: accounts}, random.Random(0))
+    plan, frames = Computation("look-up", ("Revenue",), ("2022",)), [read_tables(accounts)[0]]
+    worlds = make_worlds(plan, frames, {accounts.id: accounts}, random.Random(0))
     assert list(worlds) == ["original", "edited", "removed", "unrelated"]
-    said = {name: edited(accounts.id, accounts.plain, 0, world.edits) for name, world in worlds.items()}
+    said = {name: apply_to_passage(accounts.id, accounts.plain, 0, world.edits) for name, world in worlds.items()}
     new = worlds["edited"].answers[1]
     assert said["original"] == accounts.plain
     assert "8,715" not in said["edited"]
@@ -148,30 +148,30 @@ def test_an_edit_reaches_every_place_where_the_value_stands():
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one not in ("ratio", "join")])
 def test_every_world_read_anew_gives_the_answer_that_it_should(operation, text):
     depots = document(text)
-    frames = [frames_of(depots)[0]]
+    frames = [read_tables(depots)[0]]
     for seed in range(5):
-        plan = planned(operation, frames, random.Random(seed))
-        worlds = worlds_of(plan, frames, {depots.id: depots}, random.Random(seed))
+        plan = draw_plan(operation, frames, random.Random(seed))
+        worlds = make_worlds(plan, frames, {depots.id: depots}, random.Random(seed))
         for name in ("original", "edited", "unrelated"):
-            assert computed(plan, [reread(frames[0], worlds[name].edits)]) == worlds[name].answers
+            assert compute(plan, [apply_to_table(frames[0], worlds[name].edits)]) == worlds[name].answers
         assert worlds["edited"].answers[0] != worlds["original"].answers[0] == worlds["unrelated"].answers[0]
         with pytest.raises(Dropped):
-            computed(plan, [reread(frames[0], worlds["removed"].edits)])
+            compute(plan, [apply_to_table(frames[0], worlds["removed"].edits)])
 
 
 def test_dated_sentences_are_asked_by_a_blank():
     accounts = document(REPORT.replace("for little", "for 20,000 crowns"), "accounts.md")
-    frames = [sentences_of(accounts, 0, len(accounts.plain))]
+    frames = [read_sentences(accounts, 0, len(accounts.plain))]
     pier, repairs = frames[0].entities
     assert (pier, repairs) == ("The pier was sold in ____ for 20,000 crowns.",
                                "Repairs of the ferries ended on ____ at last.")
-    assert computed(Computation("look-up", ("value",), (repairs,)), frames) == ("4 May 2020",)
+    assert compute(Computation("look-up", ("value",), (repairs,)), frames) == ("4 May 2020",)
     with pytest.raises(Dropped, match="not equally exact"):
-        computed(Computation("before", ("value",), (pier, repairs)), frames)
+        compute(Computation("before", ("value",), (pier, repairs)), frames)
     plan = Computation("look-up", ("value",), (repairs,))
-    worlds = worlds_of(plan, frames, {accounts.id: accounts}, random.Random(0))
+    worlds = make_worlds(plan, frames, {accounts.id: accounts}, random.Random(0))
     assert "Repairs of" in accounts.plain
-    assert "Repairs of" not in edited(accounts.id, accounts.plain, 0, worlds["removed"].edits)
+    assert "Repairs of" not in apply_to_passage(accounts.id, accounts.plain, 0, worlds["removed"].edits)
 
 
 @pytest.fixture

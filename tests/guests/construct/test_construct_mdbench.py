@@ -8,11 +8,11 @@ from ragbed.documents import parse_document, tables_of
 from ragbed.experiments.benchmarks import Mdbench
 from ragbed.experiments.guests.construct.kinds.table_edits import (
     TableEdit,
-    applied,
-    grid_of,
-    lacking,
-    plan_in_words,
-    tells,
+    apply_plan,
+    describe_plan,
+    make_grid,
+    missing_values,
+    reveals_hidden,
 )
 from ragbed.experiments.guests.construct.stages import Dropped
 from ragbed.strategies import REFUSAL
@@ -148,7 +148,7 @@ PAGE = ("<table><tr><th>gymnast<th>a<th>b<th>total<th>year</tr>" + "".join(
 
 def grid():
     (table,) = tables_of(parse_document(PAGE.encode(), "a.html"))
-    return grid_of(table)
+    return make_grid(table)
 
 
 def edit(action, column, **fields):
@@ -158,18 +158,19 @@ def edit(action, column, **fields):
 def test_edits_are_applied_by_program_in_the_order_that_keeps_them_true():
     edits = [edit("reword", "gymnast", row=1, text="<a gymnast of China>"), edit("relate", "b", row=3, other=1),
              edit("relate", "year", row=2, other=3), edit("round", "b", digits=1), edit("drop", "total", row=9)]
-    edited = applied(grid(), edits)
+    edited = apply_plan(grid(), edits)
     assert edited.pipes() == ("|index|gymnast|a|b|year|\n|1|<a gymnast of China>|6.6|9.2|2003|\n"
                               "|2|Shawn / Johnson|6.3|9.1|7 years later than that of Anna Pavlova|\n"
                               "|3|Anna Pavlova|5.9|the same as that of Cheng Fei|2001|")
-    assert plan_in_words(edits, edited).splitlines()[1:] == [
+    assert describe_plan(edits, edited).splitlines()[1:] == [
         "2. In row 3, b is written as: the same as that of Cheng Fei",
         "3. In row 2, year is written as: 7 years later than that of Anna Pavlova",
         "4. The numbers of b are rounded to 1 digits behind the point.", "5. The column total is left out."]
-    assert lacking(edited, 1, "Shawn / Johnson had 6.3 and 9.1, seven years after Anna.") == ["7", "Anna Pavlova"]
-    assert lacking(edited, 0, "In 2003, 6.60 and 9.2 of ten.") == []
-    assert tells(edited, 0, "Cheng Fei had 6.6.")
-    assert not tells(edited, 0, "A gymnast of China had 6.6.")
+    assert missing_values(edited, 1, "Shawn / Johnson had 6.3 and 9.1, seven years after Anna.") == ["7",
+                                                                                                     "Anna Pavlova"]
+    assert missing_values(edited, 0, "In 2003, 6.60 and 9.2 of ten.") == []
+    assert reveals_hidden(edited, 0, "Cheng Fei had 6.6.")
+    assert not reveals_hidden(edited, 0, "A gymnast of China had 6.6.")
 
 
 @pytest.mark.parametrize(("wrong", "reason"), [
@@ -182,5 +183,5 @@ def test_edits_are_applied_by_program_in_the_order_that_keeps_them_true():
     (edit("reword", "year", row=2, text="the year 2,008"), "an edit's words tell what they hide")])
 def test_an_edit_that_does_not_fit_ends_the_item(wrong, reason):
     with pytest.raises(Dropped) as caught:
-        applied(grid(), [wrong])
+        apply_plan(grid(), [wrong])
     assert str(caught.value) == reason

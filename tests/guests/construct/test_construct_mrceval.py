@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ragbed.experiments.benchmarks import Mrceval
-from ragbed.experiments.guests.construct.kinds.mrceval import distinct, key_stands, one_right
+from ragbed.experiments.guests.construct.kinds.mrceval import check_distinct, check_key, check_one_correct
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies import REFUSAL
 
@@ -133,12 +133,12 @@ def test_a_benchmark_s_questions_get_the_paper_s_options_by_rule_and_keep_those_
 
 
 @pytest.mark.parametrize(("gate", "options", "why"), [
-    (distinct, ("1990", "1991", "1,990", "x"), "two options are the same"),
-    (distinct, ("Paris", "paris.", "Rome", "Ulm"), "two options are the same"),
-    (distinct, ("3.5", "35", "-3", "3"), None),
-    (key_stands, ("1991", "1992", "1993", "1994"), "the right answer stands under no letter"),
-    (one_right, ("1990", "10 May 1990", "1991", "1992"), "two options are right"),
-    (one_right, ("1990", "MCMXC", "1991", "1992"), "two options are right"),
-    (one_right, ("1990", "1991", "1992", "None of the above"), None)])
+    (check_distinct, ("1990", "1991", "1,990", "x"), "two options are the same"),
+    (check_distinct, ("Paris", "paris.", "Rome", "Ulm"), "two options are the same"),
+    (check_distinct, ("3.5", "35", "-3", "3"), None),
+    (check_key, ("1991", "1992", "1993", "1994"), "the right answer stands under no letter"),
+    (check_one_correct, ("1990", "10 May 1990", "1991", "1992"), "two options are right"),
+    (check_one_correct, ("1990", "MCMXC", "1991", "1992"), "two options are right"),
+    (check_one_correct, ("1990", "1991", "1992", "None of the above"), None)])
 def test_options_are_checked_by_program(gate, options, why):
     assert gate(Item("q", answers=("1990", "MCMXC"), options=options), None) == why

@@ -6,9 +6,17 @@ from pathlib import Path
 import pytest
 
 from ragbed.experiments.benchmarks import HotpotQa, Mrke
-from ragbed.experiments.guests.construct.kinds.mrke import leads
+from ragbed.experiments.guests.construct.kinds.mrke import check_chain
 from ragbed.experiments.guests.construct.stages import Library
-from ragbed.experiments.guests.construct.text_edits import amiss, edited, inverted, names, sentences, stands, with_parts
+from ragbed.experiments.guests.construct.text_edits import (
+    add_partial_names,
+    apply_edits,
+    contains,
+    find_names,
+    find_problem,
+    invert,
+    sentence_spans,
+)
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies import REFUSAL
 
@@ -138,7 +146,7 @@ def test_the_set_loads_as_mrke_and_each_question_with_its_original(built):
     ("Where is Tesser?", "Where is Tesser's head office?", "the question gives away a sub-answer")])
 def test_a_chain_leads_on_where_an_answer_is_named_in_any_case(second, question, why):
     item = Item("1", question, made={"sub_questions": ["Which hotels?", second], "sub_answers": ["Tesser", "Marner"]})
-    assert leads(item, None) == why
+    assert check_chain(item, None) == why
 
 
 @pytest.mark.parametrize(("text", "table", "made"), [
@@ -150,26 +158,27 @@ def test_a_chain_leads_on_where_an_answer_is_named_in_any_case(second, question,
     ("Ada\nQuill’s mill.", {"Ada Quill": "Una Roe"}, "Una Roe’s mill."),
     ("서울은 크다.", {"서울": "가람"}, "가람은 크다.")])
 def test_a_table_edits_whole_words_the_longest_first_and_keeps_their_case(text, table, made):
-    assert edited(text, table) == made
+    assert apply_edits(text, table) == made
 
 
 def test_a_table_is_taken_back_and_refused_where_it_is_not_consistent():
     table = {"Clemens Meyer": "Otto Brandt", "Halle": "Marn"}
-    whole = with_parts(table, ["Meyer", "Halle"])
+    whole = add_partial_names(table, ["Meyer", "Halle"])
     assert whole == {**table, "Meyer": "Brandt"}
-    assert with_parts({"Ada M. Quill": "Una Zed Roe", "Ulm Old Hall": "Marn"}, ["Ada Quill", "M.", "Old Hall"]) == {
+    assert add_partial_names({"Ada M. Quill": "Una Zed Roe", "Ulm Old Hall": "Marn"},
+                             ["Ada Quill", "M.", "Old Hall"]) == {
         "Ada M. Quill": "Una Zed Roe", "Ulm Old Hall": "Marn", "Ada Quill": "Una Roe", "M.": "Zed", "Old Hall": "Marn"}
-    assert edited(edited("Clemens Meyer left Halle.", whole), inverted(whole)) == "Clemens Meyer left Halle."
-    assert [amiss(one, "Halle and Marn") for one in ({}, {"Halle": "marn"}, {"Halle": "Ulm", "Marn": "Ulm"},
+    assert apply_edits(apply_edits("Clemens Meyer left Halle.", whole), invert(whole)) == "Clemens Meyer left Halle."
+    assert [find_problem(one, "Halle and Marn") for one in ({}, {"Halle": "marn"}, {"Halle": "Ulm", "Marn": "Ulm"},
                                                      {"Halle": "Ulm"})] == [
         "no replacement stands in its text", "a replacement stands in the original text",
         "two originals have one replacement", None]
-    assert (stands("March", "They march."), stands("March", "In March.")) == (False, True)
+    assert (contains("March", "They march."), contains("March", "In March.")) == (False, True)
 
 
 def test_sentences_end_where_another_begins():
     text = "It was St. Ann's of 3.5 acres. \"Is it?\" she said.\nA heading\nLast one"
-    assert [text[start:end] for start, end in sentences(text)] == [
+    assert [text[start:end] for start, end in sentence_spans(text)] == [
         "It was St. Ann's of 3.5 acres.", '"Is it?" she said.', "A heading", "Last one"]
 
 
@@ -200,12 +209,12 @@ class Twins:
             table = {name: name if "Maughan" in name else invented(name) for name in listed.splitlines()}
             if "Velvetpark" in question:
                 table["Velvetpark"] = "Shape"
-            whole = with_parts(table, [*names(text, self.library), self.answers[question]])
-            self.edited[edited(question, whole)] = edited(self.answers[question], whole)
+            whole = add_partial_names(table, [*find_names(text, self.library), self.answers[question]])
+            self.edited[apply_edits(question, whole)] = apply_edits(self.answers[question], whole)
             return json.dumps({"names": kinds(table), "others": []})
         question = next(one for one in self.edited if one in shown)
         answer = self.edited[question]
-        return f"<Answer>{answer}</Answer>" if stands(answer, shown.replace(question, "")) else REFUSAL
+        return f"<Answer>{answer}</Answer>" if contains(answer, shown.replace(question, "")) else REFUSAL
 
 
 @pytest.mark.slow

@@ -13,9 +13,9 @@ from ragbed.experiments.benchmarks.beir import Beir
 from ragbed.experiments.benchmarks.crest import Crest
 from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
 from ragbed.experiments.benchmarks.jsonl import OwnQuestions
-from ragbed.experiments.guests.construct.export_formats import EXPORTS, of_items, write_exports
+from ragbed.experiments.guests.construct.export_formats import EXPORTS, collect_items, write_exports
 from ragbed.experiments.guests.construct.stages import Library
-from ragbed.experiments.guests.review.items import Evidence, Item, own_line
+from ragbed.experiments.guests.review.items import Evidence, Item, question_line
 from ragbed.experiments.running.gold import Places
 from ragbed.strategies import REFUSAL
 
@@ -38,7 +38,7 @@ ITEMS = [
 
 @pytest.fixture
 def out(tmp_path):
-    write_exports(of_items(ITEMS, LIBRARY, "crest", "writer-1"), EXPORTS, tmp_path)
+    write_exports(collect_items(ITEMS, LIBRARY, "crest", "writer-1"), EXPORTS, tmp_path)
     return tmp_path
 
 
@@ -94,7 +94,8 @@ def test_yourbench_has_choices_their_gold_place_and_the_sources(out):
 
 def test_questions_of_ones_own_name_spans_that_any_chunks_of_the_documents_are_matched_with(tmp_path):
     file = tmp_path / "questions.jsonl"
-    file.write_text("".join(f"{json.dumps(own_line(item, LIBRARY.documents))}\n" for item in ITEMS), encoding="utf-8")
+    file.write_text("".join(f"{json.dumps(question_line(item, LIBRARY.documents))}\n" for item in ITEMS),
+                    encoding="utf-8")
     one, other, none = OwnQuestions(path=str(file)).load().questions
     cut = [Chunk.of(ESK, "plain", 0, 30), Chunk.of(ESK, "plain", 30, len(PLAIN)), MILL]  # otherwise than the set's
     places = Places(cut, lambda id: LIBRARY.documents[id].source)

@@ -2,7 +2,7 @@
 import pytest
 
 from ragbed.documents import Chunk, Document
-from ragbed.experiments.guests.construct.guard_recall import guard_recall, ways
+from ragbed.experiments.guests.construct.guard_recall import answer_variants, guard_recall
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.guests.review.items import Item
 
@@ -24,7 +24,7 @@ def library_of(texts, format="plain"):
     ("a fire that nobody ever explained", {"a fire that nobody ever explained", "A FIRE THAT NOBODY EVER EXPLAINED",
                                            "fire that nobody ever explained"})])
 def test_an_answer_is_planted_in_the_ways_that_texts_write_it(answer, written):
-    assert {text for _, text in ways(answer)} == written
+    assert {text for _, text in answer_variants(answer)} == written
 
 
 def test_what_the_guard_finds_of_planted_answers_is_its_recall_with_an_interval():

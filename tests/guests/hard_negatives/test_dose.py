@@ -6,7 +6,7 @@ from factored import BASE
 
 from ragbed.experiments import Mined, Question
 from ragbed.experiments.analysis.variants import variants_of
-from ragbed.experiments.guests.hard_negatives.dose import Reached, area, curves_of, dose_of, reached_of
+from ragbed.experiments.guests.hard_negatives.dose import Reached, compute_dose, curve_area, find_curves, reached_dose
 from ragbed.experiments.metrics import ScoredQuestion
 from ragbed.retrieval import Perturbation
 
@@ -29,17 +29,17 @@ def answers(*scores, metric="em"):
 
 def curves(*rows):
     return [(curve.axis, curve.word, curve.levels.get("sort") or curve.levels["number"], curve.doses,
-             [cell.row["id"] for cell in curve.cells]) for curve in curves_of(variants_of(list(rows), {}))]
+             [cell.row["id"] for cell in curve.cells]) for curve in find_curves(variants_of(list(rows), {}))]
 
 
 def dose(rows, made, metric="em", **options):
-    return dose_of(rows, made, options.pop("clusters", {}), metric, "corrected", **options)
+    return compute_dose(rows, made, options.pop("clusters", {}), metric, "corrected", **options)
 
 
 def test_an_area_is_the_mean_height_over_the_range_of_doses():
-    assert area((0, 2, 10), (1, 1, 1)) == 1
-    assert area((0, 10), (1, 0)) == 0.5
-    assert area((0, 2, 10), (1.0, 0.5, 0.5)) == pytest.approx((0.75 * 2 + 0.5 * 8) / 10)
+    assert curve_area((0, 2, 10), (1, 1, 1)) == 1
+    assert curve_area((0, 10), (1, 0)) == 0.5
+    assert curve_area((0, 2, 10), (1.0, 0.5, 0.5)) == pytest.approx((0.75 * 2 + 0.5 * 8) / 10)
 
 
 def test_cells_that_differ_in_the_number_alone_are_a_curve_that_begins_with_none():
@@ -58,9 +58,9 @@ def test_each_sort_is_a_curve_of_its_own_and_begins_with_none_too():
 
 def test_hardness_goes_from_easy_to_hard_beside_what_has_no_negatives():
     rows = [row(sort[:1], f"negatives@3:{sort}") for sort in ("hard", "easy", "medium")]
-    (bare,) = [curve for curve in curves_of(variants_of(rows, {})) if curve.axis == "hardness"]
+    (bare,) = [curve for curve in find_curves(variants_of(rows, {})) if curve.axis == "hardness"]
     assert (bare.doses, [cell.row["id"] for cell in bare.cells], bare.plain) == ((0, 1, 2), ["e", "m", "h"], None)
-    *_, beside = curves_of(variants_of([row("n0", None), *rows], {}))
+    *_, beside = find_curves(variants_of([row("n0", None), *rows], {}))
     assert (beside.doses, beside.plain.row["id"]) == ((0, 1, 2), "n0")
 
 
@@ -135,9 +135,9 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
         "c": Mined("bm25", (), 0.2, "easy")}),
         "p": Question("p", "Which?", ("gold",), True)}
     results = [Shown("q", ("gold", "b", "c")), Shown("p", ("gold",), ("pool:0 of 2",))]
-    assert reached_of(Perturbation.parse("negatives@2"), results, asked) == Reached(1, pytest.approx(0.3))
-    assert reached_of(Perturbation.parse("pool@2"), results, asked) == Reached(1, pytest.approx(0.5))
-    assert reached_of(Perturbation.parse("none"), results[1:], asked) == Reached(1, None)
+    assert reached_dose(Perturbation.parse("negatives@2"), results, asked) == Reached(1, pytest.approx(0.3))
+    assert reached_dose(Perturbation.parse("pool@2"), results, asked) == Reached(1, pytest.approx(0.5))
+    assert reached_dose(Perturbation.parse("none"), results[1:], asked) == Reached(1, None)
 
 
 def test_questions_of_one_document_are_drawn_and_swapped_together():

@@ -4,7 +4,7 @@ import pytest
 
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.experiments.guests.hard_negatives.miners import MiningQuery, Rows, miner_names, open_miner
-from ragbed.experiments.guests.hard_negatives.names import names_of, subject_of
+from ragbed.experiments.guests.hard_negatives.names import extract_names, extract_subject
 
 TEXTS = {
     "esk-1": "Esk\nThe Esk depot handled 1,577 parcels in 2021.",
@@ -72,7 +72,7 @@ def mined(shelf, name, *asked, k=9):
 
 
 def test_neighbours_are_ranked_among_what_is_not_left_out(shelf):
-    without = MiningQuery("b", "esk?", leave_out=frozenset({"esk-3", "esk-2", "gone"}))
+    without = MiningQuery("b", "esk?", exclude=frozenset({"esk-3", "esk-2", "gone"}))
     assert mined(shelf, "dense", MiningQuery("a", "esk?"), without, k=2) == [
         [("esk-3", 1), ("esk-1", 2)], [("esk-1", 1), ("lund-1", 2)]]
 
@@ -94,7 +94,7 @@ def test_an_entity_with_other_numbers_is_found_and_one_with_the_same_or_none_is_
 
 
 def test_what_is_drawn_is_drawn_by_seed_and_query(shelf):
-    asked = [MiningQuery(key, "esk?", leave_out=frozenset({"oslo-1"})) for key in "abcdefgh"]
+    asked = [MiningQuery(key, "esk?", exclude=frozenset({"oslo-1"})) for key in "abcdefgh"]
     orders = mined(shelf, "random", *asked)
     assert orders == mined(shelf, "random", *asked)
     assert len({tuple(order) for order in orders}) > 1
@@ -108,10 +108,10 @@ def test_every_kind_of_retriever_that_needs_no_settings_is_a_miner(shelf):
 
 
 def test_names_are_capitalised_spans_without_what_only_begins_a_sentence():
-    assert names_of("Which film by Chris Evans was in The Hague? It is the Bank of England's.") == {
+    assert extract_names("Which film by Chris Evans was in The Hague? It is the Bank of England's.") == {
         "chris evans", "hague", "bank of england"}
 
 
 def test_korean_names_lose_their_particles():
-    assert {"삼성전자", "매출", "kb금융지주"} <= names_of("삼성전자의 2023년 매출은 KB금융지주보다 높다")
-    assert subject_of("삼성전자는 2023년 매출을 밝혔다") == "삼성전자"
+    assert {"삼성전자", "매출", "kb금융지주"} <= extract_names("삼성전자의 2023년 매출은 KB금융지주보다 높다")
+    assert extract_subject("삼성전자는 2023년 매출을 밝혔다") == "삼성전자"

@@ -6,10 +6,10 @@ import pytest
 from ragbed.documents import Chunk
 from ragbed.experiments import Question
 from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
-from ragbed.experiments.guests.hard_negatives.guard import Guard, GuardedIndex, Rarity, Thresholds
+from ragbed.experiments.guests.hard_negatives.guard import Guard, GuardedIndex, RareWords, Thresholds
 from ragbed.experiments.guests.hard_negatives.miners import MiningQuery
-from ragbed.experiments.guests.hard_negatives.mining import counted
-from ragbed.experiments.guests.hard_negatives.selection import Scores, Wanted, choose, mined
+from ragbed.experiments.guests.hard_negatives.mining import count_outcomes
+from ragbed.experiments.guests.hard_negatives.selection import MiningTask, RerankerScores, rate_hardness, select
 from ragbed.retrieval import Hit
 
 GOLD = "The Esk depot by the old harbour handled 1,577 parcels in the year 2021, more than any other."
@@ -22,12 +22,12 @@ def chunk(id, text):
 def wanted(answers=("1,577 parcels",), fill=0, further=9, gold=(GOLD,), **fields):
     question = Question("q", "How many parcels did Esk handle in 2021?", answers, answerable=bool(gold), **fields)
     gold = tuple(chunk(f"gold{at}", text) for at, text in enumerate(gold))
-    return Wanted(question, MiningQuery("q", question.text), gold, False, gold, fill, further)
+    return MiningTask(question, MiningQuery("q", question.text), gold, False, gold, fill, further)
 
 
 def decided(text, one=None, common=()):
     one = one or wanted()
-    found = Guard(one.question, one.gold, Thresholds(), Rarity(common)).check(chunk("c", text))
+    found = Guard(one.question, one.gold, Thresholds(), RareWords(common)).check(chunk("c", text))
     return found and (found.reason, dict(found.figures))
 
 
@@ -82,10 +82,10 @@ def hits(name, *chunks):
 
 
 def chosen(one, found, scorer=None):
-    scores = Scores(scorer)
-    made = choose(one, found, Guard(one.question, one.gold, Thresholds(), Rarity(())), scores)
+    scores = RerankerScores(scorer)
+    made = select(one, found, Guard(one.question, one.gold, Thresholds(), RareWords(())), scores)
     while scores.score():
-        made = choose(one, found, Guard(one.question, one.gold, Thresholds(), Rarity(())), scores)
+        made = select(one, found, Guard(one.question, one.gold, Thresholds(), RareWords(())), scores)
     return made
 
 
@@ -107,7 +107,7 @@ def test_the_first_miner_fills_up_and_then_they_take_turns_past_what_is_rejected
 def test_what_the_guard_rejects_is_counted_by_the_best_rank_that_is_more_than_chance():
     far = [chunk(f"f{at}", f"Town {at} froze.") for at in range(6)]
     made = chosen(wanted(further=7), {"bm25": hits("bm25", *far, B), "random": hits("random", B, A)})
-    ranks = counted([wanted()], [made], [], [0.5])["guard"]["ranks"]
+    ranks = count_outcomes([wanted()], [made], [], [0.5])["guard"]["ranks"]
     assert ranks == {"1-5": {"kept": 5, "rejected": 0}, "6-10": {"kept": 1, "rejected": 1},
                      "11-20": {"kept": 0, "rejected": 0}, "later": {"kept": 0, "rejected": 0}}
 
@@ -145,7 +145,7 @@ def test_what_the_reranker_scores_above_all_gold_is_left_out_with_both_scores():
     ((0.2, -0.3), ["hard", "medium"]), ((0.7,), ["hard"])])
 def test_hardness_is_the_cosine_and_buckets_are_thirds_of_the_question(cosines, buckets):
     made = chosen(wanted(), {"dense": hits("dense", *(A, C, D)[:len(cosines)])})
-    how = mined(made, cosines)
+    how = rate_hardness(made, cosines)
     assert [how[id].bucket for id in ids(made.chunks)] == buckets
     assert [how[id].hardness for id in ids(made.chunks)] == [max(0.0, cosine) for cosine in cosines]
 
@@ -157,4 +157,4 @@ def test_a_whole_index_is_guarded_as_each_of_its_chunks_by_itself(data):
         gold = [chunk for chunk in question.provided if chunk.id in {one.chunk for one in question.gold}]
         guard = Guard(question, gold, Thresholds(), index)
         alone = [found for chunk in index.chunks if (found := guard.check(chunk)) is not None]
-        assert list(index.rejected(question, gold)) == alone
+        assert list(index.find_rejected(question, gold)) == alone

@@ -4,7 +4,7 @@ import re
 import pytest
 from charted import HOSTILE, SUMMARY, cell, page, words
 
-from ragbed.experiments.guests.hard_negatives.dose import Reached, dose_of
+from ragbed.experiments.guests.hard_negatives.dose import Reached, compute_dose
 from ragbed.experiments.metrics import ScoredQuestion
 
 CHANGES = (None, "negatives@2", "negatives@5")
@@ -27,7 +27,7 @@ def made(strategies, conditions=("gold",), changes=CHANGES, scores=None, asked=8
                 answers[id] = {f"q{at}": ScoredQuestion(True, "answered", {"em": float(at < asked * right)})
                                for at in range(asked)}
     return SUMMARY | {"cells": rows,
-                      "dose": dose_of(rows, answers, {}, "em", "corrected",
+                      "dose": compute_dose(rows, answers, {}, "em", "corrected",
                                       reached={rows[-1]["id"]: Reached(3, 0.25)})}
 
 

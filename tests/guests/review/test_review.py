@@ -10,10 +10,15 @@ from reviewed import ITEMS_MADE, MINUTES, serving, write_made_set
 
 from ragbed.experiments.analysis.agreement import alpha
 from ragbed.experiments.benchmarks.jsonl import load_demo, read_questions
-from ragbed.experiments.guests.review.figures import accepted_lines, among_finite, figures, review_lines
+from ragbed.experiments.guests.review.figures import (
+    accepted_lines,
+    compute_figures,
+    describe_figures,
+    finite_share_interval,
+)
 from ragbed.experiments.guests.review.items import open_set
 from ragbed.experiments.guests.review.reviews import Review, ReviewFile
-from ragbed.experiments.guests.review.screen import screen
+from ragbed.experiments.guests.review.screen import item_view
 
 ROOT = Path(__file__).parents[3]
 ACCEPT, USELESS = Review(decision="accept"), Review(decision="reject", reason="of no use")
@@ -23,7 +28,7 @@ WRONG, EDITED = Review(decision="reject", reason="wrong answer"), Review(decisio
 def kept(folder):
     """The reviews in a set's file, by reviewer and item."""
     file = ReviewFile(folder / "review.sqlite", open_set(str(folder)).items, reading=True)
-    found = {name: {item: review for item, (_, review) in own.items()} for name, own in file.every().items()}
+    found = {name: {item: review for item, (_, review) in own.items()} for name, own in file.latest().items()}
     file.close()
     return found
 
@@ -34,30 +39,33 @@ def test_kappa_and_label_error_are_those_of_a_calculation_by_hand():
     ids = [f"{number:02}" for number in range(20)]
     first = dict(zip(ids, [ACCEPT] * 6 + [WRONG, USELESS] + [WRONG, ACCEPT], strict=False))
     second = dict(zip(ids, [ACCEPT] * 6 + [WRONG, USELESS] + [ACCEPT, WRONG], strict=False))
-    found = figures(ids, {"Ana": first, "Ben": second})
+    found = compute_figures(ids, {"Ana": first, "Ben": second})
     (pair,) = found["agreement"]["pairs"]
     assert (pair["n"], pair["agree"], pair["kappa"]) == (10, 0.8, pytest.approx(0.22 / 0.42))
     assert (found["accepted"], found["rejected"], found["disputed"]) == (6, 2, 2)
     assert found["reasons"] == {"wrong answer": 1, "of no use": 1}
     assert (found["label_error"]["errors"], found["label_error"]["share"]) == (3, 0.3)  # one, and the two disputed
     assert found["label_error"]["random"]
-    assert review_lines(found)[0] == ("10 of 20 items reviewed by 2 people: 6 accepted, 2 rejected (wrong answer 1; "
+    assert describe_figures(found)[0] == (
+        "10 of 20 items reviewed by 2 people: 6 accepted, 2 rejected (wrong answer 1; "
                                       "of no use 1), 2 disputed.")
-    assert not figures(ids, {"Ana": {"00": ACCEPT, "19": ACCEPT}})["label_error"]["random"]
+    assert not compute_figures(ids, {"Ana": {"00": ACCEPT, "19": ACCEPT}})["label_error"]["random"]
 
 
 def test_the_interval_is_of_a_finite_set():
     # 1 wrong of 3 drawn from 4: in all 1 (with 3/4 of the draws) or 2 (with 1/2) are wrong.
-    assert among_finite(1, 3, 4) == (0.25, 0.5)
-    assert among_finite(2, 50, 50) == (0.04, 0.04)
+    assert finite_share_interval(1, 3, 4) == (0.25, 0.5)
+    assert finite_share_interval(2, 50, 50) == (0.04, 0.04)
     # Clopper and Pearson of 1 in 30: 0.0008 to 0.1722
-    assert among_finite(1, 30, 1_000_000) == (pytest.approx(0.00084, abs=1e-5), pytest.approx(0.17217, abs=1e-5))
+    assert finite_share_interval(1, 30, 1_000_000) == (pytest.approx(0.00084, abs=1e-5),
+                                                       pytest.approx(0.17217, abs=1e-5))
 
 
 def test_an_item_that_is_right_only_as_edited_is_an_error_of_the_set_and_is_kept():
-    found = figures(["a", "b", "c", "d"], {"Ana": {"a": EDITED, "b": ACCEPT, "c": USELESS, "d": Review(note="hm")}})
+    found = compute_figures(["a", "b", "c", "d"],
+                            {"Ana": {"a": EDITED, "b": ACCEPT, "c": USELESS, "d": Review(note="hm")}})
     assert (found["reviewed"], found["accepted"], found["edited"], found["rejected"]) == (3, 2, 1, 1)
-    assert review_lines(found)[1] == "Label error: 33 % [25, 50] of 3 reviewed of 4."
+    assert describe_figures(found)[1] == "Label error: 33 % [25, 50] of 3 reviewed of 4."
 
 
 def test_alpha_is_that_of_krippendorffs_example():
@@ -107,13 +115,13 @@ def test_the_summary_stands_on_the_card_once_and_the_export_holds_what_was_accep
 
 def test_questions_of_ones_own_are_reviewed_with_the_documents_that_they_name(ragbed, tmp_path):
     demo = open_set("demo")
-    shown = screen(demo.items["railway-edinburgh"], demo.documents)
+    shown = item_view(demo.items["railway-edinburgh"], demo.documents)
     assert [one["source"] for one in shown["documents"]] == ["otterington-railway-station.html",
                                                              "east-coast-main-line.html"]
     assert "London" in shown["documents"][1]["pieces"][0]["text"]
     alone = open_set(str(ROOT / "experiments" / "data" / "demo" / "questions.jsonl"))
     assert alone.file.name == "questions.review.sqlite"
-    assert screen(alone.items["railway-edinburgh"], alone.documents)["documents"][0]["note"] == (
+    assert item_view(alone.items["railway-edinburgh"], alone.documents)["documents"][0]["note"] == (
         "This document is not at hand.")
     accepted = accepted_lines(alone.items, {"Ana": dict.fromkeys(alone.items, ACCEPT)}, alone.documents)
     (tmp_path / "accepted.jsonl").write_text("\n".join(accepted))
@@ -123,7 +131,7 @@ def test_questions_of_ones_own_are_reviewed_with_the_documents_that_they_name(ra
 
 
 def test_evidence_in_html_is_shown_as_text_with_its_mark():
-    (_, minutes) = screen(ITEMS_MADE[0], {"minutes": MINUTES})["documents"]
+    (_, minutes) = item_view(ITEMS_MADE[0], {"minutes": MINUTES})["documents"]
     before, mark, after = minutes["pieces"]
     assert "| vessel | price \n| Cormorant | €410,000" in before["text"]
     assert mark == {"text": "The sale of the Cormorant to the Skell Rowing Club was approved", "mark": True}

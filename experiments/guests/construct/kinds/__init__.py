@@ -12,5 +12,5 @@ from ragbed.experiments.guests.construct.kinds.mrke import MRKE, TWINS
 from ragbed.experiments.guests.construct.stages import Kind
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (CREST, MDBENCH, MRKE, MRCEVAL, DETECTIVEQA, COMPUTED)}
-OF_BENCHMARKS: Mapping[str, Kind] = {kind.name: kind for kind in (TWINS,)}
+BENCHMARK_KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TWINS,)}
 """Those that make items in another way where they are made of a benchmark's questions."""

@@ -20,18 +20,25 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.construct import filters
-from ragbed.experiments.guests.construct.counterfactuals import EditedWorld, answers_in, edited, worlds_of
-from ragbed.experiments.guests.construct.llm import WRITER, structured
-from ragbed.experiments.guests.construct.operations import OPERATIONS, Computation, Operation, planned, rests_on, shared
-from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage
-from ragbed.experiments.guests.construct.typed_tables import BLANK, SENTENCE, Frame, frames_of, sentences_of
+from ragbed.experiments.guests.construct.counterfactuals import World, apply_to_passage, compute_answers, make_worlds
+from ragbed.experiments.guests.construct.llm import WRITER, ask_structured
+from ragbed.experiments.guests.construct.operations import (
+    OPERATIONS,
+    Computation,
+    Operation,
+    draw_plan,
+    find_basis,
+    shared_entities,
+)
+from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
+from ragbed.experiments.guests.construct.typed_tables import BLANK, SENTENCE, TypedTable, read_sentences, read_tables
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import is_korean
 from ragbed.experiments.runs.store import write_lines
 
 _ROUNDS = 60  # how often a table is drawn
 _SHARED = 3  # rows that two tables have in common, to be joined
-_PLAN, _WORLDS = TypeAdapter(Computation), TypeAdapter(dict[str, EditedWorld])
+_PLAN, _WORLDS = TypeAdapter(Computation), TypeAdapter(dict[str, World])
 
 
 class ComputedOptions(BaseModel):
@@ -71,34 +78,34 @@ def instances(library: Library) -> Iterator[Item]:
     """Give each table, and each passage with two such sentences, an operation, in an order that the seed decides; then
     another one to those of which something can be asked."""
     places = [(document.id, place) for document in library.documents.values()
-              for place in range(len(frames_of(document)))]
+              for place in range(len(read_tables(document)))]
     places += [(chunk.document, place) for place, chunk in enumerate(library.chunks, -len(library.chunks))
-               if len(sentences_of(library.documents[chunk.document], chunk.start, chunk.end).entities) > 1]
+               if len(read_sentences(library.documents[chunk.document], chunk.start, chunk.end).entities) > 1]
     library.rng("places").shuffle(places)
     number = count(1)
     for turn in range(_ROUNDS):
         for at, (document, place) in enumerate(places):
-            if turn == 0 or isinstance(_frame(library, document, place), Frame):
+            if turn == 0 or isinstance(_table_at(library, document, place), TypedTable):
                 operation = library.options.operations[(at + turn) % len(library.options.operations)]
                 yield Item(f"computed-{next(number):05}",
                            made={"document": document, "place": place, "operation": operation})
 
 
-def _frame(library: Library, document: str, place: int) -> Frame | str:
+def _table_at(library: Library, document: str, place: int) -> TypedTable | str:
     """A table by its number; a passage by that of its chunk, counted from the end."""
     if place >= 0:
-        return frames_of(library.documents[document])[place]
-    return sentences_of(library.documents[document], library.chunks[place].start, library.chunks[place].end)
+        return read_tables(library.documents[document])[place]
+    return read_sentences(library.documents[document], library.chunks[place].start, library.chunks[place].end)
 
 
-def plan(item: Item, library: Library) -> Item:
+def draw_question(item: Item, library: Library) -> Item:
     """Draw the question of the instance's operation, or of another one that the table allows; compute its worlds."""
     place, rng = (item.made["document"], item.made["place"]), library.rng("plan", item.id)
-    frame = _frame(library, *place)
+    frame = _table_at(library, *place)
     if isinstance(frame, str):
         raise Dropped(frame)
-    if any(isinstance(other, Frame) and other != frame and other.title == frame.title
-           and other.fields.keys() & frame.fields.keys() for other in frames_of(library.documents[frame.document])):
+    if any(isinstance(other, TypedTable) and other != frame and other.title == frame.title
+           and other.fields.keys() & frame.fields.keys() for other in read_tables(library.documents[frame.document])):
         raise Dropped("two tables of one name have fields of one name")
     if frame.end - frame.start > library.options.largest and frame.key != SENTENCE:
         raise Dropped("the table is larger than what is shown")
@@ -108,9 +115,9 @@ def plan(item: Item, library: Library) -> Item:
         partners = _partners(library, frame) if operation == "join" else []
         places = [place, *([rng.choice(partners)] if partners else [])]
         frames = _frames(library, places)
-        if drawn := planned(operation, frames, rng):
-            worlds = worlds_of(drawn, frames, library.documents, rng)
-            found = [(frames[at].document, frames[at].at(name, one)) for at, name, one in rests_on(drawn, frames)]
+        if drawn := draw_plan(operation, frames, rng):
+            worlds = make_worlds(drawn, frames, library.documents, rng)
+            found = [(frames[at].document, frames[at].at(name, one)) for at, name, one in find_basis(drawn, frames)]
             evidence = tuple(Evidence(id, "plain", value.start, value.end, value.text) for id, value in found)
             return replace(item, answers=worlds["original"].answers, evidence=evidence, tags={
                 "operation": operation, "language": language(frames, drawn),
@@ -120,19 +127,19 @@ def plan(item: Item, library: Library) -> Item:
     raise Dropped("no operation fits its fields")
 
 
-def _frames(library: Library, places: Sequence[tuple[str, int]]) -> list[Frame]:
-    return [frame for place in places if isinstance(frame := _frame(library, *place), Frame)]
+def _frames(library: Library, places: Sequence[tuple[str, int]]) -> list[TypedTable]:
+    return [frame for place in places if isinstance(frame := _table_at(library, *place), TypedTable)]
 
 
-def _partners(library: Library, frame: Frame) -> list[tuple[str, int]]:
+def _partners(library: Library, frame: TypedTable) -> list[tuple[str, int]]:
     """Other tables with at least three of its rows: of any document where names tell them, of its own where periods."""
     return [(document.id, place) for document in library.documents.values()
-            if frame.key or document.id == frame.document for place, other in enumerate(frames_of(document))
-            if isinstance(other, Frame) and other != frame and bool(other.key) == bool(frame.key)
-            and other.end - other.start <= library.options.largest and len(shared([frame, other])) >= _SHARED]
+            if frame.key or document.id == frame.document for place, other in enumerate(read_tables(document))
+            if isinstance(other, TypedTable) and other != frame and bool(other.key) == bool(frame.key)
+            and other.end - other.start <= library.options.largest and len(shared_entities([frame, other])) >= _SHARED]
 
 
-def language(frames: Sequence[Frame], drawn: Computation) -> str:
+def language(frames: Sequence[TypedTable], drawn: Computation) -> str:
     """Return the language that the question is worded in: Korean where the names that it quotes are."""
     return "ko" if any(map(is_korean, (frames[0].title, *drawn.fields, *drawn.entities))) else "en"
 
@@ -154,20 +161,20 @@ def _by_template(item: Item, library: Library) -> str:
         **asdict(drawn))
 
 
-def _drawn(item: Item, library: Library) -> tuple[Computation, list[Frame]]:
+def _drawn(item: Item, library: Library) -> tuple[Computation, list[TypedTable]]:
     return _PLAN.validate_python(item.made["plan"]), _frames(library, item.made["frames"])
 
 
-def wording(item: Item, library: Library) -> Playing:
+def word_question(item: Item, library: Library) -> StageRecipe:
     """Word the question by a template; anew by the writer where there is one, and lose what is read back otherwise."""
     question = _by_template(item, library)
-    if not library.writes:
+    if not library.has_writer:
         return replace(item, question=question)
-    worded, _ = yield from structured(WRITER, "phrase", Worded, "computed_phrase", {"question": question})
+    worded, _ = yield from ask_structured(WRITER, "phrase", Worded, "computed_phrase", {"question": question})
     drawn, frames = _drawn(item, library)
     fields = sorted({name for frame in frames for name in frame.fields})
     names = sorted({*frames[0].entities, *drawn.entities})
-    read, _ = yield from structured(WRITER, "read back", ReadBack, "computed_read", {
+    read, _ = yield from ask_structured(WRITER, "read back", ReadBack, "computed_read", {
         "question": worded.question, "fields": "\n".join(fields), "names": "\n".join(names)})
     for told, asked, ordered in ((read.fields, drawn.fields, drawn.operation == "join"),
                                  (read.names, drawn.entities, drawn.operation in ("difference", "ratio"))):
@@ -179,7 +186,7 @@ def wording(item: Item, library: Library) -> Playing:
     return replace(item, question=worded.question)
 
 
-def company(item: Item, library: Library) -> Item:
+def add_company(item: Item, library: Library) -> Item:
     """Put the tables among other chunks, half of them of the same documents, that say nothing of what is asked."""
     drawn, frames = _drawn(item, library)
     rng, own = library.rng("company", item.id), {frame.document for frame in frames}
@@ -197,11 +204,11 @@ def company(item: Item, library: Library) -> Item:
     return replace(item, chunks=tuple(every))
 
 
-def agree(item: Item, library: Library) -> str | None:
+def check_worlds(item: Item, library: Library) -> str | None:
     """Check that every world, its edits applied and its tables read anew, gives the answer that it should."""
     drawn, frames = _drawn(item, library)
     for name, world in _WORLDS.validate_python(item.made["worlds"]).items():
-        if answers_in(drawn, frames, world.edits) != world.answers:
+        if compute_answers(drawn, frames, world.edits) != world.answers:
             return f"its {name} world gives another answer"
     return None
 
@@ -218,7 +225,8 @@ def _row(item: Item, library: Library) -> dict[str, Any]:
     documents = [{"source": library.documents[one.document].source, "content": one.content} for one in item.chunks]
     found = {}
     for name, world in _WORLDS.validate_python(item.made["worlds"]).items():
-        contents = {str(place): changed for place, chunk in enumerate(item.chunks) if (changed := chunk.prefix + edited(
+        contents = {str(place): changed for place, chunk in enumerate(item.chunks)
+                    if (changed := chunk.prefix + apply_to_passage(
             chunk.document, chunk.content.removeprefix(chunk.prefix), chunk.start, world.edits)) != chunk.content}
         found[name] = {"answers": list(world.answers), "contents": contents}
     return {"id": item.id, "question": item.question, **item.tags, "plan": asdict(drawn),
@@ -226,7 +234,7 @@ def _row(item: Item, library: Library) -> dict[str, Any]:
 
 
 COMPUTED = Kind("computed", "no paper: a program works out the answers", instances,
-                (Stage("plan", plan), Stage("wording", wording, calls=4), Stage("company", company)),
-                (Stage("spans", filters.spans), Stage("self-contained", filters.self_contained),
-                 Stage("worlds", agree)),
-                write, options=ComputedOptions, written=False, solved=False)
+                (Stage("plan", draw_question), Stage("wording", word_question, calls=4), Stage("company", add_company)),
+                (Stage("spans", filters.check_spans), Stage("self-contained", filters.check_self_contained),
+                 Stage("worlds", check_worlds)),
+                write, options=ComputedOptions, needs_writer=False, asks_solvers=False)

@@ -20,10 +20,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragbed.documents.chunkers import CrestSizes
 from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.construct import filters
-from ragbed.experiments.guests.construct.llm import WRITER, structured
-from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage, named, numbered
-from ragbed.experiments.guests.construct.text_edits import sentences
-from ragbed.experiments.guests.review.items import Evidence, Item, overlap
+from ragbed.experiments.guests.construct.llm import WRITER, ask_structured
+from ragbed.experiments.guests.construct.stages import (
+    Dropped,
+    Kind,
+    Library,
+    Stage,
+    StageRecipe,
+    number_lines,
+    select_spans,
+)
+from ragbed.experiments.guests.construct.text_edits import sentence_spans
+from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
 from ragbed.experiments.runs.store import write_lines
 from ragbed.retrieval.lexical.tokens import is_korean
 from ragbed.strategies.types import Evidence as Passages
@@ -105,40 +113,41 @@ def instances(library: Library) -> Iterator[Item]:
         yield Item(f"crest-{number:05}", chunks=tuple(chunks[place] for place in sorted(drawn)))
 
 
-def turns(item: Item, library: Library) -> Playing:
+def ask_questions(item: Item, library: Library) -> StageRecipe:
     """Hold the conversation of four turns; a fourth that fails leaves the simple questions."""
-    lines = dict(enumerate((line for chunk in item.chunks for line in _lines(chunk)), 1))
+    lines = dict(enumerate((line for chunk in item.chunks for line in _evidence_lines(chunk)), 1))
     if sum(len(chunk.content) for chunk in item.chunks) < _SHORTEST or not lines:
         raise Dropped(f"its passage has fewer than {_SHORTEST} characters")
-    _, first = yield from structured(WRITER, "key information", Outline, "crest_information",
-                                     {"passage": numbered(lines)})
-    _, second = yield from structured(WRITER, "basic", Questions[Basic], "crest_basic", {}, [first])
-    simple, third = yield from structured(WRITER, "simple", Questions[Simple], "crest_simple", {}, [first, second],
+    _, first = yield from ask_structured(WRITER, "key information", Outline, "crest_information",
+                                     {"passage": number_lines(lines)})
+    _, second = yield from ask_structured(WRITER, "basic", Questions[Basic], "crest_basic", {}, [first])
+    simple, third = yield from ask_structured(WRITER, "simple", Questions[Simple], "crest_simple", {}, [first, second],
                                           most=len(lines))
     found = list(simple.questions)
     tags = {"language": "ko" if is_korean([library.documents[item.document].plain]) else "en"}
     try:
-        joined, _ = yield from structured(WRITER, "complex", Questions[Complex], "crest_complex", {},
+        joined, _ = yield from ask_structured(WRITER, "complex", Questions[Complex], "crest_complex", {},
                                           [first, second, third], most=len(lines))
         found += joined.questions
     except Dropped:
         tags["degraded"] = "simple only"
     return [replace(item, id=f"{item.id}-{number}", question=one.question, answers=(one.answer,),
-                    evidence=named(one.evidence, lines), tags={
+                    evidence=select_spans(one.evidence, lines), tags={
                         **tags, "tier": "complex" if len(set(one.types)) > 1 else "simple",
                         "reasoning": ", ".join(dict.fromkeys(one.types))})
             for number, one in enumerate(found, 1)]
 
 
-def _lines(chunk: Chunk) -> Iterator[Evidence]:
+def _evidence_lines(chunk: Chunk) -> Iterator[Evidence]:
     """Give the sentences and table rows of a chunk; one without words says nothing."""
     text = chunk.content[len(chunk.prefix):]
-    for start, end in sentences(_ROW.sub(lambda row: "x" * len(row[0]), text)):  # a row of HTML takes several lines
+    # a row of HTML takes several lines
+    for start, end in sentence_spans(_ROW.sub(lambda row: "x" * len(row[0]), text)):
         if _WORD.search(_TAG.sub("", text[start:end])):
             yield Evidence(chunk.document, chunk.format, chunk.start + start, chunk.start + end, text[start:end])
 
 
-def neighbours(item: Item, library: Library) -> Playing:
+def add_neighbours(item: Item, library: Library) -> StageRecipe:
     """Fill what the question comes with by the chunks of the index that are nearest to it, in random order. The other
     rendering of its document says the same, and is none of them; of a drawn share the evidence is none either."""
     passage, first = {chunk.id for chunk in item.chunks}, item.chunks[0]
@@ -156,10 +165,10 @@ def neighbours(item: Item, library: Library) -> Playing:
 
 
 def _holds(chunk: Chunk, item: Item) -> bool:
-    return any(overlap(chunk, one) for one in item.evidence)
+    return any(overlaps(chunk, one) for one in item.evidence)
 
 
-def in_language(item: Item, library: Library) -> str | None:
+def check_language(item: Item, library: Library) -> str | None:
     """Check that the question is in the language of its source."""
     same = is_korean([item.question]) == (item.tags["language"] == "ko")
     return None if same else "it is not in its source's language"
@@ -185,12 +194,12 @@ def _row(item: Item, library: Library) -> dict[str, object]:
 
 
 CREST = Kind("crest", "CReSt (2025), section 3 and appendix B.2", instances,
-             (Stage("turns", turns, calls=8), Stage("neighbours", neighbours)),
-             (Stage("spans", filters.spans), Stage("self-contained", filters.self_contained),
-              Stage("language", in_language), Stage("solvable", filters.solvable, calls=8),
-              Stage("not known", filters.unknown, calls=8),
-              Stage("needs its evidence", filters.needs_evidence, calls=48),
-              Stage("unique", lambda item, library: filters.unique(item, library) if item.answerable else None),
+             (Stage("turns", ask_questions, calls=8), Stage("neighbours", add_neighbours)),
+             (Stage("spans", filters.check_spans), Stage("self-contained", filters.check_self_contained),
+              Stage("language", check_language), Stage("solvable", filters.check_solvable, calls=8),
+              Stage("not known", filters.check_unknown, calls=8),
+              Stage("needs its evidence", filters.check_needs_evidence, calls=48),
+              Stage("unique", lambda item, library: filters.check_unique(item, library) if item.answerable else None),
               Stage("certificate",
-                    lambda item, library: None if item.answerable else filters.certificate(item, library))),
-             write, most=10, options=CrestOptions, chunker=CrestSizes(), formats=("html", "plain"))
+                    lambda item, library: None if item.answerable else filters.certify_unanswerable(item, library))),
+             write, max_items=10, options=CrestOptions, chunker=CrestSizes(), formats=("html", "plain"))

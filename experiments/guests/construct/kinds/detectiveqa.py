@@ -19,9 +19,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.guests.construct import filters
-from ragbed.experiments.guests.construct.answer_matching import right
-from ragbed.experiments.guests.construct.llm import LABELS, SOLVER, WRITER, solved, structured, together
-from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage, named, numbered
+from ragbed.experiments.guests.construct.answer_matching import is_correct
+from ragbed.experiments.guests.construct.llm import LABELS, SOLVER, WRITER, ask_structured, in_parallel, solve
+from ragbed.experiments.guests.construct.stages import (
+    Dropped,
+    Kind,
+    Library,
+    Stage,
+    StageRecipe,
+    number_lines,
+    select_spans,
+)
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics import holds
 from ragbed.strategies.normalising import normalize_answer
@@ -75,7 +83,7 @@ _FEWEST = 10  # paragraphs of a text whose clues and conclusion stand apart
 _BLOCK, _LINE = pattern(r"\S(?:.*\n(?!\s*\n))*.*\S|\S"), pattern(r"\S.*")
 Paragraphs = Mapping[int, Evidence]
 """Paragraphs of a text by their numbers, which begin with 1."""
-Noted = tuple[str, Paragraphs]
+SectionNotes = tuple[str, Paragraphs]
 
 
 class Notes(BaseModel):
@@ -86,29 +94,29 @@ class Notes(BaseModel):
 
 
 @lru_cache(maxsize=64)
-def paragraphs(document: Document) -> Paragraphs:
+def split_paragraphs(document: Document) -> Paragraphs:
     """Return the paragraphs of a text, between blank lines; its lines, where it has no ten of these."""
     blocks, lines = ({number: Evidence(document.id, "plain", *found.span(), found[0])
                       for number, found in enumerate(form.finditer(document.plain), 1)} for form in (_BLOCK, _LINE))
     return blocks if len(blocks) >= _FEWEST else lines
 
 
-def sections(document: Document, size: int) -> list[Paragraphs]:
+def split_sections(document: Document, size: int) -> list[Paragraphs]:
     """Return the paragraphs of a text in sections of at most so many characters; a longer paragraph is one alone.
 
     Raises:
         Dropped: the text is too short to have clues and a conclusion apart, or has too many sections.
     """
-    texts = paragraphs(document)
+    texts = split_paragraphs(document)
     if len(texts) < _FEWEST:
         raise Dropped(f"it has fewer than {_FEWEST} paragraphs")
-    made = [_joined(group)[1] for group in _packed([("", {number: one}) for number, one in texts.items()], size)]
+    made = [_join(group)[1] for group in _pack([("", {number: one}) for number, one in texts.items()], size)]
     if len(made) > _SECTIONS:
         raise Dropped(f"it has more than {_SECTIONS} sections; a larger options.section makes fewer")
     return made
 
 
-def noted(document: Document, size: int) -> Playing:
+def take_notes(document: Document, size: int) -> StageRecipe:
     """Have a writer sum up each section and name its clues, and merge the notes until they are half a section long.
 
     Returns:
@@ -118,21 +126,21 @@ def noted(document: Document, size: int) -> Playing:
     Raises:
         Dropped: as `sections`; or no section could be read, or the notes stay too long.
     """
-    parts = sections(document, size)
-    came = yield from together([_section(part) for part in parts])
+    parts = split_sections(document, size)
+    came = yield from in_parallel([_read_section(part) for part in parts])
     notes = [one for one in came if one is not None]
     if not notes:
         raise Dropped("no section of it could be read")
     told = f"{len(notes)} of {len(parts)}"
     for _ in range(_ROUNDS):
         if sum(map(_length, notes)) <= size // 2:
-            return *_joined(notes), told
-        notes = yield from together([_merged(group) for group in _packed(notes, size)])
+            return *_join(notes), told
+        notes = yield from in_parallel([_merge(group) for group in _pack(notes, size)])
     raise Dropped("the notes of its sections stay too long; a larger options.section may hold them")
 
 
-def _packed(notes: Sequence[Noted], size: int) -> list[list[Noted]]:
-    groups: list[list[Noted]] = []
+def _pack(notes: Sequence[SectionNotes], size: int) -> list[list[SectionNotes]]:
+    groups: list[list[SectionNotes]] = []
     for one in notes:
         if groups and sum(map(_length, groups[-1])) + _length(one) <= size:
             groups[-1].append(one)
@@ -141,32 +149,33 @@ def _packed(notes: Sequence[Noted], size: int) -> list[list[Noted]]:
     return groups
 
 
-def _section(part: Paragraphs) -> Generator[Any, Any, Noted | None]:
+def _read_section(part: Paragraphs) -> Generator[Any, Any, SectionNotes | None]:
     try:
-        return (yield from _notes("notes", {"part": numbered(part)}, part, 8))
+        return (yield from _notes("notes", {"part": number_lines(part)}, part, 8))
     except Dropped:
         return None
 
 
-def _merged(group: Sequence[Noted]) -> Generator[Any, Any, Noted]:
-    summaries, clues = _joined(group)
-    return (yield from _notes("merge", {"summaries": summaries, "clues": numbered(clues) or "(none)"}, clues,
+def _merge(group: Sequence[SectionNotes]) -> Generator[Any, Any, SectionNotes]:
+    summaries, clues = _join(group)
+    return (yield from _notes("merge", {"summaries": summaries, "clues": number_lines(clues) or "(none)"}, clues,
                               (len(clues) + 1) // 2))
 
 
-def _notes(name: str, given: Mapping[str, str], shown: Paragraphs, most: int) -> Generator[Any, Any, Noted]:
+def _notes(name: str, given: Mapping[str, str], shown: Paragraphs, most: int) -> Generator[Any, Any, SectionNotes]:
     """Ask for a summary and at most so many clues; a number that was not shown is none."""
-    notes, _ = yield from structured(WRITER, name, Notes, f"detectiveqa_{name}", given, most=max(shown, default=None))
+    notes, _ = yield from ask_structured(WRITER, name, Notes, f"detectiveqa_{name}", given,
+                                         most=max(shown, default=None))
     clues = [number for number in dict.fromkeys(notes.clues) if number in shown][:most]
     return notes.summary, {number: shown[number] for number in sorted(clues)}
 
 
-def _joined(notes: Sequence[Noted]) -> Noted:
+def _join(notes: Sequence[SectionNotes]) -> SectionNotes:
     clues = {number: one for _, some in notes for number, one in some.items()}
     return "\n".join(summary for summary, _ in notes), clues
 
 
-def _length(notes: Noted) -> int:
+def _length(notes: SectionNotes) -> int:
     return len(notes[0]) + sum(len(one.text) for one in notes[1].values())
 
 
@@ -178,33 +187,33 @@ def instances(library: Library) -> Iterator[Item]:
         yield Item(f"detectiveqa-{number:04}", made={"document": id, "about": library.documents[id].title})
 
 
-def reading(item: Item, library: Library) -> Playing:
+def read_text(item: Item, library: Library) -> StageRecipe:
     """Read the whole text: its summary and its clues."""
-    summary, clues, told = yield from noted(library.documents[item.made["document"]], library.options.section)
+    summary, clues, told = yield from take_notes(library.documents[item.made["document"]], library.options.section)
     return replace(item, tags={"sections read": told}, made={**item.made, "summary": summary, "clues": sorted(clues)})
 
 
-def reasoning(item: Item, library: Library) -> Playing:
+def extract_reasoning(item: Item, library: Library) -> StageRecipe:
     """Extract from the last sections what the text concludes, and its steps; each conclusion becomes an item."""
     document = library.documents[item.made["document"]]
-    clues = {number: paragraphs(document)[number] for number in item.made["clues"]}
-    last = [section for section in sections(document, library.options.section)
+    clues = {number: split_paragraphs(document)[number] for number in item.made["clues"]}
+    last = [section for section in split_sections(document, library.options.section)
             if section[max(section)].end > len(document.plain) * (1 - library.options.ending)]
-    found = yield from together([_deduced(item, clues, section) for section in last])
+    found = yield from in_parallel([_deduce(item, clues, section) for section in last])
     deductions = [one for some in found for one in some]
     if not deductions:
         raise Dropped("no conclusion is found in its last part")
     return [replace(one, id=f"{item.id}-{number}") for number, one in enumerate(deductions, 1)]
 
 
-def _deduced(item: Item, clues: Paragraphs, part: Paragraphs) -> Generator[Any, Any, list[Item]]:
+def _deduce(item: Item, clues: Paragraphs, part: Paragraphs) -> Generator[Any, Any, list[Item]]:
     try:
-        found, _ = yield from structured(WRITER, "reasoning", Deductions, "detectiveqa_reasoning", {
-            "summary": item.made["summary"], "clues": numbered(clues) or "(none)", "part": numbered(part)},
+        found, _ = yield from ask_structured(WRITER, "reasoning", Deductions, "detectiveqa_reasoning", {
+            "summary": item.made["summary"], "clues": number_lines(clues) or "(none)", "part": number_lines(part)},
             most=max(part))
     except Dropped:
         return []
-    return [replace(item, evidence=named((step.paragraph for step in one.steps if step.paragraph != INFERRED),
+    return [replace(item, evidence=select_spans((step.paragraph for step in one.steps if step.paragraph != INFERRED),
                                          {**clues, **part}),
                     made={**item.made, "conclusion": one.conclusion, "steps": [step.step for step in one.steps],
                           "positions": [step.paragraph for step in one.steps],
@@ -212,10 +221,10 @@ def _deduced(item: Item, clues: Paragraphs, part: Paragraphs) -> Generator[Any, 
             for one in found.conclusions]
 
 
-def question(item: Item, library: Library) -> Playing:
+def write_question(item: Item, library: Library) -> StageRecipe:
     """Ask for the conclusion, with four options in an order that the seed decides."""
     steps, conclusion = "\n".join(item.made["steps"]), item.made["conclusion"]
-    made, _ = yield from structured(WRITER, "question", Choice, "detectiveqa_question", {
+    made, _ = yield from ask_structured(WRITER, "question", Choice, "detectiveqa_question", {
         "summary": item.made["summary"], "conclusion": conclusion, "steps": steps})
     options = [made.answer, *made.wrong]
     library.rng("options", item.id).shuffle(options)
@@ -224,7 +233,7 @@ def question(item: Item, library: Library) -> Playing:
                    made={name: value for name, value in item.made.items() if name not in ("summary", "clues")})
 
 
-def complete(item: Item, library: Library) -> str | None:
+def check_complete(item: Item, library: Library) -> str | None:
     """Check that the reasoning has its steps, and that every clue comes before the conclusion."""
     if len(item.made["steps"]) < _STEPS:
         return f"its reasoning has fewer than {_STEPS} steps"
@@ -234,7 +243,7 @@ def complete(item: Item, library: Library) -> str | None:
     return "a clue stands where the conclusion does, or after it" if late else None
 
 
-def four_options(item: Item, library: Library) -> str | None:
+def check_options(item: Item, library: Library) -> str | None:
     """Check that the options are four, and that the question does not hold the right one."""
     plain = [normalize_answer(option) for option in item.options]
     if len({*plain, ""}) <= len(plain):
@@ -243,26 +252,26 @@ def four_options(item: Item, library: Library) -> str | None:
         item.answers[0])) else None
 
 
-def not_known(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+def check_not_known(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
     """Have every solver answer by the text's title alone; most of them must not know it."""
-    return (yield from _failed(item, library, [()], "known", "solvers know it by the title of its text"))
+    return (yield from _check_failure(item, library, [()], "known", "solvers know it by the title of its text"))
 
 
-def reasoned(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
+def check_reasoned(item: Item, library: Library) -> Generator[Any, Any, Item | str]:
     """Have every solver answer from each paragraph of the evidence alone: a question that most of them answer is looked
     up, and not reasoned."""
     views = [[chunk] for chunk in filters.evidence_chunks(item, library)]
-    return (yield from _failed(item, library, views, "one_paragraph", "one paragraph alone answers it"))
+    return (yield from _check_failure(item, library, views, "one_paragraph", "one paragraph alone answers it"))
 
 
-def _failed(item: Item, library: Library, views: Sequence[Sequence[Chunk]], name: str,
+def _check_failure(item: Item, library: Library, views: Sequence[Sequence[Chunk]], name: str,
             lost: str) -> Generator[Any, Any, Item | str]:
     """Measure by that name the largest share of solvers, over the views, that are right in either order of the options:
     a letter that is guessed is seldom right twice. More than half of them lose the item."""
     asked = [(f"{SOLVER} {number}", one, view) for view in views for number in range(1, library.solvers + 1)
              for one in (item, replace(item, options=item.options[::-1]))]
-    drafts = yield from together([solved(*one) for one in asked])
-    said = [right(one, draft) for (_, one, _), draft in zip(asked, drafts, strict=True)]
+    drafts = yield from in_parallel([solve(*one) for one in asked])
+    said = [is_correct(one, draft) for (_, one, _), draft in zip(asked, drafts, strict=True)]
     both = [first and second for first, second in zip(said[::2], said[1::2], strict=True)]
     rate = max(sum(both[at:at + library.solvers]) / library.solvers for at in range(0, len(both), library.solvers))
     return lost if rate * 2 > 1 else replace(item, measured={**item.measured, name: rate})
@@ -272,8 +281,8 @@ def write(items: Sequence[Item], library: Library, folder: Path) -> None:
     """Write the annotations, and each text with its numbered paragraphs; texts are numbered, and titled in a table."""
     records, titles = [], {}
     for number, id in enumerate(dict.fromkeys(item.made["document"] for item in items), 1):
-        texts = paragraphs(library.documents[id])
-        (folder / f"{number}.txt").write_text(f"{numbered(texts)}\n", encoding="utf-8")
+        texts = split_paragraphs(library.documents[id])
+        (folder / f"{number}.txt").write_text(f"{number_lines(texts)}\n", encoding="utf-8")
         titles[str(number)] = {"title": library.documents[id].title}
         questions = [{
             "question": item.question, "options": dict(zip(LABELS, item.options, strict=False)),
@@ -286,9 +295,11 @@ def write(items: Sequence[Item], library: Library, folder: Path) -> None:
 
 
 DETECTIVEQA = Kind("detectiveqa", "DetectiveQA (2024), sections 3.2 and 5.1, appendices A and C", instances,
-                   (Stage("reading", reading, calls=CALLS), Stage("reasoning", reasoning, calls=CALLS // 2),
-                    Stage("question", question, calls=2)),
-                   (Stage("spans", filters.spans), Stage("complete", complete), Stage("options", four_options),
-                    Stage("self-contained", filters.self_contained), Stage("solvable", filters.solvable, calls=8),
-                    Stage("not known", not_known, calls=16), Stage("reasoned", reasoned, calls=160)),
-                   write, most=40, options=DetectiveOptions)
+                   (Stage("reading", read_text, calls=CALLS), Stage("reasoning", extract_reasoning, calls=CALLS // 2),
+                    Stage("question", write_question, calls=2)),
+                   (Stage("spans", filters.check_spans), Stage("complete", check_complete),
+                    Stage("options", check_options),
+                    Stage("self-contained", filters.check_self_contained),
+                    Stage("solvable", filters.check_solvable, calls=8),
+                    Stage("not known", check_not_known, calls=16), Stage("reasoned", check_reasoned, calls=160)),
+                   write, max_items=40, options=DetectiveOptions)

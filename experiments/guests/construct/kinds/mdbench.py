@@ -18,18 +18,18 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ragbed.documents.tables import tables_of
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.experiments.guests.construct import filters
-from ragbed.experiments.guests.construct.answer_matching import right
+from ragbed.experiments.guests.construct.answer_matching import is_correct
 from ragbed.experiments.guests.construct.kinds.table_edits import (
     Grid,
     TableEdit,
-    applied,
-    grid_of,
-    lacking,
-    plan_in_words,
-    tells,
+    apply_plan,
+    describe_plan,
+    make_grid,
+    missing_values,
+    reveals_hidden,
 )
-from ragbed.experiments.guests.construct.llm import WRITER, structured, together
-from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage
+from ragbed.experiments.guests.construct.llm import WRITER, ask_structured, in_parallel
+from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics.matching import holds
 from ragbed.experiments.runs.store import write_lines
@@ -92,7 +92,7 @@ def instances(library: Library) -> Iterator[Item]:
     """Give the tables of fitting size, each once, in random order."""
     (fewest, most), (narrowest, widest) = library.options.rows, library.options.columns
     found = [(table, grid) for document in library.documents.values() for table in tables_of(document)
-             if (grid := grid_of(table)) and fewest <= len(grid.rows) <= most
+             if (grid := make_grid(table)) and fewest <= len(grid.rows) <= most
              and narrowest <= len(grid.header) <= widest]
     library.rng("tables").shuffle(found)
     for number, (table, grid) in enumerate(found, 1):
@@ -103,36 +103,37 @@ def instances(library: Library) -> Iterator[Item]:
             "about": about, "document": table.document, "original": grid.model_dump(mode="json")})
 
 
-def question(item: Item, library: Library) -> Playing:
+def plan_question(item: Item, library: Library) -> StageRecipe:
     """Summarise the table, ask across its rows, plan edits, and apply them by program."""
     grid = _grid(item, "original")
     shown = {"about": item.made["about"], "table": grid.pipes()}
-    first, turn = yield from structured(WRITER, "question", FirstQuestion, "mdbench_question", shown,
+    first, turn = yield from ask_structured(WRITER, "question", FirstQuestion, "mdbench_question", shown,
                                         most=len(grid.rows))
     columns: Any = Literal[grid.header]
     edit = create_model("EditOfTable", __base__=TableEdit, column=(columns, ...))
     schema = create_model("PlanOfTable", __base__=EditPlan, edits=(list[edit], Field(min_length=1, max_length=5)))
-    plan, _ = yield from structured(WRITER, "plan", schema, "mdbench_plan", {"columns": ", ".join(grid.header)}, [turn],
+    plan, _ = yield from ask_structured(WRITER, "plan", schema, "mdbench_plan", {"columns": ", ".join(grid.header)},
+                                        [turn],
                                     most=len(grid.rows))
-    edited = applied(grid, plan.edits)
+    edited = apply_plan(grid, plan.edits)
     made = {"summary": first.summary, "first": first.question, "edits": [one.model_dump() for one in plan.edits],
-            "plan": plan_in_words(plan.edits, edited), "edited": edited.model_dump(mode="json")}
+            "plan": describe_plan(plan.edits, edited), "edited": edited.model_dump(mode="json")}
     return replace(item, question=plan.question, answers=(plan.answer,), made={**item.made, **made})
 
 
-def review(item: Item, library: Library) -> Playing:
+def review_table(item: Item, library: Library) -> StageRecipe:
     """Have the edited table, its question and its answer reviewed."""
-    came, _ = yield from structured(WRITER, "review", Assessment, "mdbench_review", {
+    came, _ = yield from ask_structured(WRITER, "review", Assessment, "mdbench_review", {
         "about": item.made["about"], "table": _grid(item, "edited").pipes(), "question": item.question,
         "answer": item.answers[0]})
-    if why := refused(came, item.answers[0]):
+    if why := find_objection(came, item.answers[0]):
         raise Dropped(why)
     rated = came.model_dump(exclude={"answerable", "answers"})
     return replace(item, answers=tuple(dict.fromkeys((*item.answers, *filter(None, came.answers)))),
                    made={**item.made, "review": rated})
 
 
-def refused(review: Assessment, key: str) -> str | None:
+def find_objection(review: Assessment, key: str) -> str | None:
     """Say why a review ends an item of this key; None where it does not."""
     if not review.answerable:
         return "the reviewer finds no answer in the edited table"
@@ -144,49 +145,49 @@ def refused(review: Assessment, key: str) -> str | None:
     return "the reviewer's validity is below 4" if review.validity < _VALID else None
 
 
-def documents(item: Item, library: Library) -> Playing:
+def write_documents(item: Item, library: Library) -> StageRecipe:
     """Write a document for each row, and once more for one that lacks a value."""
     grid = _grid(item, "edited")
-    texts = yield from together([_document(item, grid, row) for row in range(len(grid.rows))])
-    made = tuple(_text(item, f"{number:02}", text) for number, text in enumerate(texts, 1))
-    return replace(item, documents=made, chunks=tuple(map(_whole, made)),
+    texts = yield from in_parallel([_document(item, grid, row) for row in range(len(grid.rows))])
+    made = tuple(_make_document(item, f"{number:02}", text) for number, text in enumerate(texts, 1))
+    return replace(item, documents=made, chunks=tuple(map(_whole_chunk, made)),
                    evidence=tuple(Evidence(one.id, "plain", 0, len(one.plain), one.plain) for one in made))
 
 
 def _document(item: Item, grid: Grid, row: int) -> Generator[Any, Any, str]:
     values = "\n".join(f"{column}: {value}" for column, value in zip(grid.header, grid.rows[row], strict=True) if value)
-    came, turn = yield from structured(WRITER, f"document {row + 1}", RowText, "mdbench_document", {
+    came, turn = yield from ask_structured(WRITER, f"document {row + 1}", RowText, "mdbench_document", {
         "about": item.made["about"], "values": values})
-    if missing := lacking(grid, row, came.document):
-        came, _ = yield from structured(WRITER, f"document {row + 1}, completed", RowText, "mdbench_missing", {
+    if missing := missing_values(grid, row, came.document):
+        came, _ = yield from ask_structured(WRITER, f"document {row + 1}, completed", RowText, "mdbench_missing", {
             "missing": "\n".join(missing)}, [turn])
     return " ".join(came.document.split())  # a line that begins with "Document 2: " would begin another
 
 
-def facts(item: Item, library: Library) -> str | None:
+def check_facts(item: Item, library: Library) -> str | None:
     """Check that each row's document has all values of the row, and none that the plan hides."""
     grid = _grid(item, "edited")
     texts = [one.plain for one in item.documents]
-    if any(lacking(grid, row, text) for row, text in enumerate(texts)):
+    if any(missing_values(grid, row, text) for row, text in enumerate(texts)):
         return "a row's document lacks one of its values"
-    told = any(tells(grid, row, text) for row, text in enumerate(texts))
+    told = any(reveals_hidden(grid, row, text) for row, text in enumerate(texts))
     return "a row's document tells what the plan hides" if told else None
 
 
-def oracles(item: Item, library: Library) -> Playing:
+def check_oracles(item: Item, library: Library) -> StageRecipe:
     """Have every solver answer from the three forms of the same knowledge: most must be right from each."""
     original, edited = _grid(item, "original").pipes(), _grid(item, "edited").pipes()
     about = item.made["about"]
-    views = [[_whole(_text(item, "original", f"{about}\n{original}\n\nEdits:\n{item.made['plan']}"))],
-             [_whole(_text(item, "edited", f"{about}\n{edited}"))], item.chunks]
-    groups = yield from filters.by_solvers(item, library, views, "chain_of_thought")
-    rates = {name: sum(right(item, draft) for draft in group) / len(group)
+    views = [[_whole_chunk(_make_document(item, "original", f"{about}\n{original}\n\nEdits:\n{item.made['plan']}"))],
+             [_whole_chunk(_make_document(item, "edited", f"{about}\n{edited}"))], item.chunks]
+    groups = yield from filters.ask_solvers(item, library, views, "chain_of_thought")
+    rates = {name: sum(is_correct(item, draft) for draft in group) / len(group)
              for name, group in zip(_VIEWS, groups, strict=True)}
     wrong = [_VIEWS[name] for name, rate in rates.items() if rate * 2 <= 1]
     if not wrong:
         return replace(item, measured={**item.measured, **rates})
     other = replace(item, answers=(strip_citations(groups[0][0].text),))
-    if len(wrong) == len(_VIEWS) and all(right(other, group[0]) for group in groups):
+    if len(wrong) == len(_VIEWS) and all(is_correct(other, group[0]) for group in groups):
         return "solvers agree on another answer than the key"
     return f"solvers disagree with the key from {' and from '.join(wrong)}"
 
@@ -195,12 +196,12 @@ def _grid(item: Item, name: str) -> Grid:
     return Grid.model_validate(item.made[name])
 
 
-def _text(item: Item, name: str, text: str) -> Document:
+def _make_document(item: Item, name: str, text: str) -> Document:
     source = f"{item.id}/{name}.txt"
     return Document(digest(source), source, item.made["about"], "", text)
 
 
-def _whole(document: Document) -> Chunk:
+def _whole_chunk(document: Document) -> Chunk:
     return Chunk.of(document, "plain", 0, len(document.plain))
 
 
@@ -220,8 +221,9 @@ def _row(item: Item) -> dict[str, object]:
 
 
 MDBENCH = Kind("mdbench", "MDBench (2025), section 3", instances,
-               (Stage("question and plan", question, calls=4), Stage("review", review, calls=2),
-                Stage("documents", documents, calls=80)),
-               (Stage("spans", filters.spans), Stage("facts", facts), Stage("self-contained", filters.self_contained),
-                Stage("oracles", oracles, calls=24), Stage("not known", filters.unknown, calls=8)),
+               (Stage("question and plan", plan_question, calls=4), Stage("review", review_table, calls=2),
+                Stage("documents", write_documents, calls=80)),
+               (Stage("spans", filters.check_spans), Stage("facts", check_facts),
+                Stage("self-contained", filters.check_self_contained),
+                Stage("oracles", check_oracles, calls=24), Stage("not known", filters.check_unknown, calls=8)),
                write, options=MdbenchOptions)

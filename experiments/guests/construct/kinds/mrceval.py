@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragbed.documents.types import Chunk
 from ragbed.experiments.benchmarks.mrceval import named_subtask
 from ragbed.experiments.guests.construct import filters
-from ragbed.experiments.guests.construct.answer_matching import choice
-from ragbed.experiments.guests.construct.llm import JUDGE, LABELS, WRITER, solved, structured, together
-from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Playing, Stage
+from ragbed.experiments.guests.construct.answer_matching import chosen_option
+from ragbed.experiments.guests.construct.llm import JUDGE, LABELS, WRITER, ask_structured, in_parallel, solve
+from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage, StageRecipe
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.metrics import share_of
 from ragbed.experiments.metrics.matching import holds
@@ -33,7 +33,7 @@ from ragbed.experiments.words import figure
 from ragbed.strategies.normalising import normalize_answer, with_values
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.construct.play import Played
+    from ragbed.experiments.guests.construct.play import Outcome
 
 Subtask = Literal["entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense",
                   "world", "domain", "logical", "arithmetic", "multi-hop", "temporal"]
@@ -111,19 +111,19 @@ def _of_question(question: Question, subtask: str, library: Library) -> Item:
                 tags={"subtask": subtask}, made={"earlier": list(question.sub_answers[:-1])})
 
 
-def ask(item: Item, library: Library) -> Playing:
+def write_question(item: Item, library: Library) -> StageRecipe:
     """Have a question of the sub-task written over the passage, where there is none yet."""
     if item.question:
         return item
     subtask = item.tags["subtask"]
     if subtask not in ASKS:
         raise Dropped(f"{subtask} is not asked over documents")
-    said, _ = yield from structured(WRITER, "question", AskedItem, "mrceval_question", {
+    said, _ = yield from ask_structured(WRITER, "question", AskedItem, "mrceval_question", {
         "passage": item.chunks[0].content, "asks": ASKS[subtask]})
     return replace(item, question=said.question, answers=(said.answer,))
 
 
-def options(item: Item, library: Library) -> Playing:
+def write_options(item: Item, library: Library) -> StageRecipe:
     """Add three wrong options, where there are none yet, and shuffle."""
     texts = list(item.options)
     if not texts:
@@ -141,24 +141,24 @@ def _by_rule(item: Item) -> list[str]:
     return [*[one for one in dict.fromkeys(others) if one != key][1 - _WRONG:], NONE]
 
 
-def _written(item: Item) -> Playing:
-    said, _ = yield from structured(WRITER, "distractors", Distractors, "mrceval_distractors", {
+def _written(item: Item) -> StageRecipe:
+    said, _ = yield from ask_structured(WRITER, "distractors", Distractors, "mrceval_distractors", {
         "passage": "\n\n".join(one.text for one in item.evidence), "question": item.question,
         "answer": item.answers[0]})
     return said.wrong_answers
 
 
-def distinct(item: Item, library: Library) -> str | None:
+def check_distinct(item: Item, library: Library) -> str | None:
     """Check that all options differ once case, marks and the ways of writing a number are taken away."""
     return None if len(set(map(with_values, item.options))) == len(item.options) else "two options are the same"
 
 
-def key_stands(item: Item, library: Library) -> str | None:
+def check_key(item: Item, library: Library) -> str | None:
     """Check that the right answer stands under a letter."""
     return None if item.options.count(item.answers[0]) == 1 else "the right answer stands under no letter"
 
 
-def one_right(item: Item, library: Library) -> str | None:
+def check_one_correct(item: Item, library: Library) -> str | None:
     """Check that no wrong option is an accepted answer, holds one, or is a part of one: `1990` where `May 1990` is
     right, or the other way round."""
     forms = (normalize_answer, with_values)
@@ -167,11 +167,11 @@ def one_right(item: Item, library: Library) -> str | None:
     return "two options are right" if any(holds(one, two) or holds(two, one) for one, two in pairs) else None
 
 
-def judged(item: Item, library: Library) -> Playing:
+def ask_judges(item: Item, library: Library) -> StageRecipe:
     """Have every judge answer. The first three select: an item is hard where at least one of them errs. The others look
     for noise, or these three where there are no others. A reply that names no option is no vote."""
-    drafts = yield from together([solved(f"{JUDGE} {at + 1}", item, item.chunks) for at in range(library.judges)])
-    votes = [choice(item, draft) for draft in drafts]
+    drafts = yield from in_parallel([solve(f"{JUDGE} {at + 1}", item, item.chunks) for at in range(library.judges)])
+    votes = [chosen_option(item, draft) for draft in drafts]
     selecting, looking = ([vote in item.answers for vote in part if vote is not None]
                           for part in (votes[:SELECTING], votes[SELECTING:] or votes))
     if not selecting or not looking:
@@ -181,19 +181,19 @@ def judged(item: Item, library: Library) -> Playing:
                    tags={**item.tags, "selection": "easy" if all(selecting) else "hard", "noise": noise})
 
 
-def unknown(item: Item, library: Library) -> Playing:
+def check_unknown(item: Item, library: Library) -> StageRecipe:
     """Have solvers answer closed-book, and without the options, so that none is right by a guess."""
-    came = yield from filters.unknown(replace(item, options=()), library)
+    came = yield from filters.check_unknown(replace(item, options=()), library)
     return came if isinstance(came, str) else replace(came, options=item.options)
 
 
-def selected(item: Item, library: Library) -> str | None:
+def check_selected(item: Item, library: Library) -> str | None:
     """Let easy items go, where hard ones are wanted."""
     hard = library.options.select == "all" or item.tags["selection"] == "hard"
     return None if hard else "every judge answers it"
 
 
-def notes(played: Sequence[Played], library: Library) -> list[str]:
+def notes(played: Sequence[Outcome], library: Library) -> list[str]:
     """Say how often solvers agree with the key, of hard items and of all; and how many judges there were."""
     asked = [one for one in played if one.lost == "solvable" or "solved" in one.item.measured]
     hard = [one for one in asked if one.item.tags["selection"] == "hard"]
@@ -218,9 +218,10 @@ def write(items: Sequence[Item], library: Library, folder: Path) -> None:
 
 
 MRCEVAL = Kind("mrceval", "MRCEval (2025), section 3.2 and appendices B and D", instances,
-               (Stage("question", ask, calls=2), Stage("options", options, calls=2)),
-               (Stage("options differ", distinct), Stage("right answer", key_stands), Stage("one right", one_right),
-                Stage("judges", judged, calls=16), Stage("solvable", filters.solvable, calls=8),
-                Stage("not known", unknown, calls=8), Stage("selection", selected)),
-               write, sort=lambda item, library: (item.tags["subtask"], library.options.most), options=MrcevalOptions,
-               judged=True, notes=notes)
+               (Stage("question", write_question, calls=2), Stage("options", write_options, calls=2)),
+               (Stage("options differ", check_distinct), Stage("right answer", check_key),
+                Stage("one right", check_one_correct),
+                Stage("judges", ask_judges, calls=16), Stage("solvable", filters.check_solvable, calls=8),
+                Stage("not known", check_unknown, calls=8), Stage("selection", check_selected)),
+               write, quota=lambda item, library: (item.tags["subtask"], library.options.most), options=MrcevalOptions,
+               asks_judges=True, notes=notes)

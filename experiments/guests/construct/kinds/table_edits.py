@@ -59,12 +59,12 @@ class Grid(BaseModel):
         return "\n".join(f"|{'|'.join(line)}|" for line in lines)
 
 
-def grid_of(table: SourceTable) -> Grid | None:
+def make_grid(table: SourceTable) -> Grid | None:
     """Return a table of a document, without rows that have one cell; None where its titles do not differ, or no column
     of texts can name its rows: the one with the most different ones does."""
-    header = tuple(_cleaned(title) or f"column {number}" for number, title in enumerate(table.header, 1))
+    header = tuple(_clean_cell(title) or f"column {number}" for number, title in enumerate(table.header, 1))
     rows = tuple(row for source in table.rows if sum(map(bool, row := tuple(
-        _cleaned(cell.text) for cell in source.cells))) > 1)
+        _clean_cell(cell.text) for cell in source.cells))) > 1)
     columns = [column for column in zip(*rows, strict=True) if all(column) and not any(map(is_number, column))]
     if not columns or len(set(header)) < len(header):
         return None
@@ -72,17 +72,17 @@ def grid_of(table: SourceTable) -> Grid | None:
     return Grid(header=header, rows=rows, named=header[named])
 
 
-def _cleaned(text: str) -> str:
+def _clean_cell(text: str) -> str:
     return " ".join(text.replace("|", "/").split())
 
 
-def number(text: str) -> Decimal | None:
+def parse_number(text: str) -> Decimal | None:
     """Return the value of a text that is one number and nothing else; None of any other."""
     found = values(text)
     return found[0].number if len(found) == 1 and found[0].start == 0 and found[0].end == len(text) else None
 
 
-def applied(grid: Grid, edits: Sequence[TableEdit]) -> Grid:
+def apply_plan(grid: Grid, edits: Sequence[TableEdit]) -> Grid:
     """Apply the edits of a plan: columns are dropped, then numbers rounded, then values said by those of other rows,
     then reworded. Raises Dropped where one does not fit the table, or they change nothing."""
     before = grid
@@ -107,13 +107,13 @@ def _drop(grid: Grid, edit: TableEdit) -> Grid:
 
 def _round(grid: Grid, edit: TableEdit) -> Grid:
     at = grid.header.index(edit.column)
-    if edit.column == grid.named or not any(map(number, (row[at] for row in grid.rows))):
+    if edit.column == grid.named or not any(map(parse_number, (row[at] for row in grid.rows))):
         raise Dropped("an edit rounds a column without numbers")
     for place, row in enumerate(grid.rows):
-        value = number(row[at])
+        value = parse_number(row[at])
         if value is not None and f"{value:f}" == row[at].replace(",", "") and len(row[at]) <= _LONGEST:
             rounded = value.quantize(Decimal(1).scaleb(-edit.digits), ROUND_HALF_UP)
-            grid = grid if rounded == value else _with(grid, place, edit.column, f"{rounded:f}")
+            grid = grid if rounded == value else _set_cell(grid, place, edit.column, f"{rounded:f}")
     return grid
 
 
@@ -121,7 +121,7 @@ def _relate(grid: Grid, edit: TableEdit) -> Grid:
     if not 1 <= edit.other <= len(grid.rows) or edit.other == edit.row:
         raise Dropped("an edit of a row that is not there")
     own, other = (grid.cell(row - 1, edit.column) for row in (edit.row, edit.other))
-    ours, theirs = number(own), number(other)
+    ours, theirs = parse_number(own), parse_number(other)
     if ours is None or theirs is None:
         raise Dropped("an edit relates what is no number")
     name = grid.cell(edit.other - 1, grid.named)
@@ -138,8 +138,8 @@ def _relate(grid: Grid, edit: TableEdit) -> Grid:
 
 
 def _reword(grid: Grid, edit: TableEdit) -> Grid:
-    said, own = _cleaned(edit.text), grid.cell(edit.row - 1, edit.column)
-    if not said or stands(own, said):
+    said, own = _clean_cell(edit.text), grid.cell(edit.row - 1, edit.column)
+    if not said or contains_value(own, said):
         raise Dropped("an edit's words tell what they hide")
     return _hide(grid, edit, said, ())
 
@@ -149,10 +149,10 @@ def _hide(grid: Grid, edit: TableEdit, said: str, told_by: tuple[str, ...]) -> G
     if any((one.row, one.column) == (row, edit.column) for one in grid.hidden):
         raise Dropped("two edits of one value")
     hidden = Hidden(row=row, column=edit.column, value=value, told_by=told_by)
-    return _with(grid, row, edit.column, said).model_copy(update={"hidden": (*grid.hidden, hidden)})
+    return _set_cell(grid, row, edit.column, said).model_copy(update={"hidden": (*grid.hidden, hidden)})
 
 
-def _with(grid: Grid, row: int, column: str, text: str) -> Grid:
+def _set_cell(grid: Grid, row: int, column: str, text: str) -> Grid:
     at = grid.header.index(column)
     changed = (*grid.rows[row][:at], text, *grid.rows[row][at + 1:])
     return grid.model_copy(update={"rows": (*grid.rows[:row], changed, *grid.rows[row + 1:])})
@@ -161,12 +161,12 @@ def _with(grid: Grid, row: int, column: str, text: str) -> Grid:
 _APPLY = {"drop": _drop, "round": _round, "relate": _relate, "reword": _reword}
 
 
-def plan_in_words(edits: Sequence[TableEdit], edited: Grid) -> str:
+def describe_plan(edits: Sequence[TableEdit], edited: Grid) -> str:
     """Say what was edited, a line for each edit."""
-    return "\n".join(f"{number}. {_in_words(edit, edited)}" for number, edit in enumerate(edits, 1))
+    return "\n".join(f"{number}. {_describe_edit(edit, edited)}" for number, edit in enumerate(edits, 1))
 
 
-def _in_words(edit: TableEdit, edited: Grid) -> str:
+def _describe_edit(edit: TableEdit, edited: Grid) -> str:
     if edit.action == "drop":
         return f"The column {edit.column} is left out."
     if edit.action == "round":
@@ -174,22 +174,22 @@ def _in_words(edit: TableEdit, edited: Grid) -> str:
     return f"In row {edit.row}, {edit.column} is written as: {edited.cell(edit.row - 1, edit.column)}"
 
 
-def stands(value: str, text: str) -> bool:
+def contains_value(value: str, text: str) -> bool:
     """Say whether a value stands in a text, numbers and dates compared by value; one without letter or digit does."""
     wanted = with_values(value)
     return not wanted or holds(with_values(text), wanted)
 
 
-def lacking(grid: Grid, row: int, text: str) -> list[str]:
+def missing_values(grid: Grid, row: int, text: str) -> list[str]:
     """Return the values of a row that a document about it does not have; of one that an edit says otherwise, what it is
     told by."""
     hidden = {one.column: one.told_by for one in grid.hidden if one.row == row}
     wanted = [part for column, value in zip(grid.header, grid.rows[row], strict=True)
               for part in hidden.get(column, (value,))]
-    return [value for value in dict.fromkeys(wanted) if not stands(value, text)]
+    return [value for value in dict.fromkeys(wanted) if not contains_value(value, text)]
 
 
-def tells(grid: Grid, row: int, text: str) -> bool:
+def reveals_hidden(grid: Grid, row: int, text: str) -> bool:
     """Say whether a document about a row has a value that an edit hides, and that no other cell of the row has."""
-    return any(stands(one.value, text) and not any(stands(one.value, other) for other in grid.rows[row])
+    return any(contains_value(one.value, text) and not any(contains_value(one.value, other) for other in grid.rows[row])
                for one in grid.hidden if one.row == row)

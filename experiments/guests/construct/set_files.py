@@ -1,0 +1,237 @@
+"""Write the files of a constructed set: its benchmark, items, card and report."""
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from ragbed.documents.types import Document, digest
+from ragbed.experiments.analysis.view import View, text_of
+from ragbed.experiments.benchmarks.hub import CARD
+from ragbed.experiments.guests.construct.export_formats import collect_items, write_exports
+from ragbed.experiments.guests.construct.guard_recall import guard_recall
+from ragbed.experiments.guests.construct.llm import WRITER
+from ragbed.experiments.guests.construct.play import Outcome
+from ragbed.experiments.guests.review.figures import read_figures, review_section
+from ragbed.experiments.guests.review.items import DOCUMENTS, FILE, ITEMS, QUESTIONS, Item, open_set, question_line
+from ragbed.experiments.report.page import policy
+from ragbed.experiments.runs.store import write_text
+from ragbed.experiments.words import figure, plural, visible
+from ragbed.retrieval.storage.files import sha256_of
+
+if TYPE_CHECKING:
+    from ragbed.experiments.guests.construct.build import Built
+
+_FAMILIES = ("qwen", "llama", "gemma", "mistral", "mixtral", "phi", "gpt", "claude", "gemini", "smollm", "deepseek",
+             "command", "granite", "glm", "exaone", "solar", "kimi")
+_REASONS = 3  # of a step's losses that are named
+_NONE = "no instance was made of it"
+
+
+def make_card(built: Built) -> dict[str, Any]:
+    """Return everything that the card says of a construction, as plain JSON."""
+    settings, construction = built.settings, built.construction
+    kept = construction.kept
+    names = sorted({name for item in kept for name in item.measured})
+    tags = {name: dict(sorted(Counter(item.tags[name] for item in kept if name in item.tags).items()))
+            for name in sorted({name for item in kept for name in item.tags})}
+    return {
+        "kind": settings.kind, "paper": settings.definition.paper, "ragbed": version("ragbed"),
+        "licence": settings.licence, "settings": settings.content_settings, "models": _model_rows(built),
+        "yield": construction.yield_counts(), "sources": list(_source_rows(built)), "unread": list(built.unread),
+        "measured": {name: {"mean": round(fmean(values), 6), "n": len(values)} for name in names
+                     if (values := [item.measured[name] for item in kept if name in item.measured])},
+        "notes": list(settings.definition.notes(construction.played, built.library)),
+        "unanswerable": sum(not item.answerable for item in kept), "guard": _guard_figures(built),
+        "tags": {name: values for name, values in tags.items() if len(values) <= 20}}
+
+
+def _guard_figures(built: Built) -> dict[str, Any] | None:
+    """What the certificates of unanswerable items rest on; None without any."""
+    kept = built.construction.kept
+    if all(item.answerable for item in kept):
+        return None
+    recall = guard_recall(kept, built.library)
+    return {"recall": recall.share, "ways": {way: list(counts) for way, counts in recall.ways.items()}}
+
+
+def model_family(name: str) -> str:
+    """Return the family of models that a name tells of; the name itself where it tells of none."""
+    plain = name.lower()
+    return next((one for one in _FAMILIES if one in plain), plain)
+
+
+def _model_rows(built: Built) -> list[dict[str, str]]:
+    roles = built.settings.roles
+    writer = roles.get("writer", "")
+    return [{"role": role, "model": name, "identity": built.models[role],
+             "relation": "" if role == "writer" or not writer else
+             "the writer itself" if built.models[role] == built.models["writer"] else
+             "of the writer's family" if model_family(name) == model_family(writer) else ""} for role,
+             name in roles.items()]
+
+
+def _source_rows(built: Built) -> Iterator[dict[str, Any]]:
+    by_document: dict[str, list[Outcome]] = {}
+    for one in built.construction.played:
+        by_document.setdefault(one.item.document, []).append(one)
+    for document in sorted(built.library.documents.values(), key=lambda one: one.source):
+        played = by_document.get(document.id, [])
+        lost = Counter(one.lost for one in played if one.lost)
+        yield {"source": document.source, "hash": digest(document.html, document.plain),
+               "characters": len(document.plain), "generated": sum(one.generated for one in played),
+               "kept": sum(not one.lost for one in played), "lost": dict(sorted(lost.items())),
+               "why": "" if played else "it holds no text" if not document.plain.strip() else _NONE}
+
+
+def yield_view(card: Mapping[str, Any]) -> View:
+    """Return the yield: asked for, begun, generated, lost at each step with its most frequent reasons, kept."""
+    found = card["yield"]
+    begun = plural(found["instances"], "instance")
+    why = f"{begun} may be begun; --tries allows more"
+    if found["instances"] < found["tries"]:
+        why = f"the sources give {begun}; add documents"
+    lost = [(f"lost: {name}", sum(reasons.values()), _top_reasons(reasons)) for name, reasons in found["lost"].items()]
+    missing = found["asked_for"] - found["kept"]
+    return View("yield", "Yield", ("step", "items", "why"), (
+        ("asked for", found["asked_for"], ""), ("instances begun", found["instances"], ""),
+        ("generated", found["generated"], ""), *lost, ("kept", found["kept"], ""),
+        *([("missing", missing, why)] if missing else [])), main=1)
+
+
+def _top_reasons(reasons: Mapping[str, int]) -> str:
+    most = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+    named = "; ".join(f"{why} ({count})" for why, count in most[:_REASONS])
+    return visible(named + (f"; {len(most) - _REASONS} other reasons" if len(most) > _REASONS else ""))
+
+
+def sources_view(card: Mapping[str, Any]) -> View:
+    """Return what became of each source: none is silently without items."""
+    rows = tuple((visible(one["source"]), one["characters"], one["generated"], one["kept"],
+                  one["why"] or ", ".join(f"{name} {count}" for name, count in one["lost"].items()))
+                 for one in card["sources"])
+    return View("sources", "Sources", ("source", "characters", "generated", "kept", "lost at"), rows, main=3)
+
+
+def render_card(card: Mapping[str, Any]) -> str:
+    """Return the card as Markdown."""
+    found, measured = card["yield"], card["measured"]
+    lines = [f"# A set of the kind {card['kind']}", "",
+             f"{found['kept']} of {plural(found['asked_for'], 'item')} asked for, {card['unanswerable']} of them "
+             f"unanswerable. Built by ragbed {card['ragbed']}, following {card['paper']}.", "",
+             f"Licence of the sources: {visible(card['licence']) or 'not stated; give it with --licence'}.", "",
+             "## Models", "", *_table(("role", "model", "identity", ""), [
+                 (one["role"], one["model"], one["identity"], one["relation"]) for one in card["models"]]
+                 or [("none", "", "", "")])]
+    for view in (yield_view(card), sources_view(card)):
+        lines += ["", f"## {view.title}", "", *_table(view.header, view.rows)]
+    lines += [f"- not read: {visible(one)}" for one in card["unread"]] + [f"- {one}" for one in card["notes"]]
+    if measured:
+        lines += ["", "## Measured by solvers", "", *_table(("figure", "mean", "n"), [
+            (name, f"{one['mean']:.2f}", one["n"]) for name, one in measured.items()])]
+    if card.get("guard"):
+        share = card["guard"]["recall"]
+        lines += ["", "## Certificates", "",
+                  "No chunk of the index holds an answer of an unanswerable item, as far as the guard sees: of "
+                  f"{share['n']} answers planted in its chunks it found the share "
+                  f"{figure(share['mean'], share['low'], share['high'])}.", "",
+                  *_table(("written", "found", "planted"), [(way, *counts) for way, counts
+                                                            in card["guard"]["ways"].items()])]
+    for name, values in card["tags"].items():
+        lines += ["", f"## By {name}", "", *_table((name, "items"), list(values.items()))]
+    if card.get("review"):
+        lines += ["", review_section(card["review"])]
+    lines += ["", "## Settings", "", "```json", json.dumps(card["settings"], indent=1, ensure_ascii=False), "```"]
+    if card.get("files"):
+        lines += ["", "## Files", "", *_table(("file", "SHA-256"), list(card["files"].items()))]
+    return "\n".join([*lines, ""])
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    def line(cells: Sequence[Any]) -> str:
+        return "| " + " | ".join(visible(str(cell)).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+                                 for cell in cells) + " |"
+
+    return [line(header), "|" + "---|" * len(header), *map(line, rows)]
+
+
+def write_card(folder: Path, card: Mapping[str, Any]) -> None:
+    """Write the card of a set, as JSON and as Markdown."""
+    write_text(folder / CARD, json.dumps(card, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(folder / "card.md", render_card(card))
+
+
+def hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """Return the SHA-256 of the set's files by their names, those of folders included."""
+    files = sorted(file for name in names for file in (
+        (folder / name).rglob("*") if (folder / name).is_dir() else [folder / name]) if file.is_file())
+    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
+
+
+REPORT = "report.html"
+_MOST = 1_000  # items that the page shows of those kept, and of those lost; items.jsonl has all
+_ITEM, _DOCUMENT = TypeAdapter(Item), TypeAdapter(Document)
+
+
+def write_set(built: Built) -> Mapping[str, Any]:
+    """Write the set of a construction that came to its end, and return its card; the same bytes for the same calls.
+    Beside its own format below KIND/ stand questions.jsonl, the formats that were asked for, every item with what
+    became of it, and the documents of kept items, which `ragbed review` marks evidence in."""
+    settings, construction = built.settings, built.construction
+    folder = settings.out / settings.kind
+    folder.mkdir(parents=True, exist_ok=True)
+    settings.definition.write(construction.kept, built.library, folder)
+    write_text(settings.out / QUESTIONS, "".join(_json(question_line(item, built.library.documents))
+                                                 for item in construction.kept))
+    if settings.exports:
+        made = collect_items(construction.kept, built.library, settings.kind, built.models.get(WRITER, ""))
+        write_exports(made, settings.exports, settings.out)
+    write_text(settings.out / ITEMS, "".join(map(_item_line, construction.played)))
+    named = {id for item in construction.kept for id in (
+        *(one.document for one in item.evidence), *(chunk.document for chunk in item.chunks))}
+    every = {**built.library.documents, **{one.id: one for item in construction.kept for one in item.documents}}
+    write_text(settings.out / DOCUMENTS, "".join(_json(_DOCUMENT.dump_python(document, mode="json"))
+                                                 for document in every.values() if document.id in named))
+    written = hash_files(settings.out, [settings.kind, QUESTIONS, ITEMS, DOCUMENTS, *settings.exports])
+    card: dict[str, Any] = {**make_card(built), "files": written}
+    if construction.kept and (settings.out / FILE).is_file():
+        card["review"], _ = read_figures(open_set(str(settings.out)))
+    write_card(settings.out, card)
+    write_text(settings.out / REPORT, _render_report(card, construction.played))
+    return card
+
+
+def _item_line(played: Outcome) -> str:
+    return _json({"item": _ITEM.dump_python(played.item, mode="json"), "lost": played.lost, "why": played.why,
+                  "calls": [list(call) for call in played.calls]})
+
+
+def _json(fields: object) -> str:
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _render_report(card: Mapping[str, Any], played: Sequence[Outcome]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(loader=PackageLoader("ragbed.experiments.guests.construct", "assets"), autoescape=True,
+                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["visible"] = visible
+    style = "\n".join(files(package).joinpath("assets", name).read_text("utf-8") for package, name in (
+        ("ragbed.experiments.report", "page.css"), ("ragbed.experiments.report", "tables.css"),
+        ("ragbed.experiments.guests.construct", "report.css")))
+    kept = [one for one in played if not one.lost]
+    lost = [one for one in played if one.lost]
+    steps, sources = yield_view(card).rows, sources_view(card)
+    most = max(1, *(row[1] for row in steps if isinstance(row[1], int)))
+    return environment.get_template("report.html.j2").render(
+        card=card, style=style, policy=policy([], [style]), found=card["yield"], most=most, steps=steps,
+        sources=(sources.header, [[text_of(sources, name, value) for name, value in zip(
+            sources.header, row, strict=True)] for row in sources.rows]),
+        lists=[("Kept", kept[:_MOST], len(kept)), ("Lost", lost[:_MOST], len(lost))])
