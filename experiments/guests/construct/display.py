@@ -52,7 +52,7 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
         note(text)
     for one in card["models"]:
         if one["relation"]:
-            note(f"{one['role']}, {one['model']}, is {one['kinship']}: what it finds right or hard is no outside view")
+            note(f"{one['role']}, {one['model']}, is {one['relation']}: what it finds right or hard is no outside view")
     say(f"card: {settings.out / 'card.md'}; report: {settings.out / REPORT}")
     failed = sum(card["yield"]["lost"].get(FAILED, {}).values())
     if failed:

@@ -75,10 +75,8 @@ def write_made_set(folder, items=ITEMS_MADE, documents=(REPORT, MINUTES)):
     for name, content in ((ITEMS, rows), (DOCUMENTS, [TypeAdapter(Document).dump_python(one, mode="json")
                                                       for one in documents])):
         (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in content), encoding="utf-8")
-    (folder / "card.json").write_text(json.dumps({
-        "kind": "crest", "paper": "CReSt", "ragbed": "0", "licence": "", "settings": {}, "models": [], "unread": [],
-        "yield": {"asked_for": 4, "instances": 5, "tries": 20, "generated": 5, "kept": 4, "lost": {}}, "sources": [],
-        "measured": {}, "notes": [], "unanswerable": 1, "tags": {}}))
+    (folder / "card.json").write_text(json.dumps({"kind": "crest"}))
+    (folder / "card.md").write_text("# A set\n\n## Settings\n\nnone\n")
     return folder
 
 
