@@ -1,6 +1,8 @@
-"""Playing instances through the stages and gates of a kind, on the machine that plays answers. Every call goes through
-the journal, and items are kept in the order of their instances, however many are played at once: the same calls make
-the same bytes, also after a kill."""
+"""Play instances through the stages and filters of a kind.
+
+Every call goes through the journal, and items stay in the order of their instances, however many are played at once.
+The same replies therefore make the same bytes, also after a kill.
+"""
 from __future__ import annotations
 
 import inspect
@@ -10,107 +12,107 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from ragbed.agents.graph import Graph, State, build_graph, recursion_limit
 from ragbed.agents.journal import Model
 from ragbed.agents.limits import run_bounded
+from ragbed.agents.player import QuestionPlayer, cannot_restore
 from ragbed.agents.search import SearchFunction
-from ragbed.agents.session import Runtime, Session
+from ragbed.agents.session import Runtime
 from ragbed.agents.settings import Limits
 from ragbed.agents.types import Answer, GenerateStep
-from ragbed.documents.errors import RunError
 from ragbed.documents.shards import Shard
-from ragbed.documents.types import Chunk
 from ragbed.experiments.guests.construct.stages import Dropped, Kind, Library, Stage
 from ragbed.experiments.guests.review.items import Item
 from ragbed.experiments.running.budget import Spending
 from ragbed.strategies.catalogue import RETRIEVAL
 from ragbed.strategies.types import Draft, Generate, Recipe, Task
 
-FAILED = "failed call"
-"""In the place of a stage's name, where the call to a model failed: asked again by the same command."""
-DUPLICATE, SURPLUS = "twin", "more than asked for"
-_LEAST_BLOCK = 8  # instances begun together, however few items are missing
+FAILED, DUPLICATE, SURPLUS = "failed call", "duplicate", "more than asked for"
+"""Where an item can be lost besides stages and filters. Rerunning the command repeats failed calls."""
+_MIN_BLOCK = 8  # instances started together, even if fewer items are missing
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an item."""
+    """An item and what happened to it.
+
+    Attributes:
+        lost: the stage or filter that ended the item; empty if it was kept.
+        why: the reason, in a few words.
+        calls: purpose and journal key of each call, including those made for its instance.
+        generated: whether the stages finished the item before a filter rejected it.
+    """
 
     item: Item
-    lost: str = ""  # the stage or gate that it ended at; empty where it was kept
-    why: str = ""  # in a few words
-    calls: tuple[tuple[str, str], ...] = ()  # purpose and journal key of each, those before it was an item included
-    generated: bool = False  # whether the stages had made it an item before it was lost
+    lost: str = ""
+    why: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    generated: bool = False
 
 
 def stage_recipe(stage: Stage, item: Item, library: Library, result: list[Any]) -> Recipe:
-    """Play a stage over an item as a strategy is played; what it returns, or how it dropped the item, is put into
-    `result`."""
+    """Play a stage as if it were a strategy. Appends to `result` what the stage returns, or the Dropped it raises."""
     try:
-        came = stage.step(item, library)
-        result.append((yield from came) if inspect.isgenerator(came) else came)
+        returned = stage.step(item, library)
+        result.append((yield from returned) if inspect.isgenerator(returned) else returned)
     except Dropped as dropped:
         result.append(dropped)
     return Draft("", (), refused=False, well_formed=True, tagged=None)
 
 
 class StageRunner:
-    """Plays stages and gates, each as a question of its own; models are by role, such as `writer` and `solver 1`."""
+    """Plays each stage as a question of its own, with one model per role, such as `writer` and `solver 1`."""
 
     def __init__(self, models: Mapping[str, Model], search: SearchFunction, limits: Limits) -> None:
         self._models, self._search, self._limits = models, search, limits
-        self._live: dict[str, Session] = {}
-        self._graph: Graph = build_graph(self)
-
-    def session(self, state: State) -> Session:
-        """Return the live playback of the state's stage."""
-        return self._live[state["id"]]
+        self._player = QuestionPlayer()
 
     async def play(self, stage: Stage, item: Item, library: Library) -> tuple[Any, Answer]:
-        """Play a stage over an item; return what it returns, or how it dropped the item, and the answer's trace."""
+        """Return what the stage returned or raised for an item, and the answer with its trace."""
         result: list[Any] = []
+        task = Task(f"{item.id}/{stage.name}", item.question or item.id, RETRIEVAL["none"])
         limits = self._limits.model_copy(update={"calls": max(stage.calls, 1)})
-        id = f"{item.id}/{stage.name}"
-        task = Task(id, item.question or item.id, RETRIEVAL["none"])
-        play = self._live[id] = Session(task, lambda task: stage_recipe(stage, item, library, result),
-                                         Runtime(self._search, lambda call, *how: self._model(call).ask(call, *how),
-                                                 lambda call: self._model(call).key(call), _unkept, limits))
-        try:
-            await self._graph.ainvoke({"id": id, "question": task.question}, recursion_limit(limits),
-                                      output_keys="answer")
-        finally:
-            del self._live[id]
-        return (result[0] if result else None), play.answer()
+        runtime = Runtime(self._search, lambda call, *how: self._model(call).ask(call, *how),
+                          lambda call: self._model(call).key(call), cannot_restore, limits)
+        answer = await self._player.play(task, lambda task: stage_recipe(stage, item, library, result), runtime)
+        return (result[0] if result else None), answer
 
     def _model(self, call: Generate) -> Model:
         return self._models[call.purpose.partition(":")[0]]
 
 
-def _unkept(chunk: str) -> Chunk:
-    raise RunError(f"the chunk {chunk} cannot be brought back: a construction begins its unfinished items anew")
-
-
 @dataclass(slots=True)
 class Construction:
-    """Makes items of instances until enough are kept, or no instance is left."""
+    """Makes items until enough are kept or no instance is left.
+
+    Attributes:
+        target: number of items to keep.
+        tries: maximum number of instances to start.
+        window: number of instances played at once.
+        find_duplicate: returns why an item is too similar to those kept so far, or None.
+        on_outcomes: called with the outcomes of each instance.
+        shard: if set, only its instances are played.
+        begun: number of instances started so far.
+        played: outcomes in order: of every item, and of every instance that became none.
+        kept: kept items in order.
+    """
 
     kind: Kind
     library: Library
     runner: StageRunner
-    target: int  # items
-    tries: int  # instances that may be begun
-    window: int  # instances played at once
-    find_duplicate: Callable[[Item, Sequence[Item]], str | None]  # says why an item is too like those kept so far
+    target: int
+    tries: int
+    window: int
+    find_duplicate: Callable[[Item, Sequence[Item]], str | None]
     spending: Spending
-    on_outcomes: Callable[[Sequence[Outcome]], None] = lambda came: None  # told what became of each instance
-    shard: Shard | None = None  # whose instances are begun alone
+    on_outcomes: Callable[[Sequence[Outcome]], None] = lambda outcomes: None
+    shard: Shard | None = None
     begun: int = 0
-    played: list[Outcome] = field(default_factory=list)  # every item, and every instance that became none, in order
-    kept: list[Item] = field(default_factory=list)  # in order
-    _sorts: Counter[str] = field(default_factory=Counter)
+    played: list[Outcome] = field(default_factory=list)
+    kept: list[Item] = field(default_factory=list)
+    _groups: Counter[str] = field(default_factory=Counter)
 
     def yield_counts(self) -> dict[str, Any]:
-        """Count what was asked for, begun, generated, lost at each step with its reasons, and kept: the yield."""
+        """Count items asked for, instances started, items generated, lost at each step by reason, and kept."""
         steps = [stage.name for stage in (*self.kind.stages, *self.kind.filters)]
         lost: dict[str, dict[str, int]] = {}
         for name in (*steps, DUPLICATE, FAILED, SURPLUS):
@@ -121,72 +123,71 @@ class Construction:
                 "generated": sum(one.generated for one in self.played), "lost": lost, "kept": len(self.kept)}
 
     async def run(self) -> None:
-        """Play instances in blocks of as many as are missing: what is played does not depend on what ends first."""
+        """Play blocks of as many instances as items are missing, so that the result does not depend on timing."""
         every = islice(self.kind.instances(self.library), self.tries)
         instances = every if self.shard is None else (one for one in every if one.id in self.shard)
-        least = -(-_LEAST_BLOCK // (self.shard.of if self.shard else 1))
+        min_block = -(-_MIN_BLOCK // (self.shard.of if self.shard else 1))
         while (missing := self.target - len(self.kept)) > 0 and not self.spending.stopped:
-            block = list(islice(instances, max(missing, least)))
+            block = list(islice(instances, max(missing, min_block)))
             if not block:
                 return
-            await self._block(block)
+            await self._play_block(block)
 
-    async def _block(self, block: Sequence[Item]) -> None:
-        came: dict[int, list[Outcome]] = {}
+    async def _play_block(self, block: Sequence[Item]) -> None:
+        outcomes: dict[int, list[Outcome]] = {}
 
-        async def one(place: int) -> None:
-            came[place] = await self._instance(block[place])
-            self.on_outcomes(came[place])
+        async def play(place: int) -> None:
+            outcomes[place] = await self._play_instance(block[place])
+            self.on_outcomes(outcomes[place])
 
-        await run_bounded(self.spending.affordable(range(len(block))), self.window, one)
-        if self.spending.stopped:  # a part of a block is no part of the set: the same command plays it whole
+        await run_bounded(self.spending.affordable(range(len(block))), self.window, play)
+        if self.spending.stopped:  # an unfinished block does not count: rerunning the command plays all of it
             return
         self.begun += len(block)
-        self.played += [self._collected(each) for place in range(len(block)) for each in came[place]]
+        self.played += [self._collect(one) for place in range(len(block)) for one in outcomes[place]]
 
-    def _collected(self, played: Outcome) -> Outcome:
-        if played.lost:
-            return played
+    def _collect(self, outcome: Outcome) -> Outcome:
+        if outcome.lost:
+            return outcome
         if len(self.kept) >= self.target:
-            return replace(played, lost=SURPLUS, why=f"{self.target} were kept before it")
-        sort, most = self.kind.quota(played.item, self.library) or ("", self.target)
-        if self._sorts[sort] >= most:
-            return replace(played, lost=SURPLUS, why=f"{most} of {sort} were kept before it")
-        if why := self.find_duplicate(played.item, self.kept):
-            return replace(played, lost=DUPLICATE, why=why)
-        self.kept.append(played.item)
-        self._sorts[sort] += 1
-        return played
+            return replace(outcome, lost=SURPLUS, why=f"{self.target} were kept before it")
+        group, most = self.kind.quota(outcome.item, self.library) or ("", self.target)
+        if self._groups[group] >= most:
+            return replace(outcome, lost=SURPLUS, why=f"{most} of {group} were kept before it")
+        if why := self.find_duplicate(outcome.item, self.kept):
+            return replace(outcome, lost=DUPLICATE, why=why)
+        self.kept.append(outcome.item)
+        self._groups[group] += 1
+        return outcome
 
-    async def _instance(self, instance: Item) -> list[Outcome]:
-        under_way, ended = [Outcome(instance)], []
+    async def _play_instance(self, instance: Item) -> list[Outcome]:
+        active, lost = [Outcome(instance)], []
         for stage in self.kind.stages:
-            came = [each for one in under_way for each in await self._stage(stage, one)]
-            ended += [one for one in came if one.lost]
-            under_way = [one for one in came if not one.lost]
-        made = [replace(one, generated=True) for one in under_way]
-        return [*ended, *[await self._through_gates(one) for one in made]]
+            outcomes = [each for one in active for each in await self._play_stage(stage, one)]
+            lost += [one for one in outcomes if one.lost]
+            active = [one for one in outcomes if not one.lost]
+        return [*lost, *[await self._filter(replace(one, generated=True)) for one in active]]
 
-    async def _stage(self, stage: Stage, before: Outcome) -> list[Outcome]:
-        played, came = await self._step(stage, before)
-        if played.lost:
-            return [played]
-        return [replace(played, item=item) for item in (came if isinstance(came, list) else [came])]
+    async def _play_stage(self, stage: Stage, before: Outcome) -> list[Outcome]:
+        outcome, returned = await self._step(stage, before)
+        if outcome.lost:
+            return [outcome]
+        return [replace(outcome, item=item) for item in (returned if isinstance(returned, list) else [returned])]
 
-    async def _through_gates(self, played: Outcome) -> Outcome:
-        for gate in self.kind.filters:
-            played, came = await self._step(gate, played)
-            if played.lost:
-                return played
-            played = replace(played, item=came or played.item)
-        return played
+    async def _filter(self, outcome: Outcome) -> Outcome:
+        for stage in self.kind.filters:
+            outcome, returned = await self._step(stage, outcome)
+            if outcome.lost:
+                return outcome
+            outcome = replace(outcome, item=returned or outcome.item)
+        return outcome
 
     async def _step(self, stage: Stage, before: Outcome) -> tuple[Outcome, Any]:
-        came, answer = await self.runner.play(stage, before.item, self.library)
+        returned, answer = await self.runner.play(stage, before.item, self.library)
         calls = [(f"{stage.name}/{step.purpose}", step.key) for step in answer.trace if isinstance(step, GenerateStep)]
-        played = replace(before, calls=(*before.calls, *calls))
+        outcome = replace(before, calls=(*before.calls, *calls))
         if answer.failure is not None:
             why = f"{stage.name}: {answer.failure.kind}: {answer.failure.message}"
-            return replace(played, lost=FAILED, why=why), None
-        lost = isinstance(came, Dropped | str)
-        return replace(played, lost=stage.name, why=str(came)) if lost else played, came
+            return replace(outcome, lost=FAILED, why=why), None
+        lost = isinstance(returned, Dropped | str)
+        return replace(outcome, lost=stage.name, why=str(returned)) if lost else outcome, returned

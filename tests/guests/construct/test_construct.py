@@ -236,7 +236,7 @@ def test_shards_make_the_set_that_was_never_divided(serve, build, ragbed, source
         _, said = build(server.url, "by hand", "--shard", shard)
         assert f"shard {shard} has made its calls" in said
     assert not (tmp_path / "by hand" / "card.json").exists()
-    ragbed.refuses("merge", tmp_path / "by hand" / "build.shards", says=["`ragbed construct` without --shard"])
+    ragbed.refuses("merge", tmp_path / "by hand" / "build.shards", says=["`ragbed construct` command without --shard"])
     asked = [json.dumps(body) for body, _ in server.requests[made:]]
     by_hand, _ = build(server.url, "by hand")
     later = [json.dumps(body) for body, _ in server.requests[made + len(asked):]]

@@ -47,7 +47,7 @@ ASKED = [one for simple, joined in WRITTEN.values() for one in [*simple, *(joine
 TRUTH = {one["question"]: one["answer"] for one in ASKED} | {
     WRONG["question"]: "2,777"}
 REASONS = {UNQUOTED["question"]: "spans", POINTING["question"]: "self-contained", FOREIGN["question"]: "language",
-           WRONG["question"]: "solvable", KNOWN["question"]: "not known", AGAIN["question"]: "twin",
+           WRONG["question"]: "solvable", KNOWN["question"]: "not known", AGAIN["question"]: "duplicate",
            NEEDLESS["question"]: "needs its evidence"}
 
 

@@ -56,7 +56,7 @@ CASES = {
         Case("", "Who put out the lamp of the Ostra lighthouse?"),
         Case("", "How did the lamp of Ostra go out?", (GLASS, RAIN), "it was put out from within",
              ("the wind blew it out", "its oil ran out", "a gull broke it"), WITHIN, needed=("was whole", "Rain beat")),
-        Case("twin", "Who was it that put out the lamp of the Ostra lighthouse?"),
+        Case("duplicate", "Who was it that put out the lamp of the Ostra lighthouse?"),
         Case("spans", "Whose boat landed at Ostra?", (OIL, "A boat landed in the dark")),
         Case("complete", "Who nodded at the inspector of Ostra?", (OIL, KEY, "Otto of Ostra nodded."))],
     "Vestra": [

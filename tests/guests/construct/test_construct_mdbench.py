@@ -24,7 +24,7 @@ FLAWS = {  # what is wrong with the item of each coast, and where it is lost
     "Arno": "", "Bute": "", "Coll": "", "edited where nothing is": "question and plan",
     "edited in vain": "question and plan", "invalid": "review", "unanswerable": "review", "ambiguous": "review",
     "doubted": "review", "lacking": "facts", "telling": "facts", "pointing": "self-contained",
-    "disagreeing": "oracles", "wrongly keyed": "oracles", "known": "not known", "again": "twin"}
+    "disagreeing": "oracles", "wrongly keyed": "oracles", "known": "not known", "again": "duplicate"}
 
 
 def place(coast):
@@ -109,7 +109,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
     twins = {"Bute", "again"}  # whichever comes first is kept
     assert {coast: step for coast, step in lost.items() if coast not in twins} == {
         coast: step for coast, step in FLAWS.items() if coast not in twins}
-    assert sorted(lost[coast] for coast in twins) == ["", "twin"]
+    assert sorted(lost[coast] for coast in twins) == ["", "duplicate"]
     assert {name: reasons for name, reasons in counts["yield"]["lost"].items() if reasons} == {
         "question and plan": {"its edits change nothing": 1, "the writer's reply does not fit: edits.0.column: Input "
                               "should be 'name', 'height', 'lit' or 'rank'": 1},
@@ -120,7 +120,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
         "self-contained": {"it points to 'the table'": 1},
         "oracles": {"solvers disagree with the key from the documents": 1,
                     "solvers agree on another answer than the key": 1},
-        "not known": {"solvers know it without any document": 1}, "twin": {"it asks what another item asks": 1}}
+        "not known": {"solvers know it without any document": 1}, "duplicate": {"it asks what another item asks": 1}}
 
 
 def test_the_set_loads_and_runs_as_the_published_one(built, tmp_path, ragbed):
