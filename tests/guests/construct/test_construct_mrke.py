@@ -119,7 +119,7 @@ def test_every_flaw_is_lost_at_its_gate_and_no_sound_item_is(built):
         ends.setdefault((flaw_of(text), int(row["item"]["tags"].get("hops", 0))), []).append(row["lost"])
     wanted = {(flaw, hops): [gate if flaw == "survivor" or hops == FLAWED else ""]
               for flaw, gate in REASONS.items() for hops in WHOLE}
-    wanted |= {("sound", hops): ["", "duplicate"] for hops in WHOLE} | {("collision", 0): ["edit"]}  # a copy is a duplicate
+    wanted |= {("sound", hops): ["", "duplicate"] for hops in WHOLE} | {("collision", 0): ["edit"]}
     assert ends == wanted
     assert counts["yield"]["kept"] == 17
 
