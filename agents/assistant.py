@@ -28,7 +28,7 @@ from ragbed.documents.types import digest, encodable
 from ragbed.retrieval.filters.terms import Where
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
-from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.history import in_conversation
@@ -85,11 +85,11 @@ class Assistant:
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
-                 checkpointer: Any = None, aids: Aids | None = None, strategies: Strategies | None = None,
+                 checkpointer: Any = None, deps: RerankerDeps | None = None, strategies: Strategies | None = None,
                  searcher: Searcher[str] | None = None) -> None:
-        self.settings, self.index, self.client, self.aids = settings, index, client, aids or Aids()
+        self.settings, self.index, self.client, self.deps = settings, index, client, deps or RerankerDeps()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
-        how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
+        how = RetrieverChoice(settings.retriever, settings.where, lambda: self.deps)
         self.searcher = searcher or Searcher(WholeSearch(index, how), settings.k, most=_SEARCHES)
         self.strategies = reasoning, retrieval, history = strategies or _chosen(settings)
         elsewhere = {"index", "model", "calls"}  # where things are may change; what they are may not
@@ -111,8 +111,8 @@ class Assistant:
         strategies = await asyncio.to_thread(_chosen, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
         async with (open_model(settings.model, settings.calls) as client,
-                    open_reranker_deps(settings.retriever, settings.calls, settings.limits) as aids):
-            assistant = cls(settings, index, client, checkpointer, aids, strategies)
+                    open_reranker_deps(settings.retriever, settings.calls, settings.limits) as deps):
+            assistant = cls(settings, index, client, checkpointer, deps, strategies)
             try:
                 yield assistant
             finally:
@@ -120,7 +120,7 @@ class Assistant:
 
     def judge_notes(self) -> list[str]:
         """Return a line for each model that judged passages: how many it graded so far, and what it used."""
-        return judge_notes(self.aids)
+        return judge_notes(self.deps)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
         """Answer one question: the next one of a thread, or its last one, which goes on if it has not ended. Raises as
@@ -210,7 +210,7 @@ class Assistant:
 
     def with_checkpointer(self, checkpointer: Any) -> Assistant:
         """Return an assistant with the same model, index and strategies, whose questions the checkpointer keeps."""
-        return Assistant(self.settings, self.index, self.client, checkpointer, self.aids, self.strategies,
+        return Assistant(self.settings, self.index, self.client, checkpointer, self.deps, self.strategies,
                          self.searcher)
 
     async def abandon(self, thread: str) -> None:

@@ -22,7 +22,7 @@ from ragbed.agents.replies import Pricer, fixed_price, free_price, listed_price
 from ragbed.agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings
 from ragbed.documents.errors import ModelError
 from ragbed.documents.http import SERVER_SCHEMES, Address, parse_address
-from ragbed.retrieval.rerankers.reranker import Aids, judges_of
+from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf, recorded:NAME"
 PIPELINE_PREFIX = "pipeline:"  # before a pipeline's name, where a model's name is expected
@@ -110,13 +110,13 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
 
 @contextlib.asynccontextmanager
 async def open_reranker_deps(retriever: BaseModel, settings: ModelSettings,
-                             limits: Limits | None = None) -> AsyncIterator[Aids]:
+                             limits: Limits | None = None) -> AsyncIterator[RerankerDeps]:
     """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges."""
     most = (limits or Limits()).max_tokens
     async with contextlib.AsyncExitStack() as stack:
         models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
                   for name in dict.fromkeys(judge.model for judge in judges_of(retriever))}
-        yield Aids(RelevanceJudges(models.__getitem__, limits))
+        yield RerankerDeps(RelevanceJudges(models.__getitem__, limits))
 
 
 @dataclass(frozen=True, slots=True)

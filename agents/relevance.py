@@ -13,7 +13,7 @@ from ragbed.agents.limits import run_bounded
 from ragbed.agents.settings import Limits
 from ragbed.agents.types import Cost, error_from_failure
 from ragbed.documents.errors import CallError
-from ragbed.retrieval.rerankers.reranker import Aids, JudgeReranker, template
+from ragbed.retrieval.rerankers.reranker import JudgeReranker, RerankerDeps, template
 from ragbed.strategies.parts.reading import LOWEST, Grade, read_grade
 from ragbed.strategies.prompting import fill_framed
 from ragbed.strategies.reading import outside_think
@@ -136,12 +136,12 @@ class RelevanceJudges:
         return self.opened[settings]
 
 
-def judge_tallies(aids: Aids) -> dict[JudgeReranker, JudgeTally]:
-    """Return what judges graded so far for the retrievers that were opened with these aids."""
-    opened = aids.judge.opened if isinstance(aids.judge, RelevanceJudges) else {}
+def judge_tallies(deps: RerankerDeps) -> dict[JudgeReranker, JudgeTally]:
+    """Return what judges graded so far for the retrievers that were opened with these deps."""
+    opened = deps.judge.opened if isinstance(deps.judge, RelevanceJudges) else {}
     return {settings: judge.tally for settings, judge in opened.items() if judge.tally.graded}
 
 
-def judge_notes(aids: Aids) -> list[str]:
+def judge_notes(deps: RerankerDeps) -> list[str]:
     """Return a line for each judge that graded passages: how many, how many it could not grade, and what it used."""
-    return [tally.said(settings.model) for settings, tally in judge_tallies(aids).items()]
+    return [tally.said(settings.model) for settings, tally in judge_tallies(deps).items()]

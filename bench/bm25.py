@@ -33,7 +33,7 @@ import Stemmer
 
 from ragbed.documents import Chunk, Document
 from ragbed.experiments.benchmarks import Beir
-from ragbed.retrieval import Aids, Bm25
+from ragbed.retrieval import Bm25, RerankerDeps
 from ragbed.retrieval.storage.parquet import ChunkTable, ChunkWriter
 
 Search = Callable[[Sequence[str]], Sequence[Sequence[Any]]]
@@ -121,7 +121,7 @@ def _direct(chunks: Sequence[Chunk], k: int, build: dict[str, float]) -> Search:
 
 def _ours(collection: Any, k: int, build: dict[str, float], name: str) -> Search:
     before = time.perf_counter()
-    retriever = SETTINGS.open(collection, Aids())
+    retriever = SETTINGS.open(collection, RerankerDeps())
     retriever.search(["opened"], 1)
     build[name] = time.perf_counter() - before
     return lambda queries: retriever.search(queries, k)

@@ -134,11 +134,11 @@ def _search(place: Path, retriever: dict[str, Any], queries: int) -> None:
     from building import Hashed
     from pydantic import TypeAdapter
 
-    from ragbed.retrieval import Aids, Index
+    from ragbed.retrieval import Index, RerankerDeps
     from ragbed.retrieval.retrievers import RetrieverSettings
 
     index = Index.open(place / "idx", Hashed())
-    opened = TypeAdapter(RetrieverSettings).validate_python(retriever).open(index, Aids())
+    opened = TypeAdapter(RetrieverSettings).validate_python(retriever).open(index, RerankerDeps())
     for words in _zipf(queries, 1):
         assert opened.search([" ".join(words[:8])], 10)
 

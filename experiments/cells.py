@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ragbed.documents.types import Format, digest
-from ragbed.retrieval.conditions import Condition, Perturbation
+from ragbed.experiments.conditions import Condition, Perturbation
 from ragbed.strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]

@@ -102,7 +102,7 @@ class Index:
         return content_of_index(self.manifest)
 
     @property
-    def wording(self) -> str:
+    def text_hash(self) -> str:
         """A hash of what the chunks are searched by."""
         return self.manifest.content
 

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from ragbed.documents.types import Chunk, Document, digest
 from ragbed.retrieval.filters.terms import narrowed
 from ragbed.retrieval.hits import DECIMALS
-from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.retrieval.retrievers import RetrieverKind
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.retrievers.dense import windows_of
 from ragbed.retrieval.storage.cache import CachedEmbedder
-from ragbed.retrieval.types import Collection, FieldValue, Hit, Matrix, Progress, Retriever, silent
+from ragbed.retrieval.types import Collection, FieldValue, Hit, Matrix, Progress, Retriever, RetrieverKind, silent
 
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:
@@ -116,7 +115,7 @@ class Scope:
         return digest(self.embedder.identity, *(chunk.id for chunk in self.chunks))
 
     @property
-    def wording(self) -> str:
+    def text_hash(self) -> str:
         """A hash of the chunks in their order."""
         return digest(*(chunk.id for chunk in self.chunks))
 
@@ -168,12 +167,12 @@ class RetrieverChoice:
 
     kind: RetrieverKind
     where: tuple[str, ...] = ()  # conditions on chunks, decided before a search
-    aids: Callable[[], Aids] = Aids  # what opening it may need, asked for when it is opened
+    deps: Callable[[], RerankerDeps] = RerankerDeps  # what opening it may need, asked for when it is opened
 
     def open(self, collection: Collection) -> Retriever:
         """Return the retriever over what of the collection meets the conditions. Raises UserError where a model, a
         package or a field is not to be had."""
-        return self.kind.open(narrowed(collection, self.where), self.aids())
+        return self.kind.open(narrowed(collection, self.where), self.deps())
 
     def identity(self) -> str:
         """Tells ways of finding apart that find otherwise in equal collections."""

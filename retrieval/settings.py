@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     ResolvedVectors: TypeAlias = VectorKind
     VectorSettings: TypeAlias = VectorKind
 else:
-    _KINDS = (Flat, Hnsw, *load_kinds("vectors", VectorKind).values())
+    _KINDS = (Flat, Hnsw, *load_kinds("vectors", VectorKind, ("auto", "flat", "hnsw")).values())
     ResolvedVectors = tagged_union(_KINDS)
     VectorSettings = tagged_union((Auto, *_KINDS))
 

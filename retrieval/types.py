@@ -1,25 +1,30 @@
-"""The protocols of retrieval: what embeds, what is searched, what searches and scores; and Hit, what is found."""
+"""The protocols of retrieval, the settings that every retriever has, and `Hit`, which a search returns."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from ragbed.documents.chunkers.spans import Span
 from ragbed.documents.types import Chunk, Document
+from ragbed.retrieval.tagged_union import KindModel
+
+if TYPE_CHECKING:
+    from ragbed.retrieval.rerankers.reranker import RerankerDeps
 
 Matrix = NDArray[np.float32]
-FieldValue = str | int | float | bool | None  # what a metadata field may hold
+FieldValue = str | int | float | bool | None  # value of a metadata field
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors.
+    """Turns texts into unit vectors.
 
-    `name` is what a user calls the model; `identity` tells models apart that give different vectors
-    (it holds a hash of the weights). Reading either does not load the model; `dimension` and `window` may.
+    `name` is what users call the model. `identity` differs between models that give different vectors (it contains a
+    hash of the weights). Reading them does not load the model; reading `dimension` and `window` may.
     """
 
     @property
@@ -33,12 +38,14 @@ class Embedder(Protocol):
 
     @property
     def window(self) -> int:
-        """Tokens that the model reads of one text, its special tokens included."""
+        """Tokens that the model reads of one text, including special tokens."""
         ...
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        """Return for each text the spans, in code points, that fit the window with `header` in front of each. The spans
-        are in order, do not overlap and cover the text; an empty text has one empty span."""
+        """Cut each text into spans, in code points, that fit the window with `header` in front of each.
+
+        The spans of a text are in order, do not overlap and cover it. An empty text has one empty span.
+        """
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
@@ -55,9 +62,9 @@ class Hit:
     """A chunk that a search found.
 
     Attributes:
-        score: higher is better; its scale is the retriever's.
-        rank: from 1.
-        found_by: the retriever's name, such as `dense`, and of one made of others the ranks that they gave, as in
+        score: higher is better; the scale depends on the retriever.
+        rank: counted from 1.
+        found_by: name of the retriever, such as `dense`. A combined retriever adds the ranks of its parts, as in
             `fused(dense 1, bm25 4)`.
     """
 
@@ -71,12 +78,12 @@ class Retriever(Protocol):
     """Finds chunks for queries."""
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return at most `k` hits for each query, best first, one list per query in their order."""
+        """Return a list per query, in their order, of at most `k` hits, best first."""
         ...
 
 
 class Vectors(Protocol):
-    """Unit vectors by row, under one kind of index."""
+    """Unit vectors in one kind of index, by row."""
 
     @property
     def dimension(self) -> int: ...
@@ -85,78 +92,128 @@ class Vectors(Protocol):
 
     def search(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None,
                ) -> tuple[Matrix, NDArray[np.int64]]:
-        """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k). Where
-        fewer are found, the row is -1 and the product is the least of float32. The mask `among`, shape (vectors,), is
-        decided before the search; None lets all be found."""
+        """Return inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k).
+
+        If fewer are found, the row is -1 and the product is the smallest float32. The mask `among`, of shape
+        (vectors,), restricts the search itself, not its result; None allows all vectors.
+        """
         ...
 
     def stored(self, first: int, end: int) -> Matrix | None:
-        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them nearly."""
+        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None if only codes are stored."""
         ...
 
 
 class Collection(Protocol):
-    """Chunks that are searched together: an index folder, or the chunks of one question. A row is a chunk's place."""
+    """Chunks that are searched together: an index, or the chunks of one question. A row is a chunk's position."""
 
     @property
     def chunks(self) -> Sequence[Chunk]:
-        """All chunks, whichever of them may be found."""
+        """All chunks, including those that a search may not return."""
         ...
 
     @property
     def content(self) -> str:
-        """A hash of the chunks in their order, of how they are embedded, and of which may be found."""
+        """Hash of the chunks in order, of their embedder, and of which of them may be found."""
         ...
 
     @property
-    def wording(self) -> str:
-        """A hash of what `texts` gives, however it is embedded and whichever of it may be found."""
+    def text_hash(self) -> str:
+        """Hash of what `texts` returns, whatever the embedder and whichever chunks may be found."""
         ...
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder of queries, and of chunks where they are embedded anew. ModelError where it is not to be had."""
+        """Embeds queries, and chunks that have no stored vectors. Raises ModelError: it is not on this machine."""
         ...
 
     @property
     def among(self) -> NDArray[np.bool_] | None:
-        """Which rows may be found, shape (chunks,); None for all. Decided before a search, not after it."""
+        """Which rows may be found, of shape (chunks,); None for all. Restricts the search itself, not its result."""
         ...
 
     def texts(self) -> Iterator[str]:
-        """Give the text that each chunk is searched by: its content, below the header that it was indexed with."""
+        """Yield the text that each chunk is searched by: its content below the header that it was indexed with."""
         ...
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """Return for each unit vector at most `k` rows that may be found, with their cosine, best first, then by row;
-        `among`, shape (chunks,), says which may be, beside what the collection itself says."""
+        """Return for each unit vector at most `k` rows with their cosine, best first, ties by row.
+
+        The mask `among`, of shape (chunks,), restricts the search further than the collection does.
+        """
         ...
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """Return the unit vectors of the windows of these chunks, at least one, shape (windows, d), and where those of
-        each begin. A chunk that is none of the collection's own, such as one that was widened, is embedded as those
-        are."""
+        """Return the unit vectors of the chunks' windows, of shape (windows, d), and the first row of each chunk.
+
+        Give at least one chunk. Those that the collection does not hold, such as widened ones, are embedded now.
+        """
         ...
 
     def document(self, id: str) -> Document:
-        """Return the document of a chunk, with both renderings; KeyError if it is not known."""
+        """Return the document of a chunk, with both renderings. Raises KeyError: the id is unknown."""
         ...
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Give of each chunk `document`, `source`, `title`, `format`, `page`, and its document's own fields."""
+        """Yield for each chunk `document`, `source`, `title`, `format`, `page`, and the user's fields."""
         ...
 
 
+MAX_PARTS = 32  # retrievers that one may be made of: each level may double the searches
+
+
+class RetrieverKind(KindModel):
+    """Settings of one kind of retriever, which open it. Guests add kinds in the slot `retriever`.
+
+    A retriever that is made of others annotates them with `"RetrieverSettings"`, the union of all kinds, and calls the
+    field `of`.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _limit_parts(cls, value: Any) -> Any:
+        waiting, found = [value], 0
+        while waiting:
+            one = waiting.pop()
+            found += 1
+            if found > MAX_PARTS:
+                raise ValueError(f"made of more than {MAX_PARTS} retrievers; remove some")
+            of = one.get("of") if isinstance(one, dict) else getattr(one, "of", None)
+            waiting.extend(of if isinstance(of, list | tuple) else [of] if of is not None else [])
+        return value
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the collection's embedder affects what is found."""
+        return True
+
+    def open(self, collection: Collection, deps: RerankerDeps) -> Retriever:
+        """Open the retriever over a collection. Raises UserError: a model or package is missing."""
+        raise NotImplementedError
+
+    def identity(self) -> str:
+        """Return text that differs between retrievers that rank equal collections differently.
+
+        It covers the settings and the models that they use, except for the collection's embedder. Nothing large is
+        loaded. Raises UserError: a model or package is missing.
+        """
+        raise NotImplementedError
+
+
+if TYPE_CHECKING:
+    RetrieverSettings: TypeAlias = RetrieverKind
+
+
 class Scorer(Protocol):
-    """Says how relevant texts are to queries."""
+    """Scores how relevant texts are to queries."""
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return for each query one number for each of its texts, in their order; higher is more relevant."""
+        """Return for each query one number per text, in their order; higher is more relevant."""
         ...
 
 
 class Progress(Protocol):
-    """Is told how far a stage (`parse`, `embed`, `index`, `write`) has come; `total` None where unknown."""
+    """Reports how far a stage (`parse`, `embed`, `index`, `write`) has come; `total` is None if unknown."""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None: ...
 

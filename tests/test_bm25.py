@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ragbed.documents import Chunk, Document
-from ragbed.retrieval import Aids, Bm25
+from ragbed.retrieval import Bm25, RerankerDeps
 
 
 class Few:
@@ -24,7 +24,7 @@ class Few:
 
 def found(texts, query, k=10, among=None, **settings):
     """Row and score of what a query finds."""
-    (hits,) = Bm25(**settings).open(Few(*texts, among=among), Aids()).search([query], k)
+    (hits,) = Bm25(**settings).open(Few(*texts, among=among), RerankerDeps()).search([query], k)
     assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
     assert {hit.found_by for hit in hits} <= {"bm25"}
     return [(int(hit.chunk.document), pytest.approx(hit.score, abs=1e-5)) for hit in hits]

@@ -5,10 +5,10 @@ from embedders import Words
 from pydantic import TypeAdapter, ValidationError
 
 from ragbed.documents import Chunk, Document
-from ragbed.retrieval import Aids, Pool, RetrieverSettings
+from ragbed.retrieval import Pool, RerankerDeps, RetrieverSettings
 from ragbed.retrieval.filters.terms import narrowed, normal
-from ragbed.retrieval.retrievers.kind import MOST
 from ragbed.retrieval.storage.cache import CachedEmbedder
+from ragbed.retrieval.types import MAX_PARTS
 
 READ = TypeAdapter(RetrieverSettings)
 PAGES = {"reefs": "# Reefs\n\nCrabs live on the northern reef.\n\nThe reef of the north grows slowly.\n",
@@ -26,7 +26,7 @@ def collection(tmp_path_factory):
 
 
 def found(collection, settings, query="Which crabs live in the north?", k=3):
-    return READ.validate_python(settings).open(collection, Aids()).search([query], k)[0]
+    return READ.validate_python(settings).open(collection, RerankerDeps()).search([query], k)[0]
 
 
 ALL = {"kind": "expanded", "largest": 60, "of": {"kind": "mmr", "balance": 0.7, "of": "fused"}}
@@ -60,14 +60,14 @@ def endless():
     return settings
 
 
-@pytest.mark.parametrize("made", [lambda: deep(MOST), lambda: deep(5_000), lambda: wide(40), endless,
-                                  lambda: {"kind": "fused", "of": ["dense"] * MOST}])
+@pytest.mark.parametrize("made", [lambda: deep(MAX_PARTS), lambda: deep(5_000), lambda: wide(40), endless,
+                                  lambda: {"kind": "fused", "of": ["dense"] * MAX_PARTS}])
 def test_settings_that_hold_too_many_retrievers_are_refused_at_once(made):
     """The error's text would show all that was given, which is without end."""
     with pytest.raises(ValidationError) as error:
         READ.validate_python(made())
     assert [one["msg"] for one in error.value.errors(include_input=False)] == [
-        "Value error, it is made of more than 32 retrievers: leave some out"]
+        "Value error, made of more than 32 retrievers; remove some"]
 
 
 @pytest.mark.parametrize("settings", ["dense", "bm25", "fused", "mmr", "expanded", ALL])

@@ -7,22 +7,12 @@ import pytest
 
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.experiments import Benchmark, Gold, Plan, Question, check_settings
+from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.running.gold import Perturber
 from ragbed.experiments.running.preflight import check_conditions
-from ragbed.retrieval import Hit, Perturbation
-from ragbed.retrieval.conditions import Placed
 
 DATA = Path(__file__).parent / "data"
 A, B = (Chunk(name, "document", "plain", 0, 1, name) for name in "ab")
-
-
-def test_placed_chunks_are_returned_whole_in_their_order_and_none_is_added():
-    hits = Placed((B, A), "provided").search(["one", "two"], k=1)
-    assert hits == [[Hit(B, 0.0, 1, "provided"), Hit(A, 0.0, 2, "provided")]] * 2
-
-
-def test_a_closed_book_finds_nothing():
-    assert Placed((), "closed-book").search(["one", "two"], k=5) == [[], []]
 
 
 def passages(*texts):

@@ -6,7 +6,7 @@ import pytest
 import tiny_rerankers
 
 from ragbed.documents import ModelError
-from ragbed.retrieval import Aids, CrossEncoding, LateInteraction
+from ragbed.retrieval import CrossEncoding, LateInteraction, RerankerDeps
 
 QUERY, OTHER = "who founded the company", "zebra"
 TEXTS = ["ada founded it in 1999", "zebra eats grass", "the wind and the river"]
@@ -25,7 +25,7 @@ def model(folder):
 
 
 def scored(folder, queries, texts, **fields):
-    return CrossEncoding(model=str(folder), **fields).open(Aids()).scores(queries, texts)
+    return CrossEncoding(model=str(folder), **fields).open(RerankerDeps()).scores(queries, texts)
 
 
 def logits(model, *pairs):
@@ -84,7 +84,7 @@ def test_a_damaged_model_is_one_line(tmp_path, save, kind, file):
     weights = save(tmp_path / "damaged") / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
     with pytest.raises(ModelError, match=r"^reranking model .* cannot be loaded: .*$") as caught:
-        kind(model=str(tmp_path / "damaged")).open(Aids()).scores([QUERY], [TEXTS])
+        kind(model=str(tmp_path / "damaged")).open(RerankerDeps()).scores([QUERY], [TEXTS])
     assert "\n" not in str(caught.value)
 
 
@@ -95,4 +95,4 @@ def test_a_classifier_is_refused(tmp_path):
 
 def test_a_model_that_is_nowhere_says_what_to_run():
     with pytest.raises(ModelError, match="reranking model nobody/has-it was not found: run: hf download nobody"):
-        CrossEncoding(model="nobody/has-it").open(Aids())
+        CrossEncoding(model="nobody/has-it").open(RerankerDeps())

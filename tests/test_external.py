@@ -5,7 +5,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from ragbed.documents import CallError, Chunk, SettingsError
-from ragbed.retrieval import Aids, RetrieverSettings
+from ragbed.retrieval import RerankerDeps, RetrieverSettings
 
 READ = TypeAdapter(RetrieverSettings)
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef."]
@@ -69,12 +69,12 @@ def write(tmp_path, monkeypatch):
 def found(settings, collection=None, k=5, **options):
     settings = settings.model_copy(update={"options": options}) if options else settings
     return [(hit.chunk.id, hit.score, hit.rank, hit.found_by)
-            for hit in settings.open(collection or Chunks(), Aids()).search(["reef"], k)[0]]
+            for hit in settings.open(collection or Chunks(), RerankerDeps()).search(["reef"], k)[0]]
 
 
 def test_a_retriever_of_langchains_is_searched(write):
     settings = write(LANGCHAIN)
-    hits, = settings.open(Chunks(), Aids()).search([TEXTS[1]], 2)
+    hits, = settings.open(Chunks(), RerankerDeps()).search([TEXTS[1]], 2)
     assert (hits[0].chunk.id, hits[0].score, hits[0].rank, hits[0].found_by) == ("c1", 1.0, 1, "external")
     assert len(hits) == 2
 
@@ -83,8 +83,8 @@ def test_a_retriever_in_the_form_of_ours_is_searched_with_its_options(write):
     settings = write(OURS)
     assert found(settings) == [("c2", 5.0, 1, "external"), ("c1", 2.0, 2, "external"), ("c0", 1.0, 3, "external")]
     assert found(settings, k=1, letter="a") == [("c0", 3.0, 1, "external")]
-    assert settings.open(Chunks(), Aids()).search([], 3) == []
-    assert settings.open(Chunks(), Aids()).search(["?"], 0) == [[]]
+    assert settings.open(Chunks(), RerankerDeps()).search([], 3) == []
+    assert settings.open(Chunks(), RerankerDeps()).search(["?"], 0) == [[]]
 
 
 def test_it_is_given_only_what_may_be_found_and_nothing_where_that_is_nothing(write):
@@ -113,17 +113,17 @@ def test_a_factory_of_a_package_is_named_by_its_module(write, tmp_path, monkeypa
     ("def make(chunks: 3", "mine.py:1: '(' was never closed"), ("raise SystemExit(3)", "SystemExit: 3"),
     ("raise __import__('asyncio').CancelledError", "CancelledError"), ("raise BaseException('x')", "BaseException: x"),
     ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
-    ("def other(chunks): pass\nmake = 3", "there is no function make; there are: other"),
+    ("def other(chunks): pass\nmake = 3", "no function make; there are: other"),
     ("def make(): pass", "TypeError: make"),
-    ("def make(chunks): return None", "it made a NoneType: let it return a retriever"),
+    ("def make(chunks): return None", "it returned NoneType; let it return"),
     ("class Bad(Exception):\n    def __str__(self): 1 / 0\ndef make(chunks): raise Bad", "Bad: <exception str() f"),
     ("class Mine:\n    @property\n    def search(self): 1 / 0\ndef make(chunks): return Mine()", "ZeroDivisionError"),
     ("def make(chunks): raise ValueError('two\\nlines')", "ValueError: two lines"),
-    (LANGCHAIN.replace(".as_retriever()", ""), "it made a InMemoryVectorStore"),
+    (LANGCHAIN.replace(".as_retriever()", ""), "it returned InMemoryVectorStore"),
 ])
 def test_a_factory_that_fails_says_so_in_one_line(write, code, complaint):
     with pytest.raises(SettingsError) as error:
-        write(code).open(Chunks(), Aids())
+        write(code).open(Chunks(), RerankerDeps())
     assert complaint in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -132,15 +132,15 @@ HIT = "from ragbed.documents.types import Chunk\nfrom ragbed.retrieval.types imp
 
 
 @pytest.mark.parametrize(("search", "complaint"), [
-    ("None", "no list of hits for each query"), ("[]", "no list of hits for each query"),
-    ("[[1]]", "no list of hits for each query"), ("[[], []]", "no list of hits for each query"),
-    ("[[Hit(self.chunks[0], float('nan'), 1, 'x')]]", "the score nan is no number"),
-    ("[[Hit(self.chunks[0], 10 ** 400, 1, 'x')]]", "is no number"),
+    ("None", "did not return a list of hits per query"), ("[]", "did not return a list of hits per query"),
+    ("[[1]]", "did not return a list of hits per query"), ("[[], []]", "did not return a list of hits per query"),
+    ("[[Hit(self.chunks[0], float('nan'), 1, 'x')]]", "the score nan is not a number"),
+    ("[[Hit(self.chunks[0], 10 ** 400, 1, 'x')]]", "is not a number"),
     ("[[Hit(self.chunks[0], 10 ** 5_000, 1, 'x')]]", "ValueError: "),
-    ("[[Hit(self.chunks[0], True, 1, 'x')]]", "the score True is no number"),
-    ("[[Hit(Chunk(['c1'], 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "no list of hits for each query"),
-    ("[[Hit(self.chunks[0], 'high', 1, 'x')]]", "the score 'high' is no number"),
-    ("[[Hit(Chunk('z', 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "it found what it was not given, 'z'"),
+    ("[[Hit(self.chunks[0], True, 1, 'x')]]", "the score True is not a number"),
+    ("[[Hit(Chunk(['c1'], 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "did not return a list of hits per query"),
+    ("[[Hit(self.chunks[0], 'high', 1, 'x')]]", "the score 'high' is not a number"),
+    ("[[Hit(Chunk('z', 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "it found a chunk that was not given, 'z'"),
     ("queries[5]", "IndexError: list index out of range"),
     ("(_ for _ in ()).throw(__import__('asyncio').CancelledError)", "CancelledError"),
 ])
@@ -148,7 +148,7 @@ def test_what_is_found_is_checked(write, search, complaint):
     settings = write(f"{HIT}class Mine:\n    def __init__(self, chunks): self.chunks = chunks\n"
                      f"    def search(self, queries, k): return {search}\nmake = Mine\n")
     with pytest.raises((SettingsError, CallError), match=r"external mine.py:make: ") as error:
-        settings.open(Chunks(), Aids()).search(["?"], 3)
+        settings.open(Chunks(), RerankerDeps()).search(["?"], 3)
     assert complaint in str(error.value)
 
 
@@ -162,7 +162,7 @@ def test_what_it_prints_leaves_stdout_to_results(write, capsys):
 def test_a_chunk_is_the_collections_own_whatever_was_changed_on_it(write):
     settings = write(f"{HIT}class Mine:\n    def __init__(self, chunks): pass\n    def search(self, queries, k):\n"
                      "        return [[Hit(Chunk('c1', 'x', 'plain', 0, 1, 'other'), 1, 1, 'x')] * 2]\nmake = Mine\n")
-    hits, = settings.open(Chunks(), Aids()).search(["?"], 3)
+    hits, = settings.open(Chunks(), RerankerDeps()).search(["?"], 3)
     assert [hit.chunk for hit in hits] == [Chunks.chunks[1]]
 
 
@@ -173,13 +173,13 @@ def test_a_name_that_is_no_factorys_is_refused(factory):
 
 
 @pytest.mark.parametrize(("factory", "complaint"), [
-    ("gone.py:make", "gone.py is no file"), ("nothing_like_it:make", "there is no module nothing_like_it"),
+    ("gone.py:make", "gone.py is no file"), ("nothing_like_it:make", "module nothing_like_it was not found"),
     ("nothing.like.it:make", "No module named 'nothing'"), (".:make", "external .:make: ")])
 def test_a_factory_that_is_not_there_says_so(tmp_path, monkeypatch, factory, complaint):
     monkeypatch.chdir(tmp_path)
     settings = READ.validate_python({"kind": "external", "factory": factory})
     with pytest.raises(SettingsError):
-        settings.open(Chunks(), Aids())
+        settings.open(Chunks(), RerankerDeps())
     with pytest.raises(SettingsError) as error:
         settings.identity()
     assert complaint in str(error.value) or "cannot be read" in str(error.value)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ragbed.documents import Chunk, Document, SettingsError
-from ragbed.retrieval import Aids, Bm25
+from ragbed.retrieval import Bm25, RerankerDeps
 from ragbed.retrieval.filters.terms import narrowed
 from ragbed.retrieval.lexical import postings
 from ragbed.retrieval.lexical.postings import Postings
@@ -26,7 +26,7 @@ class Reefs:
     among = None
 
     def __init__(self, wording="reefs", count=MANY):
-        self.wording, self.content, self.read = wording, wording, 0
+        self.text_hash, self.content, self.read = wording, wording, 0
         self.chunks = [Chunk.of(Document(str(row), f"{row % 2}.txt", "t", "", text), "plain", 0, len(text))
                        for row, text in enumerate(f"reef number{row}" for row in range(count))]
 
@@ -45,7 +45,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def found(collection, query="number7", **settings):
-    (hits,) = Bm25(language="english", **settings).open(collection, Aids()).search([query], 3)
+    (hits,) = Bm25(language="english", **settings).open(collection, RerankerDeps()).search([query], 3)
     return [(hit.chunk.document, hit.score) for hit in hits]
 
 

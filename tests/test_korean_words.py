@@ -7,7 +7,7 @@ import pytest
 from test_bm25 import Few
 
 from ragbed.documents import MissingExtra
-from ragbed.retrieval import Aids, Bm25
+from ragbed.retrieval import Bm25, RerankerDeps
 from ragbed.retrieval.lexical.korean import KoreanTokenizer
 from ragbed.retrieval.lexical.tokens import WordTokenizer
 from ragbed.retrieval.retrievers.bm25 import tokenizer_of
@@ -24,7 +24,7 @@ def tokens(text):
 
 
 def rows(texts, query, **settings):
-    (hits,) = Bm25(**settings).open(Few(*texts), Aids()).search([query], 10)
+    (hits,) = Bm25(**settings).open(Few(*texts), RerankerDeps()).search([query], 10)
     return [int(hit.chunk.document) for hit in hits]
 
 

@@ -4,7 +4,7 @@ import pytest
 import tiny_rerankers
 
 from ragbed.documents import digest
-from ragbed.retrieval import Aids, LateInteraction, find_model
+from ragbed.retrieval import LateInteraction, RerankerDeps, find_model
 from ragbed.retrieval.rerankers.late_interaction import MaxSim, TokenVectors, maxsim
 from ragbed.retrieval.storage.cache import VectorStore
 
@@ -80,7 +80,7 @@ def test_what_is_kept_on_disk_is_read_by_the_next_process_and_changes_no_score(f
     assert first == MaxSim(vectors(folder)).scores([QUERY], [texts])
     plain, kept = LateInteraction(model=str(folder)), LateInteraction(model=str(folder), keep=True)
     assert plain.identity() == kept.identity()
-    assert plain.open(Aids())._vectors is kept.open(Aids())._vectors
+    assert plain.open(RerankerDeps())._vectors is kept.open(RerankerDeps())._vectors
 
 
 @pytest.mark.slow

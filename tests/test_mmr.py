@@ -3,7 +3,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from ragbed.documents import Chunk
-from ragbed.retrieval import Aids, RetrieverSettings
+from ragbed.retrieval import RerankerDeps, RetrieverSettings
 from ragbed.retrieval.retrievers.dense import windows_of
 from ragbed.retrieval.retrievers.diverse import marginal
 
@@ -54,7 +54,7 @@ class Chunks:
 
 
 def found(collection, k=10, **fields):
-    retriever = READ.validate_python({"kind": "mmr", **fields}).open(collection, Aids())
+    retriever = READ.validate_python({"kind": "mmr", **fields}).open(collection, RerankerDeps())
     hits, = retriever.search(["?"], k)
     assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
     return [(hit.chunk.content, hit.score, hit.found_by) for hit in hits]

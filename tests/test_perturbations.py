@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from ragbed.documents import Chunk, Document, SettingsError
 from ragbed.experiments import Benchmark, FoundBy, Gold, Mined, Question
+from ragbed.experiments.conditions import Perturbation, apply_perturbation
 from ragbed.experiments.running.gold import Perturber
-from ragbed.retrieval import Perturbation
-from ragbed.retrieval.conditions import arranged
 
 A, B, C, D, E = (Chunk(name, "d", "plain", at, at + 1, name) for at, name in enumerate("abcde"))
 MANY = [Chunk(f"c{at}", "d", "plain", at, at + 1, str(at)) for at in range(40)]
@@ -37,8 +36,9 @@ def test_a_name_parses_back(name):
 @pytest.mark.parametrize(("name", "says"), [
     ("shufle", "unnumbered, drop_gold, table, negatives@N"), ("negatives", "negatives@N"), ("shuffle@2", "unknown"),
     ("negatives@0", "unknown"), ("shuffle+shuffle", "unknown"), ("none+shuffle", "unknown"), ("", "unknown"),
-    ("drop_gold+gold_at@1", "no position"), ("table+drop_gold", "no gold chunk"), ("gold_at@2+table", "no gold chunk")])
-def test_what_is_no_perturbation_is_one_line(name, says):
+    ("drop_gold+gold_at@1", "exclude each other"), ("table+drop_gold", "replaces all chunks"),
+    ("gold_at@2+table", "replaces all chunks")])
+def test_an_unknown_or_contradictory_perturbation_is_one_line(name, says):
     with pytest.raises(SettingsError, match=says) as refused:
         change(name)
     assert "\n" not in str(refused.value)
@@ -49,11 +49,12 @@ def test_what_is_no_perturbation_is_one_line(name, says):
     ("gold_at@3", "acbd"), ("gold_at@99", "acbd"), ("negatives@1", "abcde"), ("negatives@7", "abcde"),
     ("drop_gold+negatives@1", "ace"), ("gold_at@4+negatives@1", "acebd")])
 def test_what_each_does_to_four_chunks_of_which_two_are_gold(name, expected):
-    assert names(arranged([A, B, C, D], change(name), {"b", "d"}, [A, B, E, E])) == expected
+    assert names(apply_perturbation([A, B, C, D], change(name), {"b", "d"}, [A, B, E, E])) == expected
 
 
 def test_a_shuffle_is_the_same_for_the_same_seed_and_differs_between_questions():
-    orders = [names(arranged(MANY[:10], change("shuffle"), rng=random.Random(seed))) for seed in ("1:a", "1:a", "1:b")]
+    orders = [names(apply_perturbation(MANY[:10], change("shuffle"), rng=random.Random(seed)))
+              for seed in ("1:a", "1:a", "1:b")]
     assert orders[0] == orders[1] != orders[2]
     assert orders[0] != names(MANY[:10])
 
@@ -62,7 +63,7 @@ def test_a_shuffle_is_the_same_for_the_same_seed_and_differs_between_questions()
 def test_no_chunk_is_lost_or_doubled_and_gold_stands_where_it_should(
         chunks, gold, extra, count, shuffle, position, drop, seed):
     what = Perturbation(drop_gold=drop, negatives=count, shuffle=shuffle, gold_at=0 if drop else position)
-    after = arranged(chunks, what, gold, extra, random.Random(seed))
+    after = apply_perturbation(chunks, what, gold, extra, random.Random(seed))
     kept = {chunk.id for chunk in chunks if not (drop and chunk.id in gold)}
     added = {chunk.id for chunk in after} - kept
     assert len(after) == len({chunk.id for chunk in after})
@@ -83,8 +84,8 @@ def test_no_chunk_is_lost_or_doubled_and_gold_stands_where_it_should(
 def test_a_shuffle_does_not_look_at_the_gold(chunks, gold, extra, count, seed):
     what = Perturbation(shuffle=True, negatives=count)
     usable = [chunk for chunk in extra if chunk.id not in gold]
-    assert (arranged(chunks, what, gold, usable, random.Random(seed))
-            == arranged(chunks, what, (), usable, random.Random(seed)))
+    assert (apply_perturbation(chunks, what, gold, usable, random.Random(seed))
+            == apply_perturbation(chunks, what, (), usable, random.Random(seed)))
 
 
 def chunk(name):

@@ -99,10 +99,10 @@ def test_threads_that_search_at_once_open_one_retriever_and_lose_none(pool, monk
     opened = []
 
     class Slow(Dense):
-        def open(self, collection, aids):
+        def open(self, collection, deps):
             opened.append(collection)
             time.sleep(0.05)
-            return super().open(collection, aids)
+            return super().open(collection, deps)
 
     whole, query = WholeSearch(pool.scope("all"), RetrieverChoice(Slow())), "What is the capital of Norway?"
     with ThreadPoolExecutor(8) as threads:

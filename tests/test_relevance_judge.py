@@ -151,8 +151,8 @@ async def test_a_retriever_opens_its_judge_and_is_searched_beside_the_loop(serve
 
     server = serve(by_passage(a=1, b=3, c=1))
     settings = Reranked(of="dense", by={"kind": "judge", "model": f"{server.url}#m"})
-    async with open_reranker_deps(settings, ModelSettings()) as aids:
-        retriever = settings.reranking(Preset(a=9, b=8, c=7), aids)
+    async with open_reranker_deps(settings, ModelSettings()) as deps:
+        retriever = settings.reranking(Preset(a=9, b=8, c=7), deps)
         hits, = await asyncio.to_thread(retriever.search, [QUERY], 2)
     assert [(hit.chunk.id, hit.score, hit.found_by) for hit in hits] == [
         ("b", 3.0, "judge(preset 2)"), ("a", 1.0, "judge(preset 1)")]

@@ -4,7 +4,7 @@ import tiny_rerankers
 from pydantic import TypeAdapter
 
 from ragbed.documents import Chunk, ModelError, SettingsError
-from ragbed.retrieval import Aids, Hit, JudgeReranker, RetrieverSettings
+from ragbed.retrieval import Hit, JudgeReranker, RerankerDeps, RetrieverSettings
 from ragbed.retrieval.rerankers.reranker import judges_of
 from ragbed.retrieval.retrievers.reranked import Reranked, RerankedRetriever
 
@@ -84,16 +84,17 @@ def test_settings_nest_and_a_name_stands_for_defaults():
 
 def test_a_reranker_counts_for_all_unless_its_model_was_not_trained_for_it(tmp_path):
     trained = tiny_rerankers.multi_vector_model(tmp_path / "multi")
-    weights = [Reranked(of="dense", by=by).reranking(Preset(), Aids(judge=lambda judge: Table())).weight for by in (
+    deps = RerankerDeps(judge=lambda judge: Table())
+    weights = [Reranked(of="dense", by=by).reranking(Preset(), deps).weight for by in (
         "late_interaction", {"kind": "late_interaction", "model": str(trained)}, {"kind": "judge", "model": "m"})]
     assert weights == [0.5, 1.0, 1.0]
     given = Reranked(of="dense", by={"kind": "judge", "model": "m"}, weight=0.2)
-    assert given.reranking(Preset(), Aids(judge=lambda judge: Table())).weight == 0.2
+    assert given.reranking(Preset(), RerankerDeps(judge=lambda judge: Table())).weight == 0.2
 
 
 def test_a_judge_is_refused_where_no_model_can_be_asked():
     with pytest.raises(SettingsError, match="the reranker judge asks m, and no model can be asked here"):
-        JudgeReranker(model="m").open(Aids())
+        JudgeReranker(model="m").open(RerankerDeps())
 
 
 def test_a_real_index_is_reranked(tmp_path):
@@ -102,7 +103,7 @@ def test_a_real_index_is_reranked(tmp_path):
     for name, text in (("port", "The port has three cranes."), ("ship", "Ada sailed a ship."), ("oak", "Oaks grow.")):
         (tmp_path / f"{name}.txt").write_text(text)
     build_index([tmp_path], tmp_path / "idx")
-    retriever = Reranked(of="dense").open(Index.open(tmp_path / "idx"), Aids())
+    retriever = Reranked(of="dense").open(Index.open(tmp_path / "idx"), RerankerDeps())
     hits, = retriever.search(["Which ship did Ada sail?"], 2)
     assert hits[0].chunk.content.strip() == "Ada sailed a ship."
     assert hits[0].found_by == "late_interaction(dense 1)"

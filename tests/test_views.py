@@ -13,8 +13,8 @@ from ragbed.experiments.analysis.benchmark_views import _CONDITIONS, wins
 from ragbed.experiments.analysis.catalogue import OF_BENCHMARKS, view_named, views_of
 from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.view import View
+from ragbed.experiments.conditions import Condition
 from ragbed.experiments.metrics import share_of
-from ragbed.retrieval import Condition
 
 FACTORS = {**BASE, "rules": "choice", "condition": "full"}
 

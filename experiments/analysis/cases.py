@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from ragbed.experiments.analysis.causes import Case, Cause, cause_of
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.metrics import METRICS, Estimate, Scoring, may_cite, may_refuse, share_among
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
-from ragbed.retrieval.conditions import Perturbation
 
 # What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only
 # where something is drawn: see `_agrees`.

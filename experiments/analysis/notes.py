@@ -11,12 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragbed.agents.catalogue import DEFAULT, entry_named
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.metrics import cut_of, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result, Support, Verdict
 from ragbed.experiments.settings.retrievers import Finder, parts_of
 from ragbed.experiments.words import price
-from ragbed.retrieval.conditions import Perturbation
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.types import Rules, Usage
 

@@ -23,8 +23,7 @@ from ragbed.experiments.commands.options import (
 if TYPE_CHECKING:
     from ragbed.agents.assistant import AssistantSettings
     from ragbed.retrieval.index import Index
-    from ragbed.retrieval.retrievers import RetrieverKind
-    from ragbed.retrieval.types import Hit
+    from ragbed.retrieval.types import Hit, RetrieverKind
     from ragbed.strategies.types import Turn
 
 
@@ -78,11 +77,11 @@ async def _search(index: Index, kind: RetrieverKind, where: tuple[str, ...], que
     from ragbed.retrieval.pool import RetrieverChoice, WholeSearch
     from ragbed.strategies.types import Usage
 
-    async with open_reranker_deps(kind, ModelSettings()) as aids:
-        searching = WholeSearch(index, RetrieverChoice(kind, where, lambda: aids))
+    async with open_reranker_deps(kind, ModelSettings()) as deps:
+        searching = WholeSearch(index, RetrieverChoice(kind, where, lambda: deps))
         hits = (await asyncio.to_thread(searching.search, [query], k))[0]
-    used = sum((tally.usage for tally in judge_tallies(aids).values()), Usage())
-    return hits, {"usage": asdict(used), "notes": judge_notes(aids)} if used.calls else {}
+    used = sum((tally.usage for tally in judge_tallies(deps).values()), Usage())
+    return hits, {"usage": asdict(used), "notes": judge_notes(deps)} if used.calls else {}
 
 
 Reasoning = Annotated[str, typer.Option(help="A name of `ragbed list strategies`, FILE.py:FUNCTION, or settings "

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragbed.experiments.cells import OWN, PIPELINE, Cell, Show, finder_name
+from ragbed.experiments.conditions import Condition, Perturbation
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.question import Benchmark
 from ragbed.experiments.settings.retrievers import Finder, RetrieverFactor, label
-from ragbed.retrieval.conditions import Condition, Perturbation
 from ragbed.strategies.catalogue import CRESTS, SEARCH_ONLY
 from ragbed.strategies.settings.choosing import Strategy
 from ragbed.strategies.settings.plugins import FAMILIES, Family

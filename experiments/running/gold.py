@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.conditions import Perturbation, apply_perturbation, draw_lazily
 from ragbed.experiments.metrics import holds
 from ragbed.experiments.question import Benchmark, Gold, Question, distinct
-from ragbed.retrieval.conditions import Perturbation, arranged, drawn
 from ragbed.strategies.normalising import normalize_answer
 from ragbed.strategies.types import Passage
 
@@ -176,7 +176,7 @@ class Perturber:
         negatives = self._negatives(change, question, chunks, gold, seed, more) if change.negatives else []
         notes += _short("negatives", len(negatives), change.negatives)
         order = random.Random(f"{seed}:{question.id}:order")
-        after = arranged(chunks, change, golden, negatives, order)
+        after = apply_perturbation(chunks, change, golden, negatives, order)
         first = next((at for at, chunk in enumerate(after, start=1) if chunk.id in golden), change.gold_at)
         if first < change.gold_at:
             notes.append(f"gold_at:{first} of {change.gold_at}")
@@ -221,7 +221,7 @@ class Perturber:
         own = {chunk.document for chunk in question.chunks}
         answers = telling(question)
         rng = random.Random(f"{seed}:{question.id}:negatives")
-        for chunk in chain(drawn(self._others, rng), drawn(more, rng)):
+        for chunk in chain(draw_lazily(self._others, rng), draw_lazily(more, rng)):
             text = normalize_answer(chunk.content) if answers and chunk.document not in own else ""
             if chunk.document not in own and not any(holds(text, answer) for answer in answers):
                 yield chunk

@@ -108,7 +108,7 @@ def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings
 
 def retriever_choice(retriever: RetrieverFactor, resources: Resources) -> RetrieverChoice:
     """Return how the retriever searches."""
-    return RetrieverChoice(retriever, retriever.where, lambda: resources.aids)
+    return RetrieverChoice(retriever, retriever.where, lambda: resources.deps)
 
 
 def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:

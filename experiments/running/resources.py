@@ -12,13 +12,13 @@ from ragbed.agents.search import FoundHits, Searcher, SearchFunction, fixed_chun
 from ragbed.documents.errors import ReplayMiss
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.experiments.cells import PIPELINE
+from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.running.context_matching import ContextMatcher
 from ragbed.experiments.running.fingerprint import IndexKey, SearchCache, content_name, gold_request
 from ragbed.experiments.running.gold import Changed, Level, Perturber, Places, by_source
-from ragbed.retrieval.conditions import Perturbation
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool, Within
-from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
 
 if TYPE_CHECKING:
     from ragbed.agents.client import ModelClient
@@ -90,7 +90,7 @@ class Resources:
         self.searchers: dict[IndexKey, Searcher[str]] = {}
         self.pools: dict[str, Pooled] = {}
         self.how: dict[str, str] = {}
-        self.aids = Aids()
+        self.deps = RerankerDeps()
         self.cache = SearchCache(self.indexes, self.source_of)
         self._places: dict[IndexKey, Places] = {}
         self._documents: dict[tuple[IndexKey, str], Chunk] = {}

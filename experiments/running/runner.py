@@ -46,7 +46,7 @@ from ragbed.experiments.runs.finished import start_up_kept
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.retrieval.index import Index
-from ragbed.retrieval.rerankers.reranker import Aids
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
 from ragbed.retrieval.types import Progress
 
 _REPLAY_WINDOW = 32  # questions at once, which share a commit; no server is asked
@@ -205,7 +205,7 @@ async def _run_jobs(jobs: Sequence[Job], done: Collection[tuple[str, str]], exec
         await _play(jobs, executor)
         while plan.schedule and not spending.stopped and (jobs := jobs_left(plan, done, executor.answers)):
             await _play(jobs, executor)
-    for text in judge_notes(executor.resources.aids):
+    for text in judge_notes(executor.resources.deps):
         callbacks.note(text)
     if spending.stopped:
         spending.end(plan, folder.done())
@@ -240,7 +240,7 @@ class JobExecutor:
         self._judge_model, self._support_model, self._paraphraser = (
             self._model(resources.clients[name]) if name else None for name in (*judging, settings.paraphrasing_model))
         judges = RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits)
-        resources.aids, self._grader = Aids(judges), judges(settings.grader) if settings.grader else None
+        resources.deps, self._grader = RerankerDeps(judges), judges(settings.grader) if settings.grader else None
 
     async def carry_out(self, job: Job) -> None:
         """Make the record of one job."""

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.paths import open_file
 from ragbed.retrieval.filters.terms import Where
-from ragbed.retrieval.retrievers import RetrieverKind, RetrieverSettings
+from ragbed.retrieval.retrievers import RetrieverSettings
+from ragbed.retrieval.types import RetrieverKind
 from ragbed.strategies.settings.choosing import Said
 
 if TYPE_CHECKING:

@@ -29,10 +29,10 @@ from ragbed.documents.chunkers import ChunkerSettings
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Format
 from ragbed.experiments.cells import Show
+from ragbed.experiments.conditions import Condition, Perturbation
 from ragbed.experiments.query_variations import QueryVariation
 from ragbed.experiments.settings.pipelines import pipeline_lists
 from ragbed.experiments.settings.retrievers import RetrieverFactor, Searched, label
-from ragbed.retrieval.conditions import Condition, Perturbation
 from ragbed.retrieval.embedders import EmbedderSettings
 from ragbed.strategies.prompting import PROMPT_VARIANTS
 from ragbed.strategies.settings.choosing import Family, Strategy, chosen, sweep

@@ -14,9 +14,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ragbed.agents.models import NO_MODEL
 from ragbed.experiments.question import RANKED, SPANS, Question, Scheme
 from ragbed.retrieval.filters.terms import Where
-from ragbed.retrieval.retrievers import KINDS, RetrieverKind
+from ragbed.retrieval.retrievers import KINDS
 from ragbed.retrieval.settings import IndexSettings
 from ragbed.retrieval.tagged_union import tagged_union
+from ragbed.retrieval.types import RetrieverKind
 from ragbed.strategies.catalogue import HISTORY, RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 

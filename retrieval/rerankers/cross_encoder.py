@@ -11,7 +11,7 @@ from ragbed.documents.errors import ModelError
 from ragbed.documents.types import digest
 from ragbed.retrieval.models.finding import ModelFolder, find_model
 from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from ragbed.retrieval.rerankers.reranker import Aids, Reranker
+from ragbed.retrieval.rerankers.reranker import Reranker, RerankerDeps
 from ragbed.retrieval.storage.files import unchanged_sha256
 from ragbed.retrieval.types import Matrix
 
@@ -40,7 +40,7 @@ class CrossEncoding(Reranker):
     model: str = "cross-encoder/ms-marco-MiniLM-L6-v2"
     precision: Precision = "float32"
 
-    def open(self, aids: Aids) -> CrossScorer:
+    def open(self, deps: RerankerDeps) -> CrossScorer:
         return cross_scorer(find_model(self.model, _WHAT), self.precision)
 
     def identity(self) -> str:

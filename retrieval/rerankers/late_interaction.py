@@ -14,7 +14,7 @@ from ragbed.documents.paths import cache_dir
 from ragbed.documents.types import digest
 from ragbed.retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
 from ragbed.retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from ragbed.retrieval.rerankers.reranker import Aids, Reranker
+from ragbed.retrieval.rerankers.reranker import Reranker, RerankerDeps
 from ragbed.retrieval.storage.cache import VectorStore
 from ragbed.retrieval.storage.files import made
 from ragbed.retrieval.types import Matrix
@@ -166,7 +166,7 @@ class LateInteraction(Reranker):
     precision: Precision = "float32"
     keep: bool = False
 
-    def open(self, aids: Aids) -> MaxSim:
+    def open(self, deps: RerankerDeps) -> MaxSim:
         folder = find_model(self.model, _WHAT)
         return MaxSim(token_vectors(folder, self.precision), token_store(folder, self.precision) if self.keep else None)
 

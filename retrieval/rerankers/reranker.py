@@ -16,7 +16,7 @@ from ragbed.retrieval.types import Scorer
 
 
 @dataclass(frozen=True, slots=True)
-class Aids:
+class RerankerDeps:
     """Things that opening a retriever may need beside the collection.
 
     Attributes:
@@ -29,7 +29,7 @@ class Aids:
 class Reranker(KindModel):
     """Settings of a reranker."""
 
-    def open(self, aids: Aids) -> Scorer:
+    def open(self, deps: RerankerDeps) -> Scorer:
         """Open what scores. Nothing large is loaded before the first candidates come. Raises UserError where a model or
         package that it needs is not to be had."""
         raise NotImplementedError
@@ -59,11 +59,11 @@ class JudgeReranker(Reranker):
     model: str = Field(min_length=1)
     max_tokens: int = Field(16, ge=1)
 
-    def open(self, aids: Aids) -> Scorer:
+    def open(self, deps: RerankerDeps) -> Scorer:
         """Raises SettingsError where no model can be asked."""
-        if aids.judge is None:
+        if deps.judge is None:
             raise SettingsError(f"the reranker judge asks {self.model}, and no model can be asked here: use another")
-        return aids.judge(self)
+        return deps.judge(self)
 
     def identity(self) -> str:
         return f"judge {digest(self.model, str(self.max_tokens), template('relevance'), template('relevance_repair'))}"

@@ -24,9 +24,8 @@ from ragbed.retrieval.lexical.tokens import (
     stopwords_of,
     version_of,
 )
-from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.retrieval.retrievers.kind import RetrieverKind
-from ragbed.retrieval.types import Collection, Hit
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.types import Collection, Hit, RetrieverKind
 
 Stemmed = Literal[
     "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english", "esperanto",
@@ -93,7 +92,7 @@ class Bm25(RetrieverKind):
     def embeds(self) -> bool:
         return False
 
-    def open(self, collection: Collection, aids: Aids) -> Bm25Retriever:
+    def open(self, collection: Collection, deps: RerankerDeps) -> Bm25Retriever:
         return Bm25Retriever(collection, self.tokenizer_for(collection), self)
 
     def identity(self) -> str:
@@ -143,5 +142,5 @@ class Bm25Retriever:
         weights = self.settings.weights()
         if len(self.collection.chunks) < self.tokenizer.many:
             return Postings.build(self.collection.texts(), self.tokenizer, weights)
-        key = digest("blocks", self.collection.wording, self.tokenizer.identity, repr(weights), version_of("bm25s"))
+        key = digest("blocks", self.collection.text_hash, self.tokenizer.identity, repr(weights), version_of("bm25s"))
         return kept(key, lambda folder: Postings.write(folder, self.collection.texts(), self.tokenizer, weights))

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from ragbed.documents.types import Chunk
 from ragbed.retrieval.hits import DECIMALS
-from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.retrieval.retrievers.kind import RetrieverKind
-from ragbed.retrieval.types import Collection, Embedder, Hit, Matrix, Vectors
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.types import Collection, Embedder, Hit, Matrix, RetrieverKind, Vectors
 
 
 def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
@@ -75,7 +74,7 @@ class Dense(RetrieverKind):
 
     kind: Literal["dense"] = "dense"
 
-    def open(self, collection: Collection, aids: Aids) -> DenseRetriever:
+    def open(self, collection: Collection, deps: RerankerDeps) -> DenseRetriever:
         return DenseRetriever(collection)
 
     def identity(self) -> str:

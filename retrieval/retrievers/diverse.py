@@ -12,12 +12,11 @@ from pydantic import Field
 
 from ragbed.documents.types import digest
 from ragbed.retrieval.hits import DECIMALS, continued, distinct, scaled
-from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.retrieval.retrievers.kind import RetrieverKind
-from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever, RetrieverKind
 
 if TYPE_CHECKING:
-    from ragbed.retrieval.retrievers.kind import RetrieverSettings
+    from ragbed.retrieval.types import RetrieverSettings
 
     Numbers = NDArray[np.float64]
 
@@ -50,8 +49,8 @@ class Mmr(RetrieverKind):
     balance: float = Field(0.5, ge=0, le=1)
     relevance: Literal["cosine", "score"] = "cosine"
 
-    def open(self, collection: Collection, aids: Aids) -> MmrRetriever:
-        return MmrRetriever(self.of.open(collection, aids), collection, self)
+    def open(self, collection: Collection, deps: RerankerDeps) -> MmrRetriever:
+        return MmrRetriever(self.of.open(collection, deps), collection, self)
 
     def identity(self) -> str:
         own = self.model_dump_json(include={"fetch", "balance", "relevance"})

@@ -14,12 +14,11 @@ from ragbed.documents.chunkers.sections import BREAKS, last_break, outline
 from ragbed.documents.chunkers.spans import Span, after, whole
 from ragbed.documents.types import Chunk, Document, Format, digest
 from ragbed.retrieval.hits import distinct
-from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.retrieval.retrievers.kind import RetrieverKind
-from ragbed.retrieval.types import Collection, Hit, Retriever
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind
 
 if TYPE_CHECKING:
-    from ragbed.retrieval.retrievers.kind import RetrieverSettings
+    from ragbed.retrieval.types import RetrieverSettings
 
 _LEVEL = re.compile(r"(?:<h([1-6])\b)|(#{1,6}) ")
 
@@ -109,8 +108,8 @@ class Expanded(RetrieverKind):
     def embeds(self) -> bool:
         return self.of.embeds
 
-    def open(self, collection: Collection, aids: Aids) -> ExpandedRetriever:
-        return ExpandedRetriever(self.of.open(collection, aids), collection, self)
+    def open(self, collection: Collection, deps: RerankerDeps) -> ExpandedRetriever:
+        return ExpandedRetriever(self.of.open(collection, deps), collection, self)
 
     def identity(self) -> str:
         return f"expanded {digest(str(self.largest), self.of.identity())}"

@@ -10,12 +10,11 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from ragbed.documents.types import digest
 from ragbed.retrieval.hits import DECIMALS, continued, distinct, in_turn, reciprocal_ranks, scaled
-from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.retrieval.retrievers.kind import RetrieverKind
-from ragbed.retrieval.types import Collection, Hit, Retriever
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind
 
 if TYPE_CHECKING:
-    from ragbed.retrieval.retrievers.kind import RetrieverSettings
+    from ragbed.retrieval.types import RetrieverSettings
 
 Fusion = Literal["reciprocal_rank", "weighted"]
 
@@ -62,8 +61,8 @@ class Fused(RetrieverKind):
     def embeds(self) -> bool:
         return any(one.embeds for one in self.of)
 
-    def open(self, collection: Collection, aids: Aids) -> FusedRetriever:
-        return FusedRetriever(tuple(one.open(collection, aids) for one in self.of), labels(self.of), self)
+    def open(self, collection: Collection, deps: RerankerDeps) -> FusedRetriever:
+        return FusedRetriever(tuple(one.open(collection, deps) for one in self.of), labels(self.of), self)
 
     def identity(self) -> str:
         own = self.model_dump_json(include={"method", "constant", "weights", "depth"})

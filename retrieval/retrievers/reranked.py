@@ -12,12 +12,11 @@ from ragbed.documents.errors import ModelError
 from ragbed.documents.types import digest
 from ragbed.retrieval.hits import DECIMALS, continued, scaled
 from ragbed.retrieval.rerankers import Reranker, RerankerSettings
-from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.retrieval.retrievers.kind import RetrieverKind
-from ragbed.retrieval.types import Collection, Hit, Retriever, Scorer
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.types import Collection, Hit, Retriever, RetrieverKind, Scorer
 
 if TYPE_CHECKING:
-    from ragbed.retrieval.retrievers.kind import RetrieverSettings
+    from ragbed.retrieval.types import RetrieverSettings
 
 
 class Reranked(RetrieverKind):
@@ -46,13 +45,13 @@ class Reranked(RetrieverKind):
     def embeds(self) -> bool:
         return self.of.embeds
 
-    def open(self, collection: Collection, aids: Aids) -> RerankedRetriever:
-        return self.reranking(self.of.open(collection, aids), aids)
+    def open(self, collection: Collection, deps: RerankerDeps) -> RerankedRetriever:
+        return self.reranking(self.of.open(collection, deps), deps)
 
-    def reranking(self, first: Retriever, aids: Aids) -> RerankedRetriever:
+    def reranking(self, first: Retriever, deps: RerankerDeps) -> RerankedRetriever:
         """Over a retriever that is open already, whatever `of` says."""
         by: Reranker = self.by
-        return RerankedRetriever(first, by.open(aids), self, self._weight())
+        return RerankedRetriever(first, by.open(deps), self, self._weight())
 
     def identity(self) -> str:
         by: Reranker = self.by

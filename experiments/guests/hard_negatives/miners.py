@@ -16,12 +16,12 @@ from pydantic import TypeAdapter
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Chunk
+from ragbed.experiments.conditions import draw_lazily
 from ragbed.experiments.guests.hard_negatives.names import extract_names, extract_numbers, extract_subject
-from ragbed.retrieval.conditions import drawn
 from ragbed.retrieval.hits import DECIMALS
-from ragbed.retrieval.rerankers.reranker import Aids
-from ragbed.retrieval.retrievers import KINDS, RetrieverKind, RetrieverSettings
-from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever
+from ragbed.retrieval.rerankers.reranker import RerankerDeps
+from ragbed.retrieval.retrievers import KINDS, RetrieverSettings
+from ragbed.retrieval.types import Collection, Hit, Matrix, Retriever, RetrieverKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class RandomMiner:
 
     def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
         chunks = self._rows.collection.chunks
-        order = drawn(range(len(chunks)), random.Random(f"{self._seed}:{one.key}:drawn"))
+        order = draw_lazily(range(len(chunks)), random.Random(f"{self._seed}:{one.key}:drawn"))
         left_out = self._rows.known_rows(one.exclude)
         rows = islice((row for row in order if row not in left_out), k)
         return [Hit(chunks[row], 0.0, rank, DRAWN) for rank, row in enumerate(rows, 1)]
@@ -245,4 +245,4 @@ def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
     if name == DRAWN:
         return RandomMiner(rows, seed), f"{name} {seed}"
     kind: RetrieverKind = TypeAdapter(RetrieverSettings).validate_python(name)
-    return RetrieverMiner(name, kind.open(rows.collection, Aids())), kind.identity()
+    return RetrieverMiner(name, kind.open(rows.collection, RerankerDeps())), kind.identity()

@@ -40,7 +40,7 @@ from ragbed.retrieval.embedders.opening import open_embedder
 from ragbed.retrieval.hits import DECIMALS
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.pool import Pool
-from ragbed.retrieval.rerankers.reranker import Aids, judges_of
+from ragbed.retrieval.rerankers.reranker import RerankerDeps, judges_of
 from ragbed.retrieval.storage.cache import CachedEmbedder
 from ragbed.retrieval.storage.folder import alone, replaced
 from ragbed.retrieval.storage.manifest import write_manifest
@@ -149,24 +149,24 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
         if taken:
             raise SettingsError(f"{out}: something is there already; give a new folder")
         if not judges_of(settings):
-            return _mined(selection, settings, out, progress, Aids())
+            return _mined(selection, settings, out, progress, RerankerDeps())
         return asyncio.run(_judged(partial(_mined, selection, settings, out, progress), settings))
 
 
-async def _judged(mined: Callable[[Aids], MinedManifest], settings: MiningSettings) -> MinedManifest:
-    async with open_reranker_deps(settings, ModelSettings()) as aids:  # the judge's calls are made on this loop
-        return await asyncio.to_thread(mined, aids)
+async def _judged(mined: Callable[[RerankerDeps], MinedManifest], settings: MiningSettings) -> MinedManifest:
+    async with open_reranker_deps(settings, ModelSettings()) as deps:  # the judge's calls are made on this loop
+        return await asyncio.to_thread(mined, deps)
 
 
 def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: Progress,
-           aids: Aids) -> MinedManifest:
+           deps: RerankerDeps) -> MinedManifest:
     check_miners(settings.miners)
     benchmark = selection.load()
     source = open_source(benchmark, settings, progress)
     rows, nearness = Rows(source.collection), Nearness(source.collection)
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
     wanted = list(plan_tasks(benchmark, _candidates(source, rows, nearness), settings))
-    scorer = None if settings.reranker is None else settings.reranker.open(aids)
+    scorer = None if settings.reranker is None else settings.reranker.open(deps)
     chosen = select_negatives(wanted, settings, {name: miner for name, (miner, _) in opened.items()}, scorer,
                        RareWords(chunk.content for chunk in source.collection.chunks), progress)
     cosines = nearness.of([one.question.text for one in wanted],
@@ -179,7 +179,7 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
     made_of = {"chunks": len(source.collection.chunks), "content": source.collection.content,
                "embedder": source.collection.embedder.identity,
                "reranker": None if settings.reranker is None else settings.reranker.identity(),
-               "miners": {name: identity for name, (_, identity) in opened.items()}, "judged": judge_notes(aids)}
+               "miners": {name: identity for name, (_, identity) in opened.items()}, "judged": judge_notes(deps)}
     manifest = MinedManifest(
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",

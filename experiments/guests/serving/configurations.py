@@ -105,9 +105,9 @@ class Opened:
         key = settings.model, settings.calls.model_dump_json()
         if key not in self.clients:
             self.clients[key] = await self.stack.enter_async_context(open_model(settings.model, settings.calls))
-        aids = await self.stack.enter_async_context(
+        deps = await self.stack.enter_async_context(
             open_reranker_deps(settings.retriever, settings.calls, settings.limits))
-        assistant = Assistant(settings, self.indexes[settings.index], self.clients[key], None, aids)
+        assistant = Assistant(settings, self.indexes[settings.index], self.clients[key], None, deps)
         return Configuration(described.name, assistant, assistant.with_checkpointer(checkpointer), described.measured)
 
 
@@ -155,7 +155,7 @@ async def _renew(configurations: dict[str, Configuration], name: str, checkpoint
         refused.add(place)
         return
     refused.discard(place)
-    assistant = Assistant(old.settings, index, old.client, None, old.aids, old.strategies)
+    assistant = Assistant(old.settings, index, old.client, None, old.deps, old.strategies)
     configurations[name] = replace(one, assistant=assistant, threads=assistant.with_checkpointer(checkpointer))
 
 

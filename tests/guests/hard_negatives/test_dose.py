@@ -6,9 +6,9 @@ from factored import BASE
 
 from ragbed.experiments import Mined, Question
 from ragbed.experiments.analysis.variants import variants_of
+from ragbed.experiments.conditions import Perturbation
 from ragbed.experiments.guests.hard_negatives.dose import Reached, compute_dose, curve_area, find_curves, reached_dose
 from ragbed.experiments.metrics import ScoredQuestion
-from ragbed.retrieval import Perturbation
 
 
 class Shown:

@@ -1,4 +1,4 @@
-"""Evidence conditions, which stand in for retrieval, and perturbations, seeded changes to it; neither knows gold."""
+"""Conditions, which replace retrieval by chosen evidence, and perturbations, seeded changes to the evidence."""
 from __future__ import annotations
 
 import random
@@ -10,25 +10,9 @@ from typing import Any, Literal, TypeVar
 
 from ragbed.documents.errors import SettingsError
 from ragbed.documents.types import Chunk
-from ragbed.retrieval.types import Hit
 
 T = TypeVar("T")
 Condition = Literal["closed-book", "provided", "gold", "retrieved", "full"]
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Chunks that were placed beforehand: every search returns all of them, in their order, and adds none.
-
-    The retriever of `provided`, `gold` and `full`, whose chunks the caller chose, and, with no chunks, of
-    `closed-book`; under `retrieved` an index searches. Scores are 0: nothing was compared.
-    """
-
-    chunks: tuple[Chunk, ...]
-    found_by: str
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [[Hit(chunk, 0.0, rank, self.found_by) for rank, chunk in enumerate(self.chunks, 1)] for _ in queries]
 
 
 _PLAIN = ("shuffle", "unnumbered", "drop_gold", "table")
@@ -39,18 +23,18 @@ _PART = re.compile(r"([a-z_]+)(?:@([1-9]\d{0,5})(?::([a-z][a-z0-9_]*))?)?")
 
 @dataclass(frozen=True, slots=True)
 class Perturbation:
-    """A change to the evidence, its parts in this order; `str` of it is the name that settings and tables use.
+    """A change to the evidence. Parts apply in the order below; `str` gives the name used in settings and tables.
 
     Attributes:
-        table: the table that the documents were made from stands in their place.
-        drop_gold: gold chunks are left out, so that the question counts as unanswerable.
-        negatives: so many chunks that are not gold are added, after those that stand there.
-        pool: what is searched is the gold and so many negatives, whatever else the question brings.
-        sort: which negatives: those of that third of each question's own by hardness (`easy`, `medium`, `hard`), or
-            those that were taken in the turn of a miner of that name; empty for any, in the benchmark's order.
-        shuffle: the order is drawn anew for each question.
-        gold_at: the gold chunks stand together, the first of them at this position, counted from 1.
-        unnumbered: chunks are shown without numbers, joined by a blank line; there are no citations then.
+        table: show the table that the documents were generated from instead of the documents.
+        drop_gold: leave gold chunks out, so that the question counts as unanswerable.
+        negatives: number of chunks without gold to add after the others.
+        pool: search only the gold and this number of negatives.
+        sort: which negatives: a third of each question's own by hardness (`easy`, `medium`, `hard`), or those of the
+            miner of that name; if empty, any, in the benchmark's order.
+        shuffle: shuffle the chunks of each question.
+        gold_at: put the gold chunks together, the first at this position, counted from 1.
+        unnumbered: show chunks without numbers, joined by a blank line, so that there are no citations.
     """
 
     table: bool = False
@@ -65,8 +49,8 @@ class Perturbation:
     @classmethod
     @lru_cache(maxsize=256)
     def parse(cls, name: str) -> Perturbation:
-        """From a name such as `shuffle`, `negatives@5`, `negatives@5:hard` or `shuffle+unnumbered`; `none` does
-        nothing. Raises SettingsError where there is no such perturbation, or two of its parts exclude each other."""
+        """Read a name such as `shuffle`, `negatives@5`, `negatives@5:hard` or `shuffle+unnumbered`; `none` changes
+        nothing. Raises SettingsError: the name is unknown, or two parts exclude each other."""
         fields: dict[str, Any] = {}
         for part in name.split("+") if name != "none" else ():
             match = _PART.fullmatch(part)
@@ -77,17 +61,17 @@ class Perturbation:
                                     "@N:HARDNESS and @N:MINER, and several joined by +")
             fields |= {word: int(number) if number else True} | ({"sort": sort} if sort else {})
         if fields.get("drop_gold") and fields.get("gold_at"):
-            raise SettingsError(f"perturbation {name!r}: gold that is dropped has no position")
+            raise SettingsError(f"perturbation {name!r}: drop_gold and gold_at exclude each other")
         if fields.get("negatives") and fields.get("pool"):
-            raise SettingsError(f"perturbation {name!r}: negatives are either searched (pool) or added to what is "
-                                "found (negatives); give one of the two")
+            raise SettingsError(f"perturbation {name!r}: pool searches negatives, and negatives adds them to what "
+                                "was found; give one of the two")
         if fields.get("table") and (fields.get("drop_gold") or fields.get("gold_at")):
-            raise SettingsError(f"perturbation {name!r}: beside the table there is no gold chunk to drop or to place")
+            raise SettingsError(f"perturbation {name!r}: table replaces all chunks; leave out drop_gold and gold_at")
         return cls(**fields)
 
     @property
     def moves(self) -> bool:
-        """True where other chunks are shown, or in another order; not only in another form."""
+        """Whether other chunks are shown, or in another order; False for a change of form only."""
         return self not in (Perturbation(), Perturbation(unnumbered=True))
 
     def __str__(self) -> str:
@@ -97,13 +81,14 @@ class Perturbation:
         return "+".join(parts) or "none"
 
 
-def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collection[str] = (),
+def apply_perturbation(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collection[str] = (),
              negatives: Sequence[Chunk] = (), rng: random.Random | None = None) -> tuple[Chunk, ...]:
-    """Return the chunks after the perturbation: pure, and the same for the same `rng`.
+    """Return the chunks after a perturbation, except for `table` and `unnumbered`, which the caller applies.
 
-    `table` is the caller's, who gives the table in place of the documents; `unnumbered` is the prompt's.
-    `drop_gold` drops and `gold_at` places the chunks whose ids are `gold`. The negatives are added in order; gold, and
-    what stands there already, is passed over. `rng` draws the order of `shuffle`, and nothing else.
+    Args:
+        gold: ids of the gold chunks, for `drop_gold` and `gold_at`.
+        negatives: candidates in order; gold, and chunks that are there already, are skipped.
+        rng: used for `shuffle` only.
     """
     kept = [chunk for chunk in chunks if not (perturbation.drop_gold and chunk.id in gold)]
     passed = {*gold, *(chunk.id for chunk in chunks)}
@@ -118,8 +103,8 @@ def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collecti
     return tuple(kept)
 
 
-def drawn(items: Sequence[T], rng: random.Random) -> Iterator[T]:
-    """Return all items in an order drawn as it is needed (Fisher and Yates): of many only some are looked at."""
+def draw_lazily(items: Sequence[T], rng: random.Random) -> Iterator[T]:
+    """Yield all items in random order, drawn as needed (Fisher and Yates): callers may stop after a few of many."""
     moved: dict[int, int] = {}
     for at in range(len(items)):
         other = rng.randrange(at, len(items))
