@@ -32,7 +32,7 @@ import bm25s
 import Stemmer
 
 from ragbed.documents import Chunk, Document
-from ragbed.experiments.benchmarks import Beir
+from ragbed.experiments.guests.datasets.beir import Beir
 from ragbed.retrieval import Bm25, RerankerDeps
 from ragbed.retrieval.storage.parquet import ChunkTable, ChunkWriter
 

@@ -26,7 +26,7 @@ from conversion import Converter, Draw, Source, Sources, json_lines, write_recor
 
 from ragbed.documents import Chunk, SettingsError, UserError
 from ragbed.experiments import BENCHMARKS, Question
-from ragbed.experiments.benchmarks.musique import Musique
+from ragbed.experiments.guests.datasets.musique import Musique
 
 
 def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:

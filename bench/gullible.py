@@ -34,7 +34,7 @@ from aiohttp import web
 from chat_server import completion, serve
 
 from ragbed.documents.rows import read_rows
-from ragbed.experiments.benchmarks.injection import FOLDER
+from ragbed.experiments.guests.injection.loader import FOLDER
 from ragbed.strategies import REFUSAL
 
 NEED_MORE = ("few_shot",)  # settings that a name alone does not give

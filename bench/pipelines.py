@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from ragbed.experiments import run
-from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 
 PIPELINE = """
 import time

@@ -73,6 +73,7 @@ class Guest:
 
 
 _IN = "ragbed.experiments.guests"
+_DATA = f"{_IN}.datasets"
 _FILES = f"{_IN}.pipelines.answer_files"
 BUILT_IN: tuple[Guest, ...] = (
     Guest("early_stopping", {"scheduler": {"race": f"{_IN}.early_stopping.schedule:RaceSchedule"}}),
@@ -105,14 +106,31 @@ BUILT_IN: tuple[Guest, ...] = (
     Guest("milvus", {"vectors": {"milvus": f"{_IN}.milvus.settings:Milvus"}}),
     Guest("cluster", {"command": {"merge": f"{_IN}.cluster.commands:merge"},
                       "launcher": dict.fromkeys(("local", "ray"), f"{_IN}.cluster.launcher:LAUNCHER")}),
-    Guest("construct", {"command": {"construct": f"{_IN}.construct.commands:construct"}}),
     Guest("review", {"command": {"review": f"{_IN}.review.commands:review"}}),
+    Guest("datasets", {
+        "benchmark": {"hotpotqa": f"{_DATA}.hotpotqa:HotpotQa",
+                      "musique": f"{_DATA}.musique:Musique",
+                      "two_wiki": f"{_DATA}.two_wiki:TwoWiki",
+                      "morehopqa": f"{_DATA}.morehopqa:MoreHopQa",
+                      "multihop_rag": f"{_DATA}.multihop_rag:MultiHopRag",
+                      "clapnq": f"{_DATA}.clapnq:ClapNq",
+                      "squad2": f"{_DATA}.squad2:Squad2",
+                      "rgb": f"{_DATA}.rgb:Rgb",
+                      "financebench": f"{_DATA}.financebench:FinanceBench",
+                      "korean_rag": f"{_DATA}.korean_rag:KoreanRag",
+                      "mtrag": f"{_DATA}.mtrag:Mtrag",
+                      "beir": f"{_DATA}.beir:Beir",
+                      "trec": f"{_DATA}.trec:Trec",
+                      "chunking_eval": f"{_DATA}.chunking_eval:ChunkingEval"}}),
     Guest("hard_negatives", {
         "command": {"negatives": f"{_IN}.hard_negatives.commands:negatives",
                     "dose": f"{_IN}.hard_negatives.commands:dose"},
         "benchmark": {"mined": f"{_IN}.hard_negatives.benchmark:MinedBenchmark"},
         "finding": {"dose": f"{_IN}.hard_negatives.dose:dose_finding"},
         "analysis": {"dose": f"{_IN}.hard_negatives.dose_views:dose_analysis"}}),
+    Guest("injection", {"benchmark": {"injection": f"{_IN}.injection.loader:Injection"}}),
+    Guest("construct", {"command": {"construct": f"{_IN}.construct.commands:construct"},
+                        "benchmark": {"computed": f"{_IN}.construct.computed_benchmark:Computed"}}),
 )
 
 

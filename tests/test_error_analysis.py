@@ -11,9 +11,9 @@ from ragbed.experiments import ANSWERS, RANKED, Gold, Question, Scheme, StoredPa
 from ragbed.experiments.analysis.cases import causes_of, siblings_of
 from ragbed.experiments.analysis.causes import CAUSES, Case, cause_of
 from ragbed.experiments.analysis.error_analysis import figures_of
-from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
 from ragbed.experiments.benchmarks.mdbench import Mdbench
 from ragbed.experiments.benchmarks.mrceval import Mrceval
+from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
 

@@ -28,7 +28,7 @@ from typing import Any, Literal
 from ragbed.documents.rows import Row, fitting
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
 from ragbed.experiments.benchmarks.fields import chained, distinct, gold_chunk, passages, tagged
-from ragbed.experiments.benchmarks.titled import joined
+from ragbed.experiments.guests.datasets.titled import joined
 from ragbed.experiments.question import Question, Scheme
 
 # The names under which a field is read, the first of them that is there.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbed.experiments.benchmarks import HotpotQa, Mrke
+from ragbed.experiments.benchmarks import Mrke
 from ragbed.experiments.guests.construct.kinds.mrke import check_chain
 from ragbed.experiments.guests.construct.stages import Library
 from ragbed.experiments.guests.construct.text_edits import (
@@ -17,6 +17,7 @@ from ragbed.experiments.guests.construct.text_edits import (
     invert,
     sentence_spans,
 )
+from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 from ragbed.experiments.guests.review.items import Item
 from ragbed.strategies import REFUSAL
 

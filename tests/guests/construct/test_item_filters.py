@@ -11,12 +11,12 @@ import pytest
 
 from ragbed.agents import Scripted
 from ragbed.documents import Chunk, Document
-from ragbed.experiments.benchmarks.clapnq import ClapNq
-from ragbed.experiments.benchmarks.financebench import FinanceBench
-from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
-from ragbed.experiments.benchmarks.korean_rag import KoreanRag
 from ragbed.experiments.guests.construct import filters
 from ragbed.experiments.guests.construct.stages import Library
+from ragbed.experiments.guests.datasets.clapnq import ClapNq
+from ragbed.experiments.guests.datasets.financebench import FinanceBench
+from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
+from ragbed.experiments.guests.datasets.korean_rag import KoreanRag
 from ragbed.experiments.guests.hard_negatives.guard import Guard, GuardedIndex, Thresholds
 from ragbed.experiments.guests.review.items import Evidence, Item
 from ragbed.experiments.question import Question

@@ -10,7 +10,7 @@ from conftest import Town
 from scripted_server import ScriptedServer
 from test_mined_benchmark import SOURCE
 
-from ragbed.experiments.benchmarks import HotpotQa
+from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 from ragbed.experiments.guests.hard_negatives.benchmark import MinedBenchmark
 from ragbed.strategies import REFUSAL
 

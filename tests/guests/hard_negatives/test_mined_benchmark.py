@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbed.documents import BenchmarkError
-from ragbed.experiments.benchmarks import HotpotQa
+from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 from ragbed.experiments.guests.hard_negatives.benchmark import MinedBenchmark
 
 DATA = Path(__file__).parents[2] / "data"

@@ -5,7 +5,7 @@ import pytest
 
 from ragbed.documents import Chunk
 from ragbed.experiments import Question
-from ragbed.experiments.benchmarks.hotpotqa import HotpotQa
+from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
 from ragbed.experiments.guests.hard_negatives.guard import Guard, GuardedIndex, RareWords, Thresholds
 from ragbed.experiments.guests.hard_negatives.miners import MiningQuery
 from ragbed.experiments.guests.hard_negatives.mining import count_outcomes

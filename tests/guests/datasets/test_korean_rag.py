@@ -7,9 +7,9 @@ import pytest
 
 from ragbed.documents import BenchmarkError
 from ragbed.experiments import Gold
-from ragbed.experiments.benchmarks import KoreanRag
+from ragbed.experiments.guests.datasets.korean_rag import KoreanRag
 
-DATA = Path(__file__).parent / "data" / "korean_rag"
+DATA = Path(__file__).parents[2] / "data" / "korean_rag"
 
 
 def test_a_passage_is_a_page_of_its_pdf_and_the_gold_of_its_question():

@@ -6,9 +6,11 @@ import pytest
 from loaded import loaded
 
 from ragbed.documents import BenchmarkError
-from ragbed.experiments.benchmarks import HotpotQa, MoreHopQa, TwoWiki
+from ragbed.experiments.guests.datasets.hotpotqa import HotpotQa
+from ragbed.experiments.guests.datasets.morehopqa import MoreHopQa
+from ragbed.experiments.guests.datasets.two_wiki import TwoWiki
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 ROW = {"_id": "a", "question": "Who cast the bell of Esk?", "answer": "Tom Lund", "type": "bridge", "level": "hard",
        "context": [["Esk", ["Esk is a port.", " Its bell is by Lund.", " It rings."]],
                    ["Lund", ["Tom Lund cast bells."]]],

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ragbed.documents import BenchmarkError, Fixed
-from ragbed.experiments.benchmarks import ChunkingEval
+from ragbed.experiments.guests.datasets.chunking_eval import ChunkingEval
 
-DATA = Path(__file__).parent / "data" / "chunking_eval"
+DATA = Path(__file__).parents[2] / "data" / "chunking_eval"
 
 
 def test_gold_is_spans_of_the_corpus_as_it_stands_in_code_points():

@@ -22,7 +22,7 @@ from typing import Literal
 from ragbed.documents.rows import Row
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
 from ragbed.experiments.benchmarks.fields import chained
-from ragbed.experiments.benchmarks.titled import paragraphs, whole
+from ragbed.experiments.guests.datasets.titled import paragraphs, whole
 from ragbed.experiments.question import Question, Scheme
 
 

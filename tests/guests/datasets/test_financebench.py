@@ -6,11 +6,11 @@ import pytest
 
 from ragbed.documents import Fixed, parse_document
 from ragbed.experiments import Gold
-from ragbed.experiments.benchmarks import FinanceBench
+from ragbed.experiments.guests.datasets.financebench import FinanceBench
 from ragbed.experiments.running.gold import match
 from ragbed.strategies import Passage
 
-FILE = Path(__file__).parent / "data" / "financebench" / "financebench_open_source.jsonl"
+FILE = Path(__file__).parents[2] / "data" / "financebench" / "financebench_open_source.jsonl"
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from loaded import loaded
 
 from ragbed.documents import BenchmarkError
-from ragbed.experiments.benchmarks import Rgb
+from ragbed.experiments.guests.datasets.rgb import Rgb
 
-PATH = str(Path(__file__).parent / "data" / "rgb" / "en_fact.json")
+PATH = str(Path(__file__).parents[2] / "data" / "rgb" / "en_fact.json")
 ROWS = [json.loads(line) for line in Path(PATH).read_text().splitlines()]
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 from ragbed.documents.rows import Row
 from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
-from ragbed.experiments.benchmarks.titled import Units, with_facts
+from ragbed.experiments.guests.datasets.titled import Units, with_facts
 from ragbed.experiments.question import Question, Scheme
 
 

@@ -6,9 +6,10 @@ import pytest
 from loaded import loaded
 
 from ragbed.documents import BenchmarkError
-from ragbed.experiments.benchmarks import ClapNq, Squad2
+from ragbed.experiments.guests.datasets.clapnq import ClapNq
+from ragbed.experiments.guests.datasets.squad2 import Squad2
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 def test_squads_nested_file_gives_questions_that_share_their_paragraph():

@@ -25,7 +25,7 @@ from typing import Literal
 from ragbed.documents.rows import Row, fitting, read_rows
 from ragbed.experiments.benchmarks.base import About, Loaded, SplitFiles
 from ragbed.experiments.benchmarks.hub import fetched
-from ragbed.experiments.benchmarks.titled import Units, with_facts
+from ragbed.experiments.guests.datasets.titled import Units, with_facts
 from ragbed.experiments.question import Question, Scheme, Step
 
 _ALIASES = "id_aliases.json"

@@ -7,12 +7,13 @@ from loaded import loaded
 
 from ragbed.documents import BenchmarkError, SettingsError
 from ragbed.experiments import Question, run
-from ragbed.experiments.benchmarks import Mtrag, OwnQuestions
+from ragbed.experiments.benchmarks import OwnQuestions
+from ragbed.experiments.guests.datasets.mtrag import Mtrag
 from ragbed.experiments.runs.store import question_json
 from ragbed.experiments.statistics import clusters
 from ragbed.strategies import Turn
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 PATH = str(DATA / "mtrag")
 CORPUS = str(DATA / "mtrag_corpora" / "clapnq.jsonl")
 FIRST = Turn("which reefs are near esk", "A northern and a southern reef.")

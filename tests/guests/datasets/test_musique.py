@@ -6,9 +6,9 @@ import pytest
 from loaded import loaded
 
 from ragbed.documents import BenchmarkError
-from ragbed.experiments.benchmarks import Musique
+from ragbed.experiments.guests.datasets.musique import Musique
 
-DATA = Path(__file__).parent / "data" / "musique"
+DATA = Path(__file__).parents[2] / "data" / "musique"
 
 
 def published():

@@ -7,7 +7,7 @@ import pytest
 
 from ragbed.documents import BenchmarkError, Chunk, Document
 from ragbed.experiments import Attack, Scored
-from ragbed.experiments.benchmarks import Injection
+from ragbed.experiments.guests.injection.loader import Injection
 from ragbed.experiments.metrics.answers import attack
 from ragbed.experiments.metrics.matching import holds_words as holds
 from ragbed.strategies import (
@@ -26,7 +26,7 @@ from ragbed.strategies import (
 )
 from ragbed.strategies.prompting import framed
 
-sys.path.append(str(Path(__file__).parent.parent / "bench"))
+sys.path.append(str(Path(__file__).parents[3] / "bench"))
 import gullible
 
 POISONED = Injection(twins=False).load().questions
