@@ -128,9 +128,11 @@ BUILT_IN: tuple[Guest, ...] = (
         "benchmark": {"mined": f"{_IN}.hard_negatives.benchmark:MinedBenchmark"},
         "finding": {"dose": f"{_IN}.hard_negatives.dose:dose_finding"},
         "analysis": {"dose": f"{_IN}.hard_negatives.dose_views:dose_analysis"}}),
-    Guest("injection", {"benchmark": {"injection": f"{_IN}.injection.loader:Injection"}}),
+    Guest("injection", {"benchmark": {"injection": f"{_IN}.injection.loader:Injection"},
+                        "analysis": {"attacks": f"{_IN}.injection.views:attack_views"}}),
     Guest("construct", {"command": {"construct": f"{_IN}.construct.commands:construct"},
-                        "benchmark": {"computed": f"{_IN}.construct.computed_benchmark:Computed"}}),
+                        "benchmark": {"computed": f"{_IN}.construct.computed_benchmark:Computed"},
+                        "analysis": {"worlds": f"{_IN}.construct.computed_views:world_views"}}),
 )
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ragbed.documents.errors import SettingsError
-from ragbed.experiments.analysis.benchmark_views import attacks, depth, wins, worlds
+from ragbed.experiments.analysis.benchmark_views import depth, wins
 from ragbed.experiments.analysis.breakdowns import by_tag, chain, gap, history, order
 from ragbed.experiments.analysis.effects import effect_views
 from ragbed.experiments.analysis.error_analysis import cause_views
@@ -34,8 +34,7 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "papers": paper_views,
 })
 OF_BENCHMARKS: MappingProxyType[str, Analysis] = MappingProxyType(
-    {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap, "attacks": attacks,
-     "worlds": worlds})
+    {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap})
 _BY = "by:"
 
 

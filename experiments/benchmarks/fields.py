@@ -174,3 +174,9 @@ def with_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[st
         if any(answer.strip() in (other, text.strip()) for other, text in options if other != label):
             row.fail("answers", f"other words for the option {label}", answer)
     return tuple(dict.fromkeys((label, dict(options)[label], *answers)))
+
+
+def join_sentences(sentences: Sequence[str]) -> str:
+    """Join sentences to one text; some files begin each with a space, others do not."""
+    return "".join(sentence if not place or sentence[:1].isspace() else f" {sentence}"
+                   for place, sentence in enumerate(sentences))

@@ -27,8 +27,7 @@ from typing import Any, Literal
 
 from ragbed.documents.rows import Row, fitting
 from ragbed.experiments.benchmarks.base import About, Loaded, RecordFiles
-from ragbed.experiments.benchmarks.fields import chained, distinct, gold_chunk, passages, tagged
-from ragbed.experiments.guests.datasets.titled import joined
+from ragbed.experiments.benchmarks.fields import chained, distinct, gold_chunk, join_sentences, passages, tagged
 from ragbed.experiments.question import Question, Scheme
 
 # The names under which a field is read, the first of them that is there.
@@ -137,7 +136,7 @@ def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
         if isinstance(text, str):
             return title, text
         if isinstance(text, list) and all(isinstance(sentence, str) for sentence in text):
-            return title, joined(text)
+            return title, join_sentences(text)
     return row.fail(field, "a text, [title, [sentence, ...]], or a record with title and text", item)
 
 

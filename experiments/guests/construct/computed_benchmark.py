@@ -44,7 +44,7 @@ class Computed(RecordFiles):
     scheme = Scheme(
         groups=("worlds", "answers", "overlap", "form"), rubric="grades",
         columns=("original_right", "follow_rate", "stick_rate", "refusal_on_removal", "unrelated_right", "unified"),
-        views=("worlds", "by:operation", "by:language"))
+        views=("by:operation", "by:language"))
 
     kind: Literal["computed"] = "computed"
 

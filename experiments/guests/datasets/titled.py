@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ragbed.documents.rows import Row
 from ragbed.documents.types import Chunk, Document
-from ragbed.experiments.benchmarks.fields import gold_chunk, passage, passages, pieces
+from ragbed.experiments.benchmarks.fields import gold_chunk, join_sentences, passage, passages, pieces
 from ragbed.experiments.question import Gold
 
 Units = Literal["paragraphs", "sentences"]
@@ -35,7 +35,7 @@ def with_facts(row: Row, units: Units) -> TitledMaterial:
             row.fail(f"supporting_facts[{place}]", "a title and the number of a sentence", number)
     if units == "paragraphs":
         return whole(found, [title for title, _ in facts])
-    documents = [passage(joined(sentences), title)[0] for title, sentences in found]
+    documents = [passage(join_sentences(sentences), title)[0] for title, sentences in found]
     given = [((document.title, place), chunk) for document, (_, sentences) in zip(documents, found, strict=True)
              for place, chunk in pieces(document, sentences).items()]
     chunks = dict(given)
@@ -47,7 +47,7 @@ def with_facts(row: Row, units: Units) -> TitledMaterial:
 
 def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> TitledMaterial:
     """Make each paragraph one chunk; those with the titles are gold, and a title that has none is gold too."""
-    documents, chunks = passages((title, joined(sentences)) for title, sentences in found)
+    documents, chunks = passages((title, join_sentences(sentences)) for title, sentences in found)
     gold = [gold_chunk(chunk) for (title, _), chunk in zip(found, chunks, strict=True) if title in titles]
     gold += [Gold(title) for title in titles if title not in dict(found)]
     return TitledMaterial(tuple(documents), chunks, tuple(dict.fromkeys(gold)))
@@ -73,9 +73,3 @@ def _pairs(row: Row, field: str, seconds: tuple[str, ...]) -> list[tuple[str, An
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
             row.fail(f"{field}[{place}]", f"a pair of title and {seconds[0]}", pair)
     return [(title, other) for title, other in value]
-
-
-def joined(sentences: Sequence[str]) -> str:
-    """Join the sentences to one text; some files begin each with its space, others do not."""
-    return "".join(sentence if not place or sentence[:1].isspace() else f" {sentence}"
-                   for place, sentence in enumerate(sentences))

@@ -135,7 +135,7 @@ class Injection(Selection):
     scheme = Scheme(
         groups=("attack", "answers", "overlap", "form"), rubric="grades",
         columns=("utility_attacked", "attack_success", "attack_control", "utility_clean", "unified"),
-        views=("attacks", "by:language", "by:page"))
+        views=("by:language", "by:page"))
 
     kind: Literal["injection"] = "injection"
     format: Format = "plain"
