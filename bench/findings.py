@@ -21,10 +21,10 @@ from ragbed.documents import SettingsError, UserError
 from ragbed.experiments import RunSettings, run
 from ragbed.experiments.analysis.compared_run import ComparedRun, read_compared
 from ragbed.experiments.cells import FACTORS
+from ragbed.experiments.formatting import estimate, fmt2, format_difference, format_p
 from ragbed.experiments.metrics import ScoredQuestion, aggregate
 from ragbed.experiments.settings.file import runs_of
 from ragbed.experiments.statistics import Comparison, clusters, compare, pairs_of
-from ragbed.experiments.words import difference, figure, probability, two
 
 FILE = Path(__file__).with_suffix(".yaml")
 OUT = Path("runs/findings")
@@ -106,9 +106,9 @@ def lines(claim: Mapping[str, Any], runs: Mapping[str, ComparedRun]) -> Iterator
     yield f"| {' | '.join(_HEADER)} |\n{'|---' * len(_HEADER)}|"
     for after, (taken, rows), one in zip(claim["after"], others, tests, strict=True):
         changed = ", ".join(f"{claim['before'].get(key) or 'as it is'} → {value}" for key, value in after.items())
-        paired = (str(one.n), figure(one.before, one.before_low, one.before_high),
-                  figure(one.after, one.after_low, one.after_high), difference(one), probability(one.p_holm),
-                  "-" if one.smallest is None else two(one.smallest), seen(claim["expects"], one))
+        paired = (str(one.n), estimate(one.before, one.before_low, one.before_high),
+                  estimate(one.after, one.after_low, one.after_high), format_difference(one), format_p(one.p_holm),
+                  "-" if one.smallest is None else fmt2(one.smallest), seen(claim["expects"], one))
         row = (changed, *(paired if one.n else _apart(metric, before, rows, grouped.of)), f"{tokens:.0f} → {taken:.0f}")
         yield f"| {' | '.join(row)} |"
     yield f"\n{grouped.note}"
@@ -119,7 +119,7 @@ def _apart(metric: str, before: _Scores, after: _Scores, clusters: Mapping[str, 
     sides = [aggregate(list(rows.values()), clusters=[clusters.get(name, name) for name in rows])[metric]
              for rows in (before, after)]
     return (" and ".join(str(one["n"]) for one in sides),
-            *(figure(one["mean"], one["low"], one["high"]) for one in sides), "-", "-", "-",
+            *(estimate(one["mean"], one["low"], one["high"]) for one in sides), "-", "-", "-",
             "other questions: no paired test")
 
 

@@ -10,7 +10,7 @@ from virtual_time import in_virtual_time
 
 from ragbed.agents import Cost
 from ragbed.agents.limits import CallClock, CallSlots, run_bounded
-from ragbed.experiments.words import price
+from ragbed.experiments.formatting import format_price
 
 
 async def taken(places, count):
@@ -254,4 +254,4 @@ def test_costs_add_up_and_one_unknown_price_makes_the_sum_unknown():
     first, second = Cost(1.5, 2, 1, 0.25), Cost(0.5, 3, 0, 0.5)
     assert first + second == Cost(2.0, 5, 1, 0.75)
     assert (first + Cost(paid=None)).paid is None
-    assert [price(one) for one in (0.75, 0.0, None)] == ["$0.7500", "$0", "an unknown price"]
+    assert [format_price(one) for one in (0.75, 0.0, None)] == ["$0.7500", "$0", "an unknown price"]

@@ -12,7 +12,7 @@ from ragbed.documents import RunError, SettingsError
 from ragbed.experiments.analysis.compare import find
 from ragbed.experiments.analysis.compared_run import read_compared
 from ragbed.experiments.analysis.gates import Gate
-from ragbed.experiments.words import ON_INTERVALS
+from ragbed.experiments.formatting import ON_INTERVALS
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,14 @@
 import pytest
 
 from ragbed.experiments.cells import labels, short_name
-from ragbed.experiments.words import fraction, listed, metric_words, money, percent, plural
+from ragbed.experiments.formatting import format_dollars, format_percent, fraction, join_names, metric_title, plural
 
 
 @pytest.mark.parametrize(("name", "words"), [
     ("em", "exact match"), ("recall@5", "recall@5"), ("ndcg@10", "nDCG@10"),
     ("sub_em@2", "sub-question 2: exact match"), ("accuracy", "accuracy"), ("my_own", "my own")])
 def test_metrics_have_names_for_people(name, words):
-    assert metric_words(name) == words
+    assert metric_title(name) == words
 
 
 @pytest.mark.parametrize(("model", "name"), [
@@ -28,7 +28,7 @@ def test_models_are_called_by_their_short_names_where_these_tell_them_apart():
 
 def test_numbers_in_words():
     assert [plural(count, "cell") for count in (0, 1, 1200)] == ["0 cells", "1 cell", "1,200 cells"]
-    assert [percent(share) for share in (0, 0.001, 0.336, 0.999, 1)] == ["0 %", "<1 %", "34 %", ">99 %", "100 %"]
+    assert [format_percent(share) for share in (0, 0.001, 0.336, 0.999, 1)] == ["0 %", "<1 %", "34 %", ">99 %", "100 %"]
     assert [fraction(share) for share in (0.5, 0.34, 0.28, 0.76)] == ["half", "a third", "28 %", "76 %"]
-    assert [money(sum_) for sum_ in (0, 0.00123, 0.5, 1234.5)] == ["$0", "$0.0012", "$0.5", "$1,234.50"]
-    assert listed(["a", "b", "c", "d"], 3) == "a, b and 2 more"
+    assert [format_dollars(sum_) for sum_ in (0, 0.00123, 0.5, 1234.5)] == ["$0", "$0.0012", "$0.5", "$1,234.50"]
+    assert join_names(["a", "b", "c", "d"], 3) == "a, b and 2 more"

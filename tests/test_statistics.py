@@ -7,6 +7,7 @@ import pytest
 from factored import Row
 
 from ragbed.experiments import Gold, Question, aggregate
+from ragbed.experiments.formatting import verdict
 from ragbed.experiments.metrics.intervals import worth
 from ragbed.experiments.statistics import (
     clusters,
@@ -21,7 +22,6 @@ from ragbed.experiments.statistics import (
     smallest_by_error,
     smallest_share,
 )
-from ragbed.experiments.words import verdict
 
 
 def cell(metric, values, unanswerable=()):

@@ -12,7 +12,7 @@ from ragbed.experiments import Cell, Record, Result, Timing
 from ragbed.experiments.running.budget import Spending
 from ragbed.experiments.running.runner import RunStarted
 from ragbed.experiments.settings.spending import Budget
-from ragbed.experiments.terminal.live import RunView, Tally, screen_of
+from ragbed.experiments.terminal.progress import RunView, Tally, screen_of
 from ragbed.strategies import Usage
 
 CODE = re.compile(r"\x1b\[[\d;]*m")
@@ -55,7 +55,7 @@ def told_in(capsys):
 
 
 async def test_lines_of_json_come_every_so_often_where_there_is_anything_new(monkeypatch, capsys):
-    monkeypatch.setattr("ragbed.experiments.terminal.live.PROGRESS_EVERY", 0.01)
+    monkeypatch.setattr("ragbed.experiments.terminal.progress.PROGRESS_EVERY", 0.01)
     one, told = cell(), []
 
     async def another():

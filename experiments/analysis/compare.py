@@ -15,10 +15,10 @@ from ragbed.experiments.analysis.pairs import change_of, difference_view, on_rep
 from ragbed.experiments.analysis.variants import VARIED, Variant, with_own_intervals
 from ragbed.experiments.analysis.view import View
 from ragbed.experiments.cells import FACTORS
+from ragbed.experiments.formatting import ON_INTERVALS, verdict
 from ragbed.experiments.metrics import METRICS, family_of, metric_named, shown_name
 from ragbed.experiments.question import Question
 from ragbed.experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
-from ragbed.experiments.words import ON_INTERVALS, verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ragbed.experiments.analysis.variants import VARIED, Answers, CellRows, Variant, variants_of
 from ragbed.experiments.analysis.view import Value, View, figure_value
 from ragbed.experiments.cells import short_names
+from ragbed.experiments.formatting import format_p
 from ragbed.experiments.metrics import Scoring, shown_name
 from ragbed.experiments.metrics.metric import BY_SPLIT
 from ragbed.experiments.statistics import ALPHA, Clusters, holm
 from ragbed.experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
-from ragbed.experiments.words import probability
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +97,7 @@ def _interaction(one: Mapping[str, Any], names: Mapping[str, str], metric: str) 
     p = one["p_holm"]
     real = p is not None and p < ALPHA
     said = "there are too few questions to test it" if p is None else f"{'real' if real else 'not seen'}, p (Holm) " \
-        f"{probability(p)}"
+        f"{format_p(p)}"
     rows = [(*(names.get(level, level) for level in row["levels"]), *_figures(row, one if place == 0 else {}))
             for place, row in enumerate(one["cells"])]
     return View(f"effects:{first}:{second}", f"Interaction {first} × {second} on {metric}: {said}", (

@@ -10,11 +10,11 @@ from ragbed.experiments.analysis.causes import CAUSES, Case, cause_of
 from ragbed.experiments.analysis.tradeoff import Sweeps, tradeoff_of
 from ragbed.experiments.analysis.view import Chart, Point, Value, View
 from ragbed.experiments.cells import OWN, Cell
+from ragbed.experiments.formatting import metric_title
 from ragbed.experiments.metrics import Estimate, ScoredQuestion, Scoring, aggregate, share_among
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
-from ragbed.experiments.words import metric_words
 
 _DIGITS = 10
 
@@ -198,7 +198,7 @@ def _bars(rows: Sequence[Mapping[str, Any]], causes: Sequence[Mapping[str, Any]]
                 counted = f"{one['title']}: {round(share['mean'] * share['n'])} of {row['n']}"
                 points.append(Point(one["title"], label, share["mean"], cell=label, words=(counted,),
                                     questions={"cell": label, "cause": one["name"]}, n=share["n"]))
-    right = ", or else ".join(metric_words(name) for name in rights)
+    right = ", or else ".join(metric_title(name) for name in rights)
     said = f"Blue is right{f': {right} of 1' if right else ''}. A part leads to its questions."
     return Chart("bars", "One bar a cell, a part for each cause. The table has the same.", "", "share of the questions",
                  tuple(points), caption=f"Every question of a cell has one cause, and a bar is all of them. {said}")

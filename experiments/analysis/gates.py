@@ -7,9 +7,9 @@ from typing import Literal
 
 from ragbed.documents.errors import RunError, SettingsError
 from ragbed.experiments.analysis.compare import CellComparison
+from ragbed.experiments.formatting import format_difference, format_p
 from ragbed.experiments.metrics import metric_named
 from ragbed.experiments.statistics import Comparison
-from ragbed.experiments.words import difference, probability
 
 _FORM = re.compile(r"\s*(?P<metric>[a-z0-9_]+(?:@[0-9]+)?)(?:\.(?P<bound>low|high))?\s*(?P<sign>[<>])\s*baseline\s*"
                    r"(?:(?P<more>[+-])\s*(?P<number>[0-9]{1,6}(?:\.[0-9]{1,9})?)\s*)?", re.ASCII)
@@ -79,4 +79,4 @@ class Passed:
         """The condition, both means, and how far chance may have made the difference."""
         made = self.finding.comparison
         return (f"{self.gate.text}: {self.finding.match.cell} has {made.after:.4f}, its baseline {made.before:.4f}; "
-                f"the difference is {difference(made)}, p {probability(made.p)}, p (Holm) {probability(made.p_holm)}")
+                f"the difference is {format_difference(made)}, p {format_p(made.p)}, p (Holm) {format_p(made.p_holm)}")

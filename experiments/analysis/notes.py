@@ -12,11 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 from ragbed.agents.catalogue import DEFAULT, entry_named
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.conditions import Perturbation
+from ragbed.experiments.formatting import format_price
 from ragbed.experiments.metrics import cut_of, may_refuse
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result, Support, Verdict
 from ragbed.experiments.settings.retrievers import Finder, parts_of
-from ragbed.experiments.words import price
 from ragbed.retrieval.retrievers import RetrieverSettings
 from ragbed.strategies.types import Rules, Usage
 
@@ -82,7 +82,7 @@ def on_judge(judge: str | None, used: Usage) -> list[str]:
     if not used.calls:
         return []
     return [f"The judge {judge} made {used.calls:,} calls with {used.prompt_tokens + used.completion_tokens:,} tokens "
-            f"for {price(used.price)}; they are not among the calls, tokens and price of the cells."]
+            f"for {format_price(used.price)}; they are not among the calls, tokens and price of the cells."]
 
 
 def on_support(check: str | None, supports: Iterable[Support | None]) -> list[str]:
@@ -138,7 +138,7 @@ def on_variations(varied: Iterable[tuple[str | None, Result]], paraphraser: str 
     return [*(f"questions: {name} leaves {list(found.values()).count(False)} of {len(found)} as they were asked."
               for name, found in changed.items() if not all(found.values())),
             *([f"{paraphraser} wrote the paraphrases, one of a question for all cells; its {used.calls:,} calls, for "
-               f"{price(used.price)}, are in no cell's figures.{own}"] if used.calls else [])]
+               f"{format_price(used.price)}, are in no cell's figures.{own}"] if used.calls else [])]
 
 
 _NAMED = 50

@@ -19,9 +19,9 @@ from ragbed.experiments.analysis.variants import (
 )
 from ragbed.experiments.analysis.view import Value, View, figure_value
 from ragbed.experiments.cells import PART, short_names
+from ragbed.experiments.formatting import ON_INTERVALS, format_effect, is_uncorrected, metric_title, verdict
 from ragbed.experiments.metrics import Scoring
 from ragbed.experiments.statistics import Clusters, Comparison
-from ragbed.experiments.words import ON_INTERVALS, effect, is_alone, metric_words, verdict
 
 MOST = 400  # pairs: each takes tens of milliseconds
 _Pair = tuple[str, Variant, Variant]
@@ -74,9 +74,9 @@ def comparison_views(found: Mapping[str, Any] | None, rows: CellRows) -> list[Vi
 
 
 def _count(tested: Sequence[Comparison]) -> str:
-    real, alone = sum(one.real for one in tested), sum(map(is_alone, tested))
+    real, alone = sum(one.real for one in tested), sum(map(is_uncorrected, tested))
     return (f"{real or 'none'} of {len(tested)} really different" + (f", {alone} on their own" if alone else "")
-            + f", by {metric_words(tested[0].metric)}")
+            + f", by {metric_title(tested[0].metric)}")
 
 
 def difference_view(name: str, title: str, keys: Sequence[str], rows: Sequence[tuple[tuple[Value, ...], Comparison]],
@@ -104,7 +104,7 @@ def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Val
     for count, places in ((one.gained, (1, 0)), (one.lost, (0, 1))):
         right, wrong = (cells[place] for place in places) if cells else ("", "")
         yield count if count is None or not cells else {"count": count, "questions": {"right": right, "wrong": wrong}}
-    yield from (effect(one), one.test, one.p, one.p_holm, verdict(one))
+    yield from (format_effect(one), one.test, one.p, one.p_holm, verdict(one))
 
 
 def change_of(factor: str | None, first: Variant, second: Variant, before: str, after: str) -> str:

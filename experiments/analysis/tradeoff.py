@@ -15,10 +15,10 @@ from ragbed.experiments.analysis.cases import Cases, Grouped, share
 from ragbed.experiments.analysis.causes import Case
 from ragbed.experiments.analysis.view import Chart, Goal, Point, View
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.formatting import format_percent, metric_title, truncate
 from ragbed.experiments.metrics import Estimate, estimate, may_refuse
 from ragbed.experiments.metrics.intervals import around, weight, within
 from ragbed.experiments.metrics.sample import Totals, resampled
-from ragbed.experiments.words import cut, metric_words, percent
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
@@ -136,15 +136,16 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
         at = (f"threshold {row['threshold']:g}",) if row.get("sweep") else ()
         points.append(Point(
             label, answered["mean"], risk["mean"], risk["low"], risk["high"], answered["low"], answered["high"], label,
-            row.get("sweep") or "", (cut(label), *at, f"answers {percent(answered['mean'])} of {answered['n']}",
-                                     f"wrong in {percent(risk['mean'])} of {risk['n']} answered")))
+            row.get("sweep") or "", (
+                truncate(label), *at, f"answers {format_percent(answered['mean'])} of {answered['n']}",
+                f"wrong in {format_percent(risk['mean'])} of {risk['n']} answered")))
     shares = set()  # of answerable questions: None where it is not known
     for row in (row for row in rows if any(row["id"] == one["cell"] for one in own)):
         over, right = (row["metrics"].get(name, {}).get("n", 0) for name in ("refused_answerable", "refusal_accuracy"))
         shares.add(over / (over + right) if over + right else None)
     ideal = shares.pop() if len(shares) == 1 else None  # else cells have dropped the gold of some
     goal = None if ideal is None else Goal(
-        ideal, 0.0, "all are answerable" if ideal == 1 else f"{percent(ideal)} are answerable",
+        ideal, 0.0, "all are answerable" if ideal == 1 else f"{format_percent(ideal)} are answerable",
         "all that is answerable is answered, and nothing wrong")
     said = ["A cell that refuses more stands further left; refusing what it would get wrong takes it down."]
     if any(point.line for point in points):
@@ -155,7 +156,7 @@ def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], 
         said.append("The ideal answers what is answerable and nothing else, with nothing of it wrong; which share that "
                     "is differs between the cells, or is not known.")
     if rights:
-        said.append(f"Wrong is {', or else '.join(metric_words(name) for name in rights)} below 1; all answers to "
+        said.append(f"Wrong is {', or else '.join(metric_title(name) for name in rights)} below 1; all answers to "
                     "unanswerable questions are.")
     return Chart("scatter", "Share of questions answered against the share of wrong ones among them, one point a cell.",
                  "questions answered rather than refused", _WRONG, tuple(points), percent=True, goal=goal,

@@ -19,11 +19,11 @@ from ragbed.documents.paths import expand_path
 from ragbed.experiments.analysis.compared_run import read_compared
 from ragbed.experiments.analysis.notes import on_unranked
 from ragbed.experiments.analysis.pairs import tested_pairs
+from ragbed.experiments.formatting import ON_INTERVALS, verdict
 from ragbed.experiments.metrics import Estimate, Scored, ScoredQuestion, ScoredRow, aggregate, score
 from ragbed.experiments.question import Question, distinct
 from ragbed.experiments.record import Result
 from ragbed.experiments.statistics import Clusters, Comparison, clusters, compare, pairs_of
-from ragbed.experiments.words import ON_INTERVALS, verdict
 from ragbed.retrieval.storage.files import why_unwritten, write_atomically
 
 Rankings = Mapping[str, Sequence[str]]  # ids of documents by query, best first

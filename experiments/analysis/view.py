@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from ragbed.experiments.words import figure, probability
+from ragbed.experiments.formatting import estimate, format_p
 
 # A mapping is a figure (`mean`, `low`, `high`, `n`), a number of questions (`count`) or words about cells (`text` and
 # `cells`). A figure or a number may have `questions`: the filter of the report's browser that shows what it is of.
@@ -120,10 +120,10 @@ def text_of(view: View, column: str, value: Value) -> str:
         if "mean" in value:
             signed = column in view.signed
             of = "" if signed or value.get("n") is None or view.counted else f" n {value['n']}"
-            return figure(value["mean"], value["low"], value["high"], "+z.2f" if signed else "z.2f") + of
+            return estimate(value["mean"], value["low"], value["high"], "+z.2f" if signed else "z.2f") + of
         return str(value["count"] if "count" in value else value["text"])
     if column in view.p:
-        return "" if value is None else probability(float(value))
+        return "" if value is None else format_p(float(value))
     if isinstance(value, float):
         return amount(value)
     return "-" if value is None else str(value)

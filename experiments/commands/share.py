@@ -56,9 +56,9 @@ def cassette_export(run: FinishedRun, out: Annotated[Path | None, typer.Option("
 
 def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
     """Show what a cassette holds, once all of it was checked."""
+    from ragbed.experiments.formatting import format_price
     from ragbed.experiments.running.cassette import Replay, holdings
     from ragbed.experiments.terminal.display import print_json, print_records
-    from ragbed.experiments.words import price
 
     held = holdings(Replay.open(file))
     if json:
@@ -74,7 +74,7 @@ def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], jso
             ("holds", f"{_counted(held)}; {held['failed']} of the calls failed"),
             ("tokens", f"{tokens['prompt']} of prompts, {tokens['cached']} of them cached, and "
                        f"{tokens['completion']} of replies"),
-            ("price", f"{price(held['price'])} for these calls made live")])])
+            ("price", f"{format_price(held['price'])} for these calls made live")])])
 
 
 def _counted(counts: Any) -> str:

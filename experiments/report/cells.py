@@ -8,8 +8,8 @@ from typing import Any
 
 from ragbed.agents.types import OUTCOMES
 from ragbed.experiments.cells import FACTORS, labels, short_name, shortened, telling
+from ragbed.experiments.formatting import metric_title, visible
 from ragbed.experiments.metrics import METRICS, family_of, shown_name
-from ragbed.experiments.words import metric_words, visible
 
 FAILED = ("too_long", "budget", "timeout", "error")  # outcomes without a reply
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
@@ -137,7 +137,7 @@ class Table:
         """Every metric of the table: its title, its name in settings, what it is, and of which questions."""
         names = dict.fromkeys(metric_of(part) for column in (*self.columns, *self.more) for part in column.parts)
         known = ((name, METRICS.get(family_of(name))) for name in names)
-        return tuple((metric_words(name), name, metric.description, metric.over) for name, metric in known if metric)
+        return tuple((metric_title(name), name, metric.description, metric.over) for name, metric in known if metric)
 
 
 def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
@@ -170,7 +170,7 @@ def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[ReportColumn]:
 
 def _column(parts: Sequence[str]) -> ReportColumn:
     judges = dict.fromkeys(part.partition(" ")[2].strip("()") for part in parts)
-    title = " / ".join(metric_words(metric_of(part)) for part in parts)
+    title = " / ".join(metric_title(metric_of(part)) for part in parts)
     return ReportColumn(tuple(parts), title, ", ".join(filter(None, judges)))
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ragbed.experiments.analysis.view import Chart, Point
+from ragbed.experiments.formatting import count_or_percent, format_dollars, truncate, visible
 from ragbed.experiments.report.axes import Axis, cost_axis, percent_axis, quality_axis, word_axis
 from ragbed.experiments.report.cells import ReportCell, Table, crossed, level_of
 from ragbed.experiments.report.text import to_questions
-from ragbed.experiments.words import cut, money, part, visible
 
 COLOURS, SHAPES = 6, 5
 HEIGHT = 7.0  # of a point, in percent of the chart's
@@ -96,7 +96,7 @@ def _points(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
     ideal = [chart.goal.x] if chart.goal else []
     x = word_axis(chart.ticks) if chart.ticks else percent_axis(
         [*ideal, *xs, *(bound for one in chart.points for bound in (one.x_low, one.x_high))]) if chart.percent else \
-        cost_axis(xs, money if chart.costs == "dollars" else lambda value: f"{value:,.0f}") if chart.costs else \
+        cost_axis(xs, format_dollars if chart.costs == "dollars" else "{:,.0f}".format) if chart.costs else \
         quality_axis(xs)
     y = percent_axis([0.0, *bounds]) if chart.percent else quality_axis(bounds, chart.least)
     series = list(chart.series or dict.fromkeys(one.series for one in chart.points))
@@ -173,11 +173,11 @@ def _bars(chart: Chart, numbers: Mapping[str, int]) -> Drawing:
         at, width = sum(other.width for other in parts), 100 * one.y
         words = visible("; ".join(one.words))
         filters = {name: numbers.get(value, value) for name, value in (one.questions or {}).items()}
-        count = part(round(one.y * one.n), one.n) if one.n and width >= _ROOMY else ""
+        count = count_or_percent(round(one.y * one.n), one.n) if one.n and width >= _ROOMY else ""
         parts.append(BarPart(visible(one.series), series.index(one.series), round(at, 2), round(width, 2),
                              count, words, to_questions(**filters) if filters else ""))
     return Drawing(chart, _EMPTY, _EMPTY, looks=looks, bars=tuple(
-        (numbers.get(label), visible(cut(label, 100)), tuple(parts)) for label, parts in bars.items()))
+        (numbers.get(label), visible(truncate(label, 100)), tuple(parts)) for label, parts in bars.items()))
 
 
 def beside(places: Sequence[float], heights: Sequence[float], gap: float = GAP) -> list[float]:

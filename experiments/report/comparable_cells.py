@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from ragbed.experiments.cells import OWN, REPLICATED, called
+from ragbed.experiments.formatting import plural
 from ragbed.experiments.report.cells import Figure, ReportCell, Table, column
-from ragbed.experiments.words import plural
 
 # Users have no gold passages: that condition is an upper bound, closed-book a lower one.
 _TIERS = (("retrieved",), ("provided", "full"), ("gold",), ("closed-book",))

@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 from ragbed.agents.types import describe_tool_call as in_words
+from ragbed.experiments.formatting import visible
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result, StoredPassage, StoredStep, Verdict
 from ragbed.experiments.report.packing import Packed, packed_within
 from ragbed.experiments.report.text import bounded, shown
-from ragbed.experiments.words import visible
 from ragbed.strategies.reading import strip_citations
 
 LONGEST = 300_000  # characters of one text that the page holds

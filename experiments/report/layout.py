@@ -9,12 +9,12 @@ from typing import Any
 
 from ragbed.experiments.analysis.view import Value, View, text_of
 from ragbed.experiments.cells import short_name
+from ragbed.experiments.formatting import estimate, metric_title, visible
 from ragbed.experiments.metrics import METRICS, family_of
 from ragbed.experiments.report.cells import Table
 from ragbed.experiments.report.charts import Drawing, drawn
 from ragbed.experiments.report.text import to_questions
 from ragbed.experiments.statistics import ALPHA
-from ragbed.experiments.words import figure, metric_words, visible
 
 _SHADES = 10
 _ALL = "all"  # what stands first
@@ -158,7 +158,7 @@ class _Builder:
         if mean is None:
             return Entry("none", n=value.get("n") or None)
         href, label = self._link(value)
-        words = figure(mean, value["low"], value["high"], "+z.2f" if column in self.view.signed else "z.2f")
+        words = estimate(mean, value["low"], value["high"], "+z.2f" if column in self.view.signed else "z.2f")
         shown, _, interval = words.partition(" ")
         own, (low, high) = value.get("n"), self.view.shaded or (0.0, 0.0)
         shade = None if self.view.shaded is None else 0 if high <= low else min(max(
@@ -195,5 +195,5 @@ def _head(words: str, judges: Iterable[str]) -> str:
         words = words.replace(f"({judge})", f"({short_name(judge)})")
     metric, colon, rest = words.partition(":")
     name, space, judge = metric.partition(" ")
-    known = metric_words(name) if family_of(name) in METRICS else name
+    known = metric_title(name) if family_of(name) in METRICS else name
     return visible(f"{known}{space}{judge}{colon}{rest}")

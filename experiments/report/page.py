@@ -15,6 +15,7 @@ from ragbed.agents.models import NO_MODEL
 from ragbed.documents.errors import RunError
 from ragbed.experiments.analysis.cases import causes_of
 from ragbed.experiments.analysis.view import View
+from ragbed.experiments.formatting import column_title, fmt2, format_dollars, format_p, metric_title, visible
 from ragbed.experiments.record import Result
 from ragbed.experiments.report.cells import FAILED, table
 from ragbed.experiments.report.charts import drawn
@@ -27,7 +28,6 @@ from ragbed.experiments.report.summary_table import ranked_plot, summary_rows
 from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.report.text import ReportInput, pieces
 from ragbed.experiments.runs.finished import Finished, no_collections
-from ragbed.experiments.words import column_words, metric_words, money, probability, two, visible
 from ragbed.retrieval.storage.files import in_place_of, why_unwritten, write_atomically
 
 LARGEST = 100_000  # answers that the questions of a page have; of a run with more it shows a sample of the questions
@@ -90,10 +90,10 @@ def render(view: ReportInput, budget: int = BUDGET) -> str:
     environment = Environment(loader=PackageLoader("ragbed.experiments.report", "assets"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["pieces"] = pieces
-    environment.filters["two"] = two
-    environment.filters["money"] = money
+    environment.filters["two"] = fmt2
+    environment.filters["money"] = format_dollars
     environment.filters["signed"] = lambda value: f"{value:+z.2f}"
-    environment.filters["p_words"] = probability
+    environment.filters["p_words"] = format_p
     return environment.get_template("page.html.j2").render(_context(view, budget))
 
 
@@ -124,9 +124,9 @@ def _context(view: ReportInput, budget: int) -> dict[str, Any]:
         "ranked": ranked_plot(summary_rows(summary, whole), whole), "first": whole.cells[0] if whole.cells else None,
         "plot": None if chart is None else drawn(chart, whole, {
             id: cell.number for cell in whole.cells for id in cell.ids}),
-        "right": ", or else ".join(metric_words(name) for name in view.rights),
+        "right": ", or else ".join(metric_title(name) for name in view.rights),
         "headline": list(view.rights) in ([], [cells.quality]), "facts": (*cells.shared, *view.facts),
-        "quality": column_words(cells.judges[0]) if len(cells.judges) == 1 else metric_words(cells.quality),
+        "quality": column_title(cells.judges[0]) if len(cells.judges) == 1 else metric_title(cells.quality),
         "links": [("summary", "Summary"), *([("plot", "Cost and quality")] if asked and chart else []),
                   *((one.anchor, one.title) for one in before), ("figures", "More figures"),
                   *((one.anchor, one.title) for one in after), ("questions", "Questions")],

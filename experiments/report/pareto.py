@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragbed.experiments.analysis.view import Chart, Mark, Point
+from ragbed.experiments.formatting import column_title, format_dollars, format_interval, metric_title, plural, truncate
 from ragbed.experiments.report.cells import Figure, ReportCell, Table
 from ragbed.experiments.report.comparable_cells import comparable_cells
 from ragbed.experiments.statistics import Comparison
-from ragbed.experiments.words import column_words, cut, interval, metric_words, money, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class CellCosts:
 
     def words(self, value: float) -> str:
         """Return `$0.0012 per question`, or `1,205 tokens per question`."""
-        return f"{money(value)} per question" if self.priced else f"{value:,.0f} {self.unit}"
+        return f"{format_dollars(value)} per question" if self.priced else f"{value:,.0f} {self.unit}"
 
 
 def cost_of(cells: Sequence[ReportCell]) -> CellCosts:
@@ -140,14 +140,15 @@ def cost_chart(table: Table, cost: CellCosts) -> Chart | None:
         if cell.id not in cost.of or found is None or found[1].mean is None:
             continue
         column, figure = found
-        words = (cut(cell.label), f"{column_words(column)} {found[1].mean:z.2f} {interval(figure.low, figure.high)}, "
-                                  f"{plural(figure.n, 'question')}", cost.words(cost.of[cell.id]))
+        mean = f"{figure.mean:z.2f} {format_interval(figure.low, figure.high)}"
+        words = (truncate(cell.label), f"{column_title(column)} {mean}, {plural(figure.n, 'question')}",
+                 cost.words(cost.of[cell.id]))
         mark: Mark = "front" if cell.id in front else "" if cell.id in compared else "faded"
         points.append(Point(cell.label, cost.of[cell.id], found[1].mean, figure.low, figure.high, cell=cell.id,
                             words=words, mark=mark))
     if not points:
         return None
-    quality = column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)
+    quality = column_title(table.judges[0]) if len(table.judges) == 1 else metric_title(table.quality)
     judges = "" if len(table.judges) == 1 else " (graded by different judges)"
     return Chart("scatter", f"Mean {quality} with its 95 % interval against {cost.unit}, one point per cell.",
                  cost.unit, f"mean {quality}{judges}", tuple(points), _LOWEST.get(table.quality, 0.0),

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import Any
 
+from ragbed.experiments.formatting import visible
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, Result, Support
 from ragbed.experiments.report.cells import ReportCell, column
 from ragbed.experiments.report.evidence import Passages, Texts, graded, linked, steps
 from ragbed.experiments.report.packing import BUDGET, Blocks, Packed, as_json, pack
 from ragbed.experiments.report.text import ReportInput, bounded, shown
-from ragbed.experiments.words import visible
 
 LINE = 240  # characters of a question in the list
 ID = 200

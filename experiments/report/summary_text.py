@@ -5,6 +5,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ragbed.experiments.formatting import (
+    column_title,
+    format_p,
+    format_percent,
+    join_names,
+    metric_title,
+    plural,
+    visible,
+)
 from ragbed.experiments.report.cells import ReportCell, Table
 from ragbed.experiments.report.comparable_cells import comparable_cells
 from ragbed.experiments.report.pareto import (
@@ -16,7 +25,6 @@ from ragbed.experiments.report.pareto import (
     tested_pairs,
 )
 from ragbed.experiments.statistics import ALPHA
-from ragbed.experiments.words import column_words, listed, metric_words, percent, plural, probability, visible
 
 MAX_SENTENCES = 5
 _MANY_FAILED = 0.1  # share of the answers from which failures come first
@@ -68,7 +76,7 @@ def _failures(failed: int, asked: int, table: Table, kinds: Counter[str]) -> lis
     if not failed:
         return []
     named = [visible(kind.replace("http_", "HTTP ").replace("_", " ")) for kind, _ in kinds.most_common()]
-    why = f" ({listed(named)})" if named else ""
+    why = f" ({join_names(named)})" if named else ""
     if failed == asked:
         return [f"All {plural(asked, 'answer')} failed{why}: the figures say nothing about the cells."]
     kept = "are left out of the published metrics" if table.drops_empty else "count as wrong"
@@ -78,7 +86,7 @@ def _failures(failed: int, asked: int, table: Table, kinds: Counter[str]) -> lis
 def _headline(table: Table, best: Sequence[ReportCell], pairs: Sequence[CellPair], partial: bool,
               tested: bool) -> str:
     known = headline_figures(table)
-    metric = column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)
+    metric = column_title(table.judges[0]) if len(table.judges) == 1 else metric_title(table.quality)
     if not known:
         return f"No {metric} could be computed." if metric else "The run has no scores."
     if not best:
@@ -158,7 +166,7 @@ def _cheaper(ranking: Ranking, table: Table) -> list[str]:
     if pair is None:
         return []
     what = "price" if cost.priced else "tokens"
-    return [f"{_code(pair.first)} takes {percent(cost.share(pair.first, ranking.cell))} of the {what} of "
+    return [f"{_code(pair.first)} takes {format_percent(cost.share(pair.first, ranking.cell))} of the {what} of "
             f"{_code(ranking.cell)}, without a significant difference."]
 
 
@@ -172,7 +180,7 @@ def _significant(pairs: Sequence[CellPair]) -> list[str]:
 def _factors(effects: Mapping[str, Any] | None) -> list[str]:
     real = [one for one in (effects or {}).get("factors", ()) if one["p_holm"] is not None and one["p_holm"] < ALPHA]
     named = [f"{one['factor']} (p {_p(one['p_holm'])})" for one in real]
-    return [f"Significant factor{'s' if len(named) > 1 else ''}: {listed(named)}."] if named else []
+    return [f"Significant factor{'s' if len(named) > 1 else ''}: {join_names(named)}."] if named else []
 
 
 def _noun(table: Table) -> str:
@@ -184,9 +192,9 @@ def _code(cell: ReportCell) -> str:
 
 
 def _names(cells: Sequence[ReportCell]) -> str:
-    return listed([_code(cell) for cell in cells], _MAX_NAMED)
+    return join_names([_code(cell) for cell in cells], _MAX_NAMED)
 
 
 def _p(p: float | None) -> str:
-    words = probability(p)
+    words = format_p(p)
     return words if words.startswith("<") else f"= {words}"

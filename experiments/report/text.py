@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from ragbed.experiments.formatting import visible
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, Result
-from ragbed.experiments.words import visible
 
 _PIECE = re.compile(r"[^_/.:#]+[_/.:#]*|[_/.:#]+")
 

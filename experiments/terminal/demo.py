@@ -17,7 +17,7 @@ from ragbed.experiments.runs.manifest import manifest_of
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import check_settings
 from ragbed.experiments.terminal.display import note, say, stoppable
-from ragbed.experiments.terminal.live import RunView
+from ragbed.experiments.terminal.progress import RunView
 from ragbed.experiments.terminal.run import Put, carry_out, closing_line, in_turn
 from ragbed.experiments.terminal.tables import print_summary
 from ragbed.strategies.catalogue import CRESTS

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ragbed.experiments.formatting import format_price, plural
 from ragbed.experiments.terminal.display import note, print_table, say
-from ragbed.experiments.words import plural, price
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:
@@ -44,13 +44,13 @@ def together(totals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _show_judge(judge: Mapping[str, Any] | None) -> None:
     if judge is not None:
         say(f"The judge {judge['model']}: up to {judge['calls']:,} calls, {judge['prompt_tokens']:,} + "
-            f"{judge['completion_tokens']:,} tokens, {price(judge['price'])}.")
+            f"{judge['completion_tokens']:,} tokens, {format_price(judge['price'])}.")
 
 
 def _row(figures: Mapping[str, Any], too_long: bool) -> list[str]:
     cost = figures["price"]
     prices = "?" if cost["most"] is None else "$0" if not cost["most"] else \
-        f"{price(cost['least'])} to {price(cost['most'])}"
+        f"{format_price(cost['least'])} to {format_price(cost['most'])}"
     most = figures["completion_tokens"]["most"]
     known = most or not figures["calls"]["most"]
     tokens = [_span(figures["prompt_tokens"]), f"up to {most:,}"] if known else ["?", "?"]

@@ -21,6 +21,7 @@ from ragbed.experiments.analysis import trec
 from ragbed.experiments.analysis.pairs import difference_view
 from ragbed.experiments.benchmarks.qrels import judged_questions, read_qrels
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.formatting import estimate
 from ragbed.experiments.metrics import Extent, precision_omega
 from ragbed.experiments.question import RANKED, Question
 from ragbed.experiments.record import Result
@@ -33,10 +34,9 @@ from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.retrievers import searching_scheme
 from ragbed.experiments.terminal.display import note, print_json, print_table, say, stoppable
-from ragbed.experiments.terminal.live import RunView
+from ragbed.experiments.terminal.progress import RunView
 from ragbed.experiments.terminal.run import show_shard
 from ragbed.experiments.terminal.tables import all_failed, on_failures, print_views
-from ragbed.experiments.words import figure
 from ragbed.retrieval.types import Progress
 
 _LONGEST = 80  # characters of a file's name: in UTF-8 some have three bytes, and 255 bytes are the most
@@ -213,7 +213,7 @@ def _show(evaluation: trec.Evaluation, found: Found, name: str) -> None:
         ("queries/s", [_number(one.rate) for one in searching])) if set(shown) != {"-"}]
     rows = [[line.name, str(len(line.answers)), *(
         "-" if (one := line.metrics.get(column)) is None else
-        figure(one["mean"], one["low"], one["high"], "z.3f") for column in evaluation.columns),
+        estimate(one["mean"], one["low"], one["high"], "z.3f") for column in evaluation.columns),
         *(shown[place] for _, shown in extra)] for place, line in enumerate(evaluation.lines)]
     print_table(["retriever", "n", *(column.replace("_", " ") for column in evaluation.columns),
                  *(title for title, _ in extra)], rows, title=f"{name}: what was found")

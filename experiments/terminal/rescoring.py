@@ -11,6 +11,7 @@ import typer
 
 from ragbed.experiments.analysis.notes import unjudged
 from ragbed.experiments.analysis.view import View
+from ragbed.experiments.formatting import estimate
 from ragbed.experiments.judges.sentence_support import check_named
 from ragbed.experiments.metrics import Scoring, aggregate, may_refuse
 from ragbed.experiments.record import Result
@@ -18,7 +19,6 @@ from ragbed.experiments.running.rescore import Again, score_anew
 from ragbed.experiments.runs.finished import Finished, open_finished
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_table, say
 from ragbed.experiments.terminal.tables import print_views, run_table
-from ragbed.experiments.words import figure
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -47,7 +47,7 @@ def show_rescored(path: Path, scoring: Scoring | None, judge: str | None, metric
         say("")
         if changed:
             shown = tuple((one["name"], one["metric"], *(
-                figure(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f") for when in ("before", "now")))
+                estimate(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f") for when in ("before", "now")))
                 for one in changed)
             print_views([View("changed", "What differs", (
                 "cell", "metric", f"in the run ({run.scoring})", f"now ({again.scoring})"), shown, 2, 3)])

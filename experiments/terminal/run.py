@@ -20,7 +20,7 @@ from ragbed.experiments.runs.finished import Finished
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.terminal.display import note, print_json, say, stoppable
-from ragbed.experiments.terminal.live import NOTHING, RunView
+from ragbed.experiments.terminal.progress import NOTHING, RunView
 from ragbed.experiments.terminal.tables import all_failed, on_failures, print_summary
 
 

@@ -17,13 +17,13 @@ from ragbed.documents.types import Chunk
 from ragbed.experiments.analysis.cases import causes_of
 from ragbed.experiments.analysis.causes import BY_NAME
 from ragbed.experiments.cells import Cell
+from ragbed.experiments.formatting import format_price, plural
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Record, StoredPassage, StoredStep, StoredSub, SupportLabel, Verdict
 from ragbed.experiments.runs.finished import cells_in, cells_named, question_named
 from ragbed.experiments.runs.manifest import manifest_of
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.terminal.display import console, print_json, print_records, print_table, say
-from ragbed.experiments.words import plural, price
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.types import Hit
 from ragbed.strategies.types import Message, Role
@@ -137,7 +137,7 @@ def _answer_fields(record: Record, question: Question, columns: Sequence[str]) -
     usage = result.usage + result.sub_usage
     retried = f" (calls retried: {timing.retried})" if timing.retried else ""
     yield "used", (f"{plural(usage.calls, 'call')}, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
-                   f"{price(usage.price)}; {plural(timing.attempts, 'request')}{retried} in {timing.seconds} s")
+                   f"{format_price(usage.price)}; {plural(timing.attempts, 'request')}{retried} in {timing.seconds} s")
 
 
 def _placed(passage: StoredPassage) -> str:

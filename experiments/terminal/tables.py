@@ -8,6 +8,16 @@ from typing import Any
 from ragbed.experiments.analysis.published import published
 from ragbed.experiments.analysis.view import View, text_of
 from ragbed.experiments.cells import PART, short_name, shortened, telling
+from ragbed.experiments.formatting import (
+    UNKNOWN,
+    estimate,
+    fmt2,
+    format_p,
+    format_price,
+    join_names,
+    metric_title,
+    plural,
+)
 from ragbed.experiments.metrics import METRICS, family_of, measured_in, shown_name
 from ragbed.experiments.report.cells import Table, table
 from ragbed.experiments.report.comparable_cells import merge_replicates
@@ -16,7 +26,6 @@ from ragbed.experiments.report.summary_text import summary_text
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.experiments.statistics import ALPHA
 from ragbed.experiments.terminal.display import Column, console, print_rows, print_table, print_text, say
-from ragbed.experiments.words import UNKNOWN, figure, listed, metric_words, plural, price, probability, two
 
 _MESSAGE = 300  # characters of one
 _NO_REPLY = ("error", "timeout", "budget", "too_long")
@@ -37,7 +46,7 @@ def print_summary(summary: Mapping[str, Any], full: bool = False) -> None:
     print_text(" ".join(summary_text(summary, cells)))
     if not full:
         notes = [plural(len(summary["notes"]), "note")] if summary["notes"] else []
-        print_text(f"--full shows more: {listed([*dropped, 'all metrics', 'causes', *notes], 9)}.")
+        print_text(f"--full shows more: {join_names([*dropped, 'all metrics', 'causes', *notes], 9)}.")
         return
     say("")
     shown = {cells.quality, "citation_f1"}
@@ -55,7 +64,7 @@ def _title(summary: Mapping[str, Any], cells: Table) -> str:
     judge = f", judge {short_name(first['judge'])}" if first["judge"] else ""
     sizes = {cell.n for cell in cells.cells}
     questions = f", {plural(sizes.pop(), 'question')}" if len(sizes) == 1 else ""
-    return f"{summary['name']}{questions}: {metric_words(cells.quality)}, {first['scoring']} scoring{judge}"
+    return f"{summary['name']}{questions}: {metric_title(cells.quality)}, {first['scoring']} scoring{judge}"
 
 
 def _columns(rows: Sequence[SummaryRow]) -> list[Column]:
@@ -66,15 +75,15 @@ def _columns(rows: Sequence[SummaryRow]) -> list[Column]:
     return [
         Column("cell", [row.cell.label for row in rows], shortens=True, right=False),
         Column("n", [str(row.cell.n) for row in rows], 1),
-        Column("score [95 % CI]", ["-" if one is None else figure(one.mean, one.low, one.high).removesuffix(
+        Column("score [95 % CI]", ["-" if one is None else estimate(one.mean, one.low, one.high).removesuffix(
             f" {UNKNOWN}") for one in scores]),
         *([Column("diff", ["-" if one is None else f"{one.difference:+z.2f}" for one in tests]),
-           Column("p", ["-" if one is None else probability(one.p_holm) for one in tests])] if any(tests) else []),
-        *([Column("cit. F1", ["-" if one is None else two(one) for one in f1s], 3)] if any(f1s) else []),
+           Column("p", ["-" if one is None else format_p(one.p_holm) for one in tests])] if any(tests) else []),
+        *([Column("cit. F1", ["-" if one is None else fmt2(one) for one in f1s], 3)] if any(f1s) else []),
         Column("refused", [f"{row.cell.refused:,}" for row in rows], 2),
         Column("tokens", [f"{row.cell.tokens_each:,.0f}" if row.cell.tokens_each else "?" if row.cell.calls else "0"
                           for row in rows], 4),
-        Column("price", [price(row.cell.price, "?") for row in rows], 5),
+        Column("price", [format_price(row.cell.price, "?") for row in rows], 5),
         Column("failed", [f"{row.cell.failed:,}" for row in rows], 6)]
 
 
@@ -135,7 +144,7 @@ def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str]
             "\n".join(f"{count} {name}" for name, count in cell["outcomes"].items() if count),
             "-" if cell["passages"] is None else f"{cell['passages']:.3g}", str(usage["calls"]),
             str(tokens) if tokens or not usage["calls"] else "?", *([f"{share:.0%}"] if cached else []),
-            price(usage["price"], "?")]
+            format_price(usage["price"], "?")]
 
 
 def _figures(metrics: Mapping[str, Any], column: str) -> str:
@@ -143,7 +152,7 @@ def _figures(metrics: Mapping[str, Any], column: str) -> str:
     if len(names) > 1 and all(METRICS[family_of(name)].share for name in names):
         return _counts([metrics.get(name) for name in names])
     found = [metrics.get(name) for name in names]
-    return " / ".join("-" if one is None else figure(one["mean"], one["low"], one["high"]) for one in found)
+    return " / ".join("-" if one is None else estimate(one["mean"], one["low"], one["high"]) for one in found)
 
 
 def _counts(shares: Sequence[Mapping[str, Any] | None]) -> str:

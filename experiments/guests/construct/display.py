@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from ragbed.documents.shards import Shard
+from ragbed.experiments.formatting import format_price, join_names, plural
 from ragbed.experiments.guests.construct.build import construct, read_library
 from ragbed.experiments.guests.construct.dry_run import estimate_usage
 from ragbed.experiments.guests.construct.play import FAILED, Outcome
@@ -15,7 +16,6 @@ from ragbed.experiments.guests.construct.set_files import REPORT, write_set, yie
 from ragbed.experiments.guests.construct.settings import ConstructSettings
 from ragbed.experiments.terminal.display import Bars, note, print_json, print_result, print_table, say, stoppable
 from ragbed.experiments.terminal.tables import print_views
-from ragbed.experiments.words import listed, plural, price
 
 _NAMED = 6  # sources without an item that the terminal names; the card has all
 
@@ -44,10 +44,11 @@ def build(settings: ConstructSettings, fresh: bool, replay: Path | None, json: b
     barren: dict[str, list[str]] = {}
     for one in card["sources"]:
         if not one["kept"] and settings.benchmark is None:  # of a benchmark each question is a source or several
-            why = one["why"] or f"every item of it was lost, at {listed(list(one['lost']))}"
+            why = one["why"] or f"every item of it was lost, at {join_names(list(one['lost']))}"
             barren.setdefault(why, []).append(one["source"])
     for why, sources in barren.items():
-        say(f"no item of {plural(len(sources), 'source')} of {len(card['sources'])}, {listed(sources, _NAMED)}: {why}")
+        say(f"no item of {plural(len(sources), 'source')} of {len(card['sources'])}, "
+            f"{join_names(sources, _NAMED)}: {why}")
     for text in (*(f"not read: {one}" for one in card["unread"]), *card["notes"]):
         note(text)
     for one in card["models"]:
@@ -74,6 +75,6 @@ def show_bounds(settings: ConstructSettings, json: bool) -> None:
         f"{plural(found['instances'], 'instance')} for {plural(found['asked_for'], 'item')}")
     print_table(["model", "calls", "prompt tokens", "completion tokens", "price"],
                 [[one["model"], *(f"up to {one[name]:,}" for name in ("calls", "prompt_tokens", "completion_tokens")),
-                  price(one["price"], "?")] for one in found["models"]])
+                  format_price(one["price"], "?")] for one in found["models"]])
     for text in found["unread"]:
         note(f"not read: {text}")

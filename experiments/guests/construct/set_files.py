@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from ragbed.documents.types import Document, digest
 from ragbed.experiments.analysis.view import View, text_of
 from ragbed.experiments.benchmarks.hub import CARD
+from ragbed.experiments.formatting import estimate, plural, visible
 from ragbed.experiments.guests.construct.export_formats import collect_items, write_exports
 from ragbed.experiments.guests.construct.guard_recall import guard_recall
 from ragbed.experiments.guests.construct.llm import WRITER
@@ -23,7 +24,6 @@ from ragbed.experiments.guests.review.figures import read_figures, review_sectio
 from ragbed.experiments.guests.review.items import DOCUMENTS, FILE, ITEMS, QUESTIONS, Item, open_set, question_line
 from ragbed.experiments.report.page import policy
 from ragbed.experiments.runs.store import write_text
-from ragbed.experiments.words import figure, plural, visible
 from ragbed.retrieval.storage.files import sha256_of
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def render_card(card: Mapping[str, Any]) -> str:
         lines += ["", "## Certificates", "",
                   "No chunk of the index holds an answer of an unanswerable item, as far as the guard sees: of "
                   f"{share['n']} answers planted in its chunks it found the share "
-                  f"{figure(share['mean'], share['low'], share['high'])}.", "",
+                  f"{estimate(share['mean'], share['low'], share['high'])}.", "",
                   *_table(("written", "found", "planted"), [(way, *counts) for way, counts
                                                             in card["guard"]["ways"].items()])]
     for name, values in card["tags"].items():

@@ -22,6 +22,7 @@ from ragbed.experiments.analysis.variants import (
     replicates,
     variants_of,
 )
+from ragbed.experiments.formatting import join_names, metric_title
 from ragbed.experiments.guests.early_stopping.sequential_test import (
     RaceState,
     RaceVerdict,
@@ -34,7 +35,6 @@ from ragbed.experiments.metrics.metric import BY_SPLIT
 from ragbed.experiments.metrics.scoring import range_of, score_of
 from ragbed.experiments.question import Question
 from ragbed.experiments.statistics import Clusters, mcnemar, pairs_of, permutation
-from ragbed.experiments.words import listed, metric_words
 
 if TYPE_CHECKING:
     from ragbed.experiments.metrics.metric import Floats
@@ -167,8 +167,8 @@ class RaceSchedule:
         asked = sum(end * len(cells) for end, cells in zip(ends, self.members, strict=True))
         most = len(self.order) * sum(map(len, self.members))
         left = [label for place, label in enumerate(self.labels) if place not in state.out]
-        yield (f"Early stopping by {metric_words(self.metric)}: {asked:,} of {most:,} answers were needed. "
-               f"Not worse than any cell they were compared with: {listed(left, len(left))}.")
+        yield (f"Early stopping by {metric_title(self.metric)}: {asked:,} of {most:,} answers were needed. "
+               f"Not worse than any cell they were compared with: {join_names(left, len(left))}.")
         for place, pair in state.out.items():
             better = self.labels[next(cell for cell in self.pairs[pair] if cell != place)]
             yield f"{self.labels[place]} is worse than {better}, after {ends[place]} of {len(self.order)} questions."

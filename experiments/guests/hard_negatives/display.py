@@ -6,6 +6,7 @@ from pathlib import Path
 from ragbed.documents.errors import RunError
 from ragbed.experiments.analysis.catalogue import labels_of_variants
 from ragbed.experiments.analysis.notes import ON_MINERS
+from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.hard_negatives.benchmark import DECISIONS, MinedManifest
 from ragbed.experiments.guests.hard_negatives.dose import compute_run_dose
 from ragbed.experiments.guests.hard_negatives.dose_views import dose_views
@@ -14,7 +15,6 @@ from ragbed.experiments.metrics import metric_named
 from ragbed.experiments.runs.finished import open_finished
 from ragbed.experiments.terminal.display import print_json, print_table, say
 from ragbed.experiments.terminal.tables import print_views
-from ragbed.experiments.words import plural
 
 _SHOWN = 5  # questions that got fewer, named one by one
 

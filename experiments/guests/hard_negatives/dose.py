@@ -23,11 +23,11 @@ from ragbed.experiments.analysis.variants import (
 )
 from ragbed.experiments.cells import Cell
 from ragbed.experiments.conditions import Perturbation
+from ragbed.experiments.formatting import ON_INTERVALS
 from ragbed.experiments.metrics import ScoredQuestion, ScoredRow, Scoring
 from ragbed.experiments.question import Question
 from ragbed.experiments.record import Result
 from ragbed.experiments.runs.finished import Finished
-from ragbed.experiments.words import ON_INTERVALS
 from ragbed.retrieval.hits import DECIMALS
 
 Axis = Literal["negatives", "hardness"]

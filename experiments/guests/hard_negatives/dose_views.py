@@ -10,9 +10,9 @@ from ragbed.experiments.analysis.inputs import AnalysisInput
 from ragbed.experiments.analysis.pairs import difference_view
 from ragbed.experiments.analysis.view import Chart, Point, Value, View, figure_value
 from ragbed.experiments.cells import PART, shortened
+from ragbed.experiments.formatting import column_title, format_difference, format_interval, join_names, plural, truncate
 from ragbed.experiments.metrics import family_of, shown_name
 from ragbed.experiments.statistics import Comparison
-from ragbed.experiments.words import column_words, cut, difference, interval, listed, plural
 
 COLOURS = 6  # curves of one chart
 _MOST = 18  # charts of one group
@@ -156,19 +156,20 @@ def _said(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any
     if not known:
         return
     most = max(area["mean"] for _, area in known)
-    best = [f"{label} {interval(area['low'], area['high'])}".rstrip() for label, area in known if area["mean"] == most]
+    best = [f"{label} {format_interval(area['low'], area['high'])}".rstrip() for label, area in known
+            if area["mean"] == most]
     if len(best) < len(known):
-        yield f"The largest area, {most:z.2f}, is that of {listed(best)}."
+        yield f"The largest area, {most:z.2f}, is that of {join_names(best)}."
     changes = [(label, Comparison.of(metric, curve["change"])) for label, curve in named if curve["change"]]
-    real = [f"{label} ({difference(one)})" for label, one in changes if one.real]
-    yield (f"From the first dose to the last there is a real change of {listed(real)}." if real else
+    real = [f"{label} ({format_difference(one)})" for label, one in changes if one.real]
+    yield (f"From the first dose to the last there is a real change of {join_names(real)}." if real else
            "From the first dose to the last no real change is seen.")
     places = dict(zip(group.curves, group.labels, strict=True))
-    apart = [f"{places[one['second']]} against {places[one['first']]} ({difference(made)})"
+    apart = [f"{places[one['second']]} against {places[one['first']]} ({format_difference(made)})"
              for one in found["comparisons"] if one["first"] in places
              and (made := Comparison.of(metric, one)).real]
     if tests:
-        yield f"Areas really differ: {listed(apart)}." if apart else "No two areas really differ."
+        yield f"Areas really differ: {join_names(apart)}." if apart else "No two areas really differ."
 
 
 # The title of a chart, its series, and the curves by the label that each has there.
@@ -208,7 +209,7 @@ def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, A
     x = "number of negatives" if group.axis == "negatives" else "hardness, in thirds of each question's"
     made = []
     for metric, alike in _apart(curves, found["metrics"]).items():
-        title = ", ".join(column_words(shown_name(name, judge)) for name in alike)
+        title = ", ".join(column_title(shown_name(name, judge)) for name in alike)
         for part, series, own in _facets(curves, group.labels):
             points = [point for label, curve in own for point in _points(group, label, curve, metric, called)]
             if points:
@@ -249,7 +250,7 @@ def _points(group: CurveGroup, label: str, curve: CurveRow, metric: str, called:
             at += f" negative{'' if at == '1' else 's'}"
         few = f", {one['fewer']} with fewer" if one["fewer"] else ""
         near = () if one.get("hardness") is None else (f"mean hardness {one['hardness']:.2f}",)
-        said = (cut(label), f"{at}: {value['mean']:z.2f} {interval(value['low'], value['high'])}",
+        said = (truncate(label), f"{at}: {value['mean']:z.2f} {format_interval(value['low'], value['high'])}",
                 plural(value["n"], "question") + few, *near)
         yield Point(label, float(dose), value["mean"], value["low"], value["high"], cell=called.get(one["cell"], ""),
                     line="" if dose == _PLAIN else label, words=said, mark="hollow" if dose == _PLAIN else "")

@@ -11,6 +11,7 @@ from ragbed.agents.types import Cost
 from ragbed.experiments.analysis.agreement import Rater, agreement_view, agreements
 from ragbed.experiments.analysis.notes import LEXICAL, unjudged
 from ragbed.experiments.analysis.view import View
+from ragbed.experiments.formatting import format_price
 from ragbed.experiments.guests.label_correction.inference import corrected_views
 from ragbed.experiments.guests.label_correction.sheets import read_raters, write_sheet
 from ragbed.experiments.running.rejudge import Material, judges_named, material_of, rejudge
@@ -20,7 +21,6 @@ from ragbed.experiments.settings import RunSettings
 from ragbed.experiments.settings.file import read_settings
 from ragbed.experiments.terminal.display import Bars, note, print_json, say, stoppable
 from ragbed.experiments.terminal.tables import print_views
-from ragbed.experiments.words import price
 
 
 def show_agreement(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,
@@ -85,4 +85,4 @@ def _show(settings: RunSettings, raters: Sequence[Rater], views: Sequence[View],
     if settings.calls.temperature == 0 and any(rater.name.endswith(" #2") for rater in raters):
         say("Repeats were judged at the run's temperature, 0. They differ only in their seed and in the server's own "
             "randomness, so their agreement does not show how certain the judge is.")
-    note(f"{spent.attempts} calls sent and {spent.replayed} from the journal, paid now {price(spent.paid)}")
+    note(f"{spent.attempts} calls sent and {spent.replayed} from the journal, paid now {format_price(spent.paid)}")

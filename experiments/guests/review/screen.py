@@ -8,8 +8,8 @@ from itertools import zip_longest
 from typing import Any
 
 from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.review.items import Evidence, Item, overlaps
-from ragbed.experiments.words import visible
 
 _AROUND = 20_000  # characters that are shown before and after a mark
 _LONGEST = 30_000  # of a chunk

@@ -20,10 +20,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.review.items import ReviewSet
 from ragbed.experiments.guests.review.reviews import REASONS, Review, Reviewer, ReviewFile
 from ragbed.experiments.guests.review.screen import item_view
-from ragbed.experiments.words import visible
 
 _Given = TypeVar("_Given", bound=BaseModel)
 _ASSETS = Path(__file__).parent / "assets"

@@ -78,10 +78,10 @@ def questions(
     An answer that was approved of is a candidate for the gold answer, and what it cites for the gold evidence; what was
     said stands in the tags. `ragbed review` shows them one at a time, and `ragbed run` tests a fix on exactly these.
     """
+    from ragbed.experiments.formatting import plural
     from ragbed.experiments.guests.serving.feedback import questions_of
     from ragbed.experiments.runs.store import write_lines
     from ragbed.experiments.terminal.display import print_result
-    from ragbed.experiments.words import plural
 
     lines = questions_of(source, thumb)
     write_lines(out, lines)

@@ -16,11 +16,11 @@ from ragbed.agents.client import ModelClient
 from ragbed.agents.models import open_model, open_reranker_deps
 from ragbed.documents.errors import SettingsError, UserError
 from ragbed.experiments.cells import PART, PIPELINE, Cell, labels, short_name
+from ragbed.experiments.formatting import estimate
 from ragbed.experiments.running.open_resources import index_folder
 from ragbed.experiments.running.plan import Plan
 from ragbed.experiments.runs.finished import Finished, open_finished
 from ragbed.experiments.settings.file import content_of, runs_of
-from ragbed.experiments.words import figure
 from ragbed.guests import locate_run
 from ragbed.retrieval.index import Index
 from ragbed.retrieval.retrievers import KINDS
@@ -52,7 +52,7 @@ class Measured:
 
     def __str__(self) -> str:
         changed = "; its prompts or strategies have changed since" if self.changed else ""
-        return (f"{self.metric} {figure(self.mean, self.low, self.high)} on {self.n} questions, run {self.run} of "
+        return (f"{self.metric} {estimate(self.mean, self.low, self.high)} on {self.n} questions, run {self.run} of "
                 f"{self.date}{changed}")
 
 

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse, Response
 
 from ragbed.documents.types import Chunk, Document
+from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.serving.pictures import Marked, Pictures
 from ragbed.experiments.guests.serving.state import Serving
-from ragbed.experiments.words import visible
 from ragbed.retrieval.index import Index
 
 # A sandbox without scripts; its own origin lets it load its pictures where the server wants a cookie. Browsers open no

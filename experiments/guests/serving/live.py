@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from ragbed.documents.errors import RunError
 from ragbed.experiments.analysis.view import View, figure_value
+from ragbed.experiments.formatting import plural
 from ragbed.experiments.guests.serving.anytime import anytime_test
 from ragbed.experiments.guests.serving.traffic import open_kept
 from ragbed.experiments.statistics import holm
-from ragbed.experiments.words import plural
 
 # Of several rows of a thread SQLite takes the columns from the one with the minimum.
 _RATED = ("SELECT t.run, t.probability, f.first = 'up', min(f.rated) FROM feedback f JOIN turns t ON"

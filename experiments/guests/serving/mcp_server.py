@@ -14,9 +14,9 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from ragbed.documents.errors import CallError, SettingsError, UserError
+from ragbed.experiments.formatting import visible
 from ragbed.experiments.guests.serving.served import Served, passage_json
 from ragbed.experiments.guests.serving.state import Serving, failed, owner_of
-from ragbed.experiments.words import visible
 from ragbed.guests import loaded
 
 _AROUND = 4_000  # characters before and after a passage that is opened

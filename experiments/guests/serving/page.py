@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import FileResponse, StreamingResponse
 
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.formatting import column_title
 from ragbed.experiments.guests.serving.state import Serving, event_stream, frame, owner_of, refused
-from ragbed.experiments.words import column_words
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -48,7 +48,7 @@ def page_routes(serving: Serving) -> APIRouter:
     async def configurations() -> dict[str, Any]:
         return {"explore": serving.explore, "configurations": [
             {"name": name, "description": one.made_of,
-             "measured": one.measured and {**asdict(one.measured), "words": column_words(one.measured.metric)}}
+             "measured": one.measured and {**asdict(one.measured), "words": column_title(one.measured.metric)}}
             for name, one in serving.configurations.items()]}
 
     @router.post("/api/ask")

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from ragbed.agents.types import Answer, DecisionStep, GenerateStep, SearchStep, Step
 from ragbed.documents.types import Chunk, encodable
-from ragbed.experiments.words import visible
+from ragbed.experiments.formatting import visible
 from ragbed.retrieval.index import Index
 from ragbed.strategies.history import ASKS
 from ragbed.strategies.reading import citation_marks, outside_answer

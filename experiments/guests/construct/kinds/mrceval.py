@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragbed.documents.types import Chunk
 from ragbed.experiments.benchmarks.mrceval import named_subtask
+from ragbed.experiments.formatting import estimate
 from ragbed.experiments.guests.construct import filters
 from ragbed.experiments.guests.construct.answer_matching import chosen_option
 from ragbed.experiments.guests.construct.llm import JUDGE, LABELS, WRITER, ask_structured, in_parallel, solve
@@ -29,7 +30,6 @@ from ragbed.experiments.metrics.matching import holds
 from ragbed.experiments.question import Question
 from ragbed.experiments.running.gold import Places
 from ragbed.experiments.runs.store import write_lines
-from ragbed.experiments.words import figure
 from ragbed.strategies.normalising import normalize_answer, with_values
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def notes(played: Sequence[Outcome], library: Library) -> list[str]:
     asked = [one for one in played if one.lost == "solvable" or "solved" in one.item.measured]
     hard = [one for one in asked if one.item.tags["selection"] == "hard"]
     shares = [share_of(sum(one.lost != "solvable" for one in part), len(part)) for part in (hard, asked)]
-    rates = [f"{figure(one['mean'], one['low'], one['high'])}, n {one['n']}" for one in shares]
+    rates = [f"{estimate(one['mean'], one['low'], one['high'])}, n {one['n']}" for one in shares]
     said = [f"Solvers with the evidence alone agree with the key of hard items at a rate of {rates[0]}; of all, "
             f"{rates[1]}."]
     if library.judges < SELECTING:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from ragbed.experiments.statistics import Comparison
 
 
-def price(dollars: float | None, unknown: str = "an unknown price") -> str:
+def format_price(dollars: float | None, unknown: str = "an unknown price") -> str:
     """Return a price as it is shown; `unknown` stands for None."""
     return unknown if dollars is None else f"${dollars:.4f}" if dollars else "$0"
 
 
-def two(value: float) -> str:
+def fmt2(value: float) -> str:
     """Return a figure with two digits, in which nothing is less than nothing: no `-0.00`."""
     return f"{value:z.2f}"
 
@@ -40,7 +40,7 @@ def verdict(comparison: Comparison) -> str:
         within = comparison.low is not None and comparison.high is not None and comparison.low <= 0 <= comparison.high
         return (f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):z.2f}"
                 + (", by the test, though the interval holds 0" if within else ""))
-    if is_alone(comparison):
+    if is_uncorrected(comparison):
         return f"{'higher' if comparison.difference > 0 else 'lower'} on its own, not after the correction"
     if comparison.gained == comparison.lost == 0:
         return f"the same score on {plural(comparison.n, 'question')}"
@@ -49,7 +49,7 @@ def verdict(comparison: Comparison) -> str:
     return f"no difference that {plural(comparison.n, 'question')} can show{_least(comparison)}"
 
 
-def is_alone(comparison: Comparison) -> bool:
+def is_uncorrected(comparison: Comparison) -> bool:
     """Return whether two cells differ by their own test, though not after the correction for all."""
     return not comparison.real and comparison.p is not None and comparison.p < ALPHA
 
@@ -60,12 +60,12 @@ def _least(comparison: Comparison) -> str:
     return f"; the smallest they could: {comparison.smallest:z.2f}"
 
 
-def difference(comparison: Comparison) -> str:
+def format_difference(comparison: Comparison) -> str:
     """Return the difference with its interval."""
-    return figure(comparison.difference, comparison.low, comparison.high, "+z.2f")
+    return estimate(comparison.difference, comparison.low, comparison.high, "+z.2f")
 
 
-def figure(value: float | None, low: float | None, high: float | None, form: str = "z.2f") -> str:
+def estimate(value: float | None, low: float | None, high: float | None, form: str = "z.2f") -> str:
     """Return a figure with its interval; one that has none says so."""
     if value is None:
         return "-"
@@ -73,12 +73,12 @@ def figure(value: float | None, low: float | None, high: float | None, form: str
     return f"{value:{form}} {interval}"
 
 
-def probability(p: float | None) -> str:
+def format_p(p: float | None) -> str:
     """Return a p with three decimals; what is smaller is said to be."""
     return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def effect(comparison: Comparison) -> str:
+def format_effect(comparison: Comparison) -> str:
     """Return the odds of the flips, or d_z."""
     if comparison.odds is not None:
         return f"odds {comparison.odds:z.2f}"
@@ -105,7 +105,7 @@ _FEW = 20  # of which percentages would claim more than there is
 _NEAR = 0.06  # of a fraction, by how much it may be off
 
 
-def metric_words(name: str) -> str:
+def metric_title(name: str) -> str:
     """Return a metric's name for people, such as `exact match` of `em`."""
     family, cut = family_of(name), cut_of(name)
     if family in _SUB:
@@ -113,10 +113,10 @@ def metric_words(name: str) -> str:
     return _METRICS.get(family, family.replace("_", " ")) + (f"@{cut}" if cut else "")
 
 
-def column_words(column: str) -> str:
+def column_title(column: str) -> str:
     """Return a column's name for people, with that of its judge."""
     metric, space, judge = column.partition(" ")
-    return metric_words(metric) + space + judge
+    return metric_title(metric) + space + judge
 
 
 def plural(count: int, word: str, words: str | None = None) -> str:
@@ -124,24 +124,24 @@ def plural(count: int, word: str, words: str | None = None) -> str:
     return f"{count:,} {word if count == 1 else words or word + 's'}"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def join_names(names: Sequence[str], most: int = 5) -> str:
     """`a, b and c`; beyond `most`, how many more there are."""
     if len(names) > most:
         return ", ".join(names[:most - 1]) + f" and {len(names) - most + 1} more"
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-def cut(name: str, most: int = 48) -> str:
+def truncate(name: str, most: int = 48) -> str:
     """Return the name, or its beginning where it is longer than a chart has room for."""
     return name if len(name) <= most else name[:most - 1] + "…"
 
 
-def interval(low: float | None, high: float | None) -> str:
+def format_interval(low: float | None, high: float | None) -> str:
     """`[0.10, 0.50]`; empty where there is none."""
     return "" if low is None or high is None else f"[{low:z.2f}, {high:z.2f}]"
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Return a share as a percentage that is 0 or 100 only where the share is none or all."""
     rounded = round(100 * share)
     if rounded == 0 and share > 0:
@@ -149,15 +149,15 @@ def percent(share: float) -> str:
     return ">99 %" if rounded == 100 and share < 1 else f"{rounded} %"
 
 
-def part(count: int, of: int) -> str:
+def count_or_percent(count: int, of: int) -> str:
     """Return a share in percent; of few, their count."""
-    return f"{count}" if of < _FEW else percent(count / of)
+    return f"{count}" if of < _FEW else format_percent(count / of)
 
 
 def fraction(share: float) -> str:
     """Return a share below 1 in words where it is near a simple one, else in percent."""
     near = [words for value, words in _FRACTIONS if abs(share - value) <= _NEAR * value]
-    return near[0] if near else percent(share)
+    return near[0] if near else format_percent(share)
 
 
 def portion(share: float, of: str) -> str:
@@ -166,7 +166,7 @@ def portion(share: float, of: str) -> str:
     return f"{words} {of}" if words == "half" else f"{words} of {of}"
 
 
-def money(dollars: float) -> str:
+def format_dollars(dollars: float) -> str:
     """Dollars with the digits that tell small sums apart: at least two that are not 0."""
     if dollars == 0:
         return "$0"

@@ -15,10 +15,10 @@ from rich.text import Text
 
 from ragbed.agents.types import Cost
 from ragbed.experiments.cells import FACTORS, called, labels, shortened, varying
+from ragbed.experiments.formatting import format_price, plural
 from ragbed.experiments.record import Record
 from ragbed.experiments.settings.spending import shown
 from ragbed.experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
-from ragbed.experiments.words import plural, price
 
 if TYPE_CHECKING:
     from ragbed.experiments.running.runner import RunStarted
@@ -131,9 +131,9 @@ class Tally:
         if not self.made and self.done == self.total:
             return NOTHING
         cost, spending = self.cost, self.begun.spending
-        paid = price(None if spending.unpriced else cost.paid)
+        paid = format_price(None if spending.unpriced else cost.paid)
         if spending.estimated:
-            paid = (f"{price(None if spending.unpriced else spending.dollars)} by an estimate: of "
+            paid = (f"{format_price(None if spending.unpriced else spending.dollars)} by an estimate: of "
                     f"{plural(spending.estimated, 'call')} the server does not say how many tokens they used")
         retried = f", tries of {cost.retried} retried ones among them," if cost.retried else ""
         return (f"{self.made} records made now, {cost.attempts} calls sent{retried} and {cost.replayed} from the "
@@ -242,9 +242,9 @@ def _pace(tally: Tally) -> str:
 def _use(tally: Tally) -> str:
     figures = tally.figures()
     paid, live = figures["price"]["paid"], figures["price"]["live"]
-    also = f" ({price(live)} with what the journal had)" if live != paid else ""
+    also = f" ({format_price(live)} with what the journal had)" if live != paid else ""
     left = ", ".join(shown(name, amount) for name, amount in figures["budget_left"].items())
-    return (f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out; paid now {price(paid)}{also}"
+    return (f"tokens {tally.prompt_tokens:,} in, {tally.completion_tokens:,} out; paid now {format_price(paid)}{also}"
             f"{f'; left of the budget: {left}' if left else ''}")
 
 
