@@ -79,15 +79,15 @@ async def _serve(folder: Path, model: str) -> None:
 
     from ragbed.agents import AssistantSettings
     from ragbed.agents.settings import CallLimits, ModelSettings
-    from ragbed.experiments.guests.serving.app import open_serving, serving_app
-    from ragbed.experiments.guests.serving.configurations import Described
-    from ragbed.experiments.guests.serving.gate import GateSettings
+    from ragbed.experiments.guests.serving.app import create_app, open_server
+    from ragbed.experiments.guests.serving.configurations import ConfigurationSettings
+    from ragbed.experiments.guests.serving.middleware import GateSettings
 
-    described = Described("direct", AssistantSettings(
+    described = ConfigurationSettings("direct", AssistantSettings(
         index=folder / "index", model=f"{model}#m", reasoning="direct", retriever="bm25", k=2,
         calls=ModelSettings(calls=CallLimits(concurrency=256))))
-    async with open_serving([described], folder / "traffic") as serving:
-        server = uvicorn.Server(uvicorn.Config(serving_app(serving, GateSettings(concurrency=256)), port=0,
+    async with open_server([described], folder / "traffic") as serving:
+        server = uvicorn.Server(uvicorn.Config(create_app(serving, GateSettings(concurrency=256)), port=0,
                                                log_level="warning", access_log=False, lifespan="off"))
         asyncio.get_running_loop().call_later(1, lambda: print(
             f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", flush=True))

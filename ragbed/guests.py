@@ -101,8 +101,8 @@ BUILT_IN: tuple[Guest, ...] = (
     Guest("conformance", {"command": {"check strategy": f"{_IN}.conformance.commands:check_strategy"}}),
     Guest("serving", {
         "command": {"serve": f"{_IN}.serving.commands:serve", "questions": f"{_IN}.serving.commands:questions"},
-        "opener": {"traffic.sqlite": f"{_IN}.serving.traffic_runs:brought_up_to_date"},
-        "comparison": {"traffic.sqlite": f"{_IN}.serving.live:compare_live"}}),
+        "opener": {"traffic.sqlite": f"{_IN}.serving.traffic_runs:open_run_folder"},
+        "comparison": {"traffic.sqlite": f"{_IN}.serving.ab_test:compare_traffic"}}),
     Guest("milvus", {"vectors": {"milvus": f"{_IN}.milvus.settings:Milvus"}}),
     Guest("cluster", {"command": {"merge": f"{_IN}.cluster.commands:merge"},
                       "launcher": dict.fromkeys(("local", "ray"), f"{_IN}.cluster.launcher:LAUNCHER")}),

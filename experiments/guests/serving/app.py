@@ -1,12 +1,20 @@
-"""The server's application, and what it has open."""
+"""The server: what it opens, its routes, and `ragbed serve`, which listens until the process is stopped."""
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, get_args
+from urllib.parse import urlsplit
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -15,60 +23,65 @@ from starlette.exceptions import HTTPException
 
 from ragbed.agents.checkpoint import open_checkpointer
 from ragbed.documents.errors import SettingsError
+from ragbed.experiments.analysis.notes import on_models
 from ragbed.experiments.guests.serving.chat import chat_routes
-from ragbed.experiments.guests.serving.configurations import Described, open_configurations, renew
+from ragbed.experiments.guests.serving.configurations import (
+    ConfigurationSettings,
+    open_configurations,
+    read_target,
+    reload_indexes,
+)
 from ragbed.experiments.guests.serving.documents import document_routes
-from ragbed.experiments.guests.serving.gate import GateSettings, Queue, RequestGate
-from ragbed.experiments.guests.serving.keys import session_routes
-from ragbed.experiments.guests.serving.metrics import Counted, Metrics, metrics_routes
+from ragbed.experiments.guests.serving.metrics import Metrics, RequestCounter, metrics_routes
+from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate, RequestGate, session_routes
 from ragbed.experiments.guests.serving.page import ASSETS, page_routes
 from ragbed.experiments.guests.serving.responses import response_routes
-from ragbed.experiments.guests.serving.state import Citations, Serving, error_json
+from ragbed.experiments.guests.serving.sessions import ChatSessions
+from ragbed.experiments.guests.serving.state import Citations, ServerState, error_json
 from ragbed.experiments.guests.serving.telemetry import open_telemetry
 from ragbed.experiments.guests.serving.traffic import Traffic
-from ragbed.experiments.guests.serving.turns import Turns
+from ragbed.experiments.terminal.display import note, say
+
+_GRACE_SECONDS = 30  # time for running answers to end when the server stops
 
 
 @contextlib.asynccontextmanager
-async def open_serving(described: Sequence[Described], traffic: Path, threads: str | None = None, *, url: str = "",
-                       citations: Citations = "annotations",
-                       explore: float = 0.0) -> AsyncIterator[Serving]:
-    """Open what a server needs, closed at the end; the arguments are the options of `ragbed serve`. Raises UserError
-    where an index, a model, a strategy or a folder cannot be opened."""
+async def open_server(settings: Sequence[ConfigurationSettings], traffic: Path, threads: str | None = None, *,
+                      url: str = "", citations: Citations = "annotations",
+                      explore: float = 0.0) -> AsyncIterator[ServerState]:
+    """Open configurations, traffic and threads, closed at the end; the arguments are the options of `ragbed serve`.
+    Raises UserError if an index, a model, a strategy or a folder cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
         try:
             traffic.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(f"--traffic {traffic}: {error.strerror}; name another folder") from error
         checkpointer = await stack.enter_async_context(open_checkpointer(threads or str(traffic / "threads.sqlite")))
-        configurations = await stack.enter_async_context(open_configurations(described, checkpointer))
-        kept = await stack.enter_async_context(Traffic.open(traffic, list(configurations), explore))
+        configurations = await stack.enter_async_context(open_configurations(settings, checkpointer))
+        store = await stack.enter_async_context(Traffic.open(traffic, list(configurations), explore))
         metrics, telemetry = Metrics(), stack.enter_context(open_telemetry())
-        turns = Turns(configurations, kept, [metrics, *telemetry])
-        stack.push_async_callback(turns.aclose)
-        renewing = asyncio.create_task(renew(configurations, checkpointer))
-        stack.callback(renewing.cancel)
-        yield Serving(configurations, turns, metrics, url.rstrip("/"), citations, explore)
+        sessions = ChatSessions(configurations, store, [metrics, *telemetry])
+        stack.push_async_callback(sessions.aclose)
+        reloading = asyncio.create_task(reload_indexes(configurations, checkpointer))
+        stack.callback(reloading.cancel)
+        yield ServerState(configurations, sessions, metrics, url.rstrip("/"), citations, explore)
 
 
-def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastAPI:
-    """Return the application that serves these configurations, behind its gate."""
+def create_app(server: ServerState, settings: GateSettings | None = None) -> FastAPI:
+    """Return the application that serves these configurations, with its middleware."""
     settings = settings or GateSettings()
     queue = Queue(settings.concurrency, settings.queue)
     app = FastAPI(title="ragbed", docs_url=None, redoc_url=None)
-    serving.metrics.follow(queue)
+    server.metrics.watch_queue(queue)
     app.add_middleware(RequestGate, settings=settings, queue=queue)
-    app.add_middleware(Counted, requests=serving.metrics.requests)
-    app.include_router(session_routes(settings.keys))
-    app.include_router(metrics_routes(serving.metrics))
-    app.include_router(chat_routes(serving))
-    app.include_router(response_routes(serving))
-    app.include_router(page_routes(serving))
-    app.include_router(document_routes(serving))
+    app.add_middleware(RequestCounter, requests=server.metrics.requests)
+    for router in (session_routes(settings.keys), metrics_routes(server.metrics), chat_routes(server),
+                   response_routes(server), page_routes(server), document_routes(server)):
+        app.include_router(router)
     if find_spec("mcp") is not None:
         from ragbed.experiments.guests.serving.mcp_server import add_mcp
 
-        add_mcp(app, serving)
+        add_mcp(app, server)
     app.mount("/assets", StaticFiles(directory=ASSETS))
 
     @app.get("/health")
@@ -76,14 +89,81 @@ def serving_app(serving: Serving, settings: GateSettings | None = None) -> FastA
         return {"status": "ok"}
 
     @app.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> JSONResponse:
+    async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
         detail = error.detail if isinstance(error.detail, dict) else error_json(error.detail)
         return JSONResponse(detail, error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def on_invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"][1:]))
         return JSONResponse(error_json(f"{where}: {first['msg']}"[:500], "invalid_request", where[:100] or None), 422)
 
     return app
+
+
+def serve(target: Path, given: Mapping[str, Any], *, host: str, port: int, url: str, traffic: Path,
+          citations: str, keys: Path | None, names: Sequence[str], rate: str, limits: Mapping[str, Any],
+          mcp: bool, **options: Any) -> None:
+    """Serve a target; see `open_server` for `options`, and `GateSettings` for `limits`.
+
+    Raises UserError if it cannot be opened, the port is taken, or other machines could send requests without a key.
+    """
+    if mcp:
+        asyncio.run(_serve_mcp(target, given, traffic, url=url, **options))
+        return
+    if citations not in get_args(Citations):
+        raise SettingsError(f"--citations {citations!r:.40}: expected {', '.join(get_args(Citations))}")
+    known = frozenset(name.lower() for name in (host, urlsplit(url).hostname, *names) if name)
+    gate = GateSettings(Keys.read(keys, os.environ.get("RAGBED_KEYS")), known, Rate(rate), **limits)
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise SettingsError(f"--host {host} --port {port}: {error.strerror}; name another") from error
+    # asyncio sets this only for sockets it creates; without it answers wait 40 ms for the client's acknowledgement
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with listening:
+        if not (gate.keys or ipaddress.ip_address(listening.getsockname()[0]).is_loopback):
+            raise SettingsError(f"--host {host} is open to other machines, and there are no keys; add --keys FILE, "
+                                "with a name and a key on each line")
+        asyncio.run(_serve(listening, target, given, traffic, gate, url=url, citations=citations, **options))
+
+
+async def _serve(listening: socket.socket, target: Path, given: Mapping[str, Any], folder: Path, gate: GateSettings,
+                 **options: Any) -> None:
+    settings = await asyncio.to_thread(read_target, target, given)
+    async with open_server(settings, folder, **options) as server:
+        for name, one in server.configurations.items():
+            note(f"{name}: {one.description}")
+        for line in on_models(sorted({one.settings.model for one in settings})):
+            note(line)
+        host, port = listening.getsockname()[:2]
+        at = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        say(f"chat page: {at}/   base URL for clients: {at}/v1")
+        note(f"questions and answers are kept in {folder}; stop the server with Ctrl-C")
+        running = uvicorn.Server(uvicorn.Config(
+            create_app(server, gate), log_level="warning", access_log=False, lifespan="on", server_header=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS))
+        running.capture_signals = partial(_stop_on_signals, running)  # type: ignore[method-assign]
+        await running.serve([listening])
+
+
+@contextlib.contextmanager
+def _stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Stop the server on a signal. uvicorn's own handler raises the signal again at the end, which would kill the
+    process before its records are closed."""
+    before = {number: signal.signal(number, server.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def _serve_mcp(target: Path, given: Mapping[str, Any], folder: Path, **options: Any) -> None:
+    """Serve the MCP tools over stdin and stdout, until stdin ends."""
+    from ragbed.experiments.guests.serving.mcp_server import create_mcp_server
+
+    settings = await asyncio.to_thread(read_target, target, given)
+    async with open_server(settings, folder, **options) as server:
+        await create_mcp_server(server).run_stdio_async()

@@ -6,58 +6,58 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ragbed.experiments.commands.options import AsJson, Conditions
+from ragbed.experiments.commands.help import MORE
+from ragbed.experiments.commands.options import AsJson
 
-Target = Annotated[Path, typer.Argument(metavar="TARGET", help=(
-    "A finished run, or a file of settings, whose cells are served; or an index, and then --model and the options "
-    "beside it say what answers."))]
-
-Explored = Annotated[float, typer.Option(min=0, max=1, help=(
-    "The share of threads that another than the first configuration answers, drawn at random; `ragbed compare` of the "
-    "traffic tests the difference."))]
+Target = Annotated[Path, typer.Argument(metavar="TARGET", help="A finished run, a settings file, or an index.")]
 
 
 def serve(
         target: Target,
-        model: Annotated[str | None, typer.Option(help="Over an index: the model, named as for `ragbed ask`.")] = None,
-        reasoning: Annotated[str | None, typer.Option(help="Over an index, as for `ragbed ask`.")] = None,
-        retrieval: Annotated[str | None, typer.Option(help="Likewise.")] = None,
-        retriever: Annotated[str | None, typer.Option(help="Likewise.")] = None,
-        where: Conditions = None,
-        k: Annotated[int | None, typer.Option("-k", min=1, help="Likewise: chunks per search.")] = None,
-        host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine it needs keys.")
+        model: Annotated[str | None, typer.Option(help="Over an index: the model, as for `ragbed ask`.")] = None,
+        reasoning: Annotated[str | None, typer.Option(help="Over an index: the reasoning strategy.")] = None,
+        retrieval: Annotated[str | None, typer.Option(help="Over an index: the retrieval strategy.")] = None,
+        retriever: Annotated[str | None, typer.Option(help="Over an index: the retriever.")] = None,
+        k: Annotated[int | None, typer.Option("-k", min=1, help="Over an index: chunks per search.")] = None,
+        where: Annotated[list[str] | None, typer.Option(
+            "--where", rich_help_panel=MORE, help="Over an index: conditions, such as 'page >= 3'.")] = None,
+        host: Annotated[str, typer.Option(help="Address to listen on; others than this machine need keys.")
                         ] = "127.0.0.1",
-        port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8700,
-        url: Annotated[str, typer.Option("--url", help="Where clients reach the server, for links to documents; by "
-                                         "default as each request has it.")] = "",
+        port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")] = 8700,
+        url: Annotated[str, typer.Option(help="Base URL of links to documents; by default that of a request.")] = "",
         traffic: Annotated[Path, typer.Option("--traffic", metavar="DIR", help=(
-            "Folder of what is asked and answered, and of feedback."))] = Path("traffic"),
-        threads: Annotated[str | None, typer.Option("--threads", metavar="PLACE", help=(
-            "Where conversations are kept: a file, or postgresql://...; by default a file in the traffic's folder."))]
-        = None,
-        citations: Annotated[str, typer.Option(help="How answers name sources where the client does not say: "
-                                               "annotations, markdown or both.")] = "annotations",
-        explore: Explored = 0.0,
+            "Folder for questions, answers and feedback."))] = Path("traffic"),
+        threads: Annotated[str | None, typer.Option("--threads", metavar="PLACE", rich_help_panel=MORE, help=(
+            "Store of conversations: a file, or postgresql://..."))] = None,
+        citations: Annotated[str, typer.Option(help="How answers name sources: annotations, markdown, both.")
+                             ] = "annotations",
+        explore: Annotated[float, typer.Option(min=0, max=1, help="A/B test: share of threads for the other cells."
+                                               )] = 0.0,
         keys: Annotated[Path | None, typer.Option("--keys", metavar="FILE", help=(
-            "Who may ask: lines of a name and a key, or of a name and sha256:HASH. Else RAGBED_KEYS has them."))]
-        = None,
-        names: Annotated[list[str] | None, typer.Option("--name", metavar="HOST", help=(
-            "A further name by which clients reach the server, as in a network of containers; repeatable."))] = None,
-        rate: Annotated[str, typer.Option(help="Questions of each key: a number per second, minute, hour or day.")
-                        ] = "60/minute",
-        concurrency: Annotated[int, typer.Option(min=1, help="Answers under way at once.")] = 64,
-        queue: Annotated[int, typer.Option(min=0, help="Requests that wait; the next is told to come later.")] = 64,
-        timeout: Annotated[float, typer.Option(min=1, help="Seconds that a request may take.")] = 900,
-        mcp: Annotated[bool, typer.Option("--mcp", help="Serve the tools search, ask and open of the Model Context "
-                                          "Protocol over stdin and stdout, and nothing else.")] = False) -> None:
-    """Serve measured configurations: OpenAI's API, and a page to ask, look sources up and say what is wrong.
+            "File with NAME KEY on each line; by default RAGBED_KEYS."))] = None,
+        names: Annotated[list[str] | None, typer.Option("--name", metavar="HOST", rich_help_panel=MORE, help=(
+            "A further host name of the server."))] = None,
+        rate: Annotated[str, typer.Option(help="Questions per key, such as 10/second or 60/minute.")] = "60/minute",
+        concurrency: Annotated[int, typer.Option(min=1, rich_help_panel=MORE, help="Answers at the same time.")] = 64,
+        queue: Annotated[int, typer.Option(min=0, rich_help_panel=MORE, help="Requests that wait; others get 429."
+                                           )] = 64,
+        timeout: Annotated[float, typer.Option(min=1, rich_help_panel=MORE, help="Seconds that a request may take.")
+                           ] = 900,
+        mcp: Annotated[bool, typer.Option("--mcp", help="Serve the MCP tools over stdin and stdout instead.")] = False,
+) -> None:
+    """Serve configurations: an OpenAI-compatible API and a chat page.
 
-    Clients take http://127.0.0.1:8700/v1 as the base URL, and the name of a configuration as the model; those of the
-    Model Context Protocol take http://127.0.0.1:8700/mcp. All that is asked is kept in --traffic, which `ragbed show`,
-    `diagnose` and `report` open as they open a run.
+    The base URL for clients is http://127.0.0.1:8700/v1, and a model is the name of a configuration. MCP clients use
+    http://127.0.0.1:8700/mcp. `ragbed show`, `diagnose`, `report` and `compare` read the folder of --traffic like a
+    run.
     """
+    from ragbed.documents.errors import MissingExtra
     from ragbed.experiments.commands.ask import given_settings
-    from ragbed.experiments.guests.serving.listen import serve as run
+
+    MissingExtra.check("serve", "fastapi", "prometheus_client", "uvicorn")
+    if mcp:
+        MissingExtra.check("mcp", "mcp")
+    from ragbed.experiments.guests.serving.app import serve as run
 
     given: dict[str, Any] = given_settings(model=model, reasoning=reasoning, retrieval=retrieval, retriever=retriever,
                                            where=where, k=k)
@@ -68,24 +68,22 @@ def serve(
 
 def questions(
         source: Annotated[Path, typer.Option("--from", metavar="TRAFFIC", help=(
-            "What `ragbed serve --traffic` keeps: the folder, or its traffic.sqlite."))],
-        out: Annotated[Path, typer.Option("--out", metavar="FILE", help="JSON Lines; a file there is replaced.")],
-        thumb: Annotated[Literal["up", "down", "any"], typer.Option(help=(
-            "Only answers with this thumb; by default whatever anybody said anything of."))] = "any",
+            "Folder of `ragbed serve --traffic`, or its traffic.sqlite."))],
+        out: Annotated[Path, typer.Option("--out", metavar="FILE", help="JSON Lines file to write; it is replaced.")],
+        thumb: Annotated[Literal["up", "down", "any"], typer.Option(help="Only answers with this thumb.")] = "any",
         json: AsJson = False) -> None:
-    """Make questions of what people said of served answers.
+    """Turn user feedback on served answers into test questions.
 
-    An answer that was approved of is a candidate for the gold answer, and what it cites for the gold evidence; what was
-    said stands in the tags. `ragbed review` shows them one at a time, and `ragbed run` tests a fix on exactly these.
+    An answer with a thumb up is a candidate for the gold answer, and its citations for the gold evidence; the feedback
+    is kept as tags. Check them with `ragbed review`, and test a fix on them with `ragbed run`.
     """
-    from ragbed.experiments.formatting import plural
-    from ragbed.experiments.guests.serving.feedback import questions_of
+    from ragbed.experiments.guests.serving.feedback import questions_from_feedback
     from ragbed.experiments.runs.store import write_lines
     from ragbed.experiments.terminal.display import print_result
 
-    lines = questions_of(source, thumb)
+    lines = questions_from_feedback(source, thumb)
     write_lines(out, lines)
     counts = {name: sum(line["tags"].get("feedback") == name for line in lines) for name in ("up", "down")}
     print_result(json, {"from": str(source), "questions": str(out), "n": len(lines), **counts}, (
         f"{out}: {plural(len(lines), 'question')}, {counts['up']} with a thumb up and {counts['down']} with a thumb "
-        f"down; `ragbed review {out} --index INDEX` shows them one at a time"))
+        f"down; review them with `ragbed review {out} --index INDEX`"))

@@ -1,4 +1,4 @@
-"""What is served: configurations by name, each with what was measured of it. They share indexes and model clients."""
+"""Served configurations by name, with the score that a run measured. They share indexes and model clients."""
 from __future__ import annotations
 
 import asyncio
@@ -29,16 +29,16 @@ from ragbed.strategies.catalogue import SEARCH_ONLY
 from ragbed.strategies.prompting import prompts_hash
 from ragbed.strategies.settings.choosing import chosen
 
-RENEWAL_SECONDS = 3.0  # after which a server looks whether an index was replaced
+RELOAD_SECONDS = 3.0  # between checks whether an index was replaced
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run found of a configuration: the first metric of its table, with its 95 % interval.
+    """Score of a configuration in a run: the first metric of its table, with its 95 % interval.
 
     Attributes:
-        n: questions that the mean is of.
-        changed: whether prompts or strategies of one's own are others today than those that were measured.
+        n: number of questions.
+        changed: whether prompts or custom strategies have changed since.
     """
 
     metric: str
@@ -57,7 +57,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Described:
+class ConfigurationSettings:
     """A configuration before it is opened."""
 
     name: str
@@ -67,7 +67,7 @@ class Described:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A configuration that answers; `threads` is the same assistant with the checkpointer that keeps threads."""
+    """An open configuration; `threads` is the same assistant with a checkpointer that keeps its threads."""
 
     name: str
     assistant: Assistant
@@ -75,32 +75,32 @@ class Configuration:
     measured: Measured | None = None
 
     @property
-    def made_of(self) -> str:
-        """Return its strategies, its retriever and its model, in a line."""
+    def parts(self) -> str:
+        """Return strategies, retriever and model in one line."""
         settings, (reasoning, retrieval, _) = self.assistant.settings, self.assistant.strategies
         found = f"{settings.retriever.kind}@{settings.k}"
         return PART.join((reasoning.label, retrieval.label, found, short_name(settings.model)))
 
     @property
     def description(self) -> str:
-        """Return what it is and what was measured of it, in a line."""
-        return f"{self.made_of}. {self.measured or 'Not measured'}."
+        """Return its parts and its score in one line."""
+        return f"{self.parts}. {self.measured or 'Not measured'}."
 
 
 @dataclass
-class Opened:
-    """Indexes and model clients that are open, each once."""
+class SharedResources:
+    """Open indexes and model clients, each opened once."""
 
     stack: contextlib.AsyncExitStack
     indexes: dict[Path, Index] = field(default_factory=dict)
     clients: dict[tuple[str, str], ModelClient] = field(default_factory=dict)
 
-    async def configuration(self, described: Described, checkpointer: Any) -> Configuration:
-        """Open a configuration; raises UserError as `Assistant.open`."""
-        settings = described.settings
+    async def open_configuration(self, given: ConfigurationSettings, checkpointer: Any) -> Configuration:
+        """Open a configuration. Raises UserError as `Assistant.open` does."""
+        settings = given.settings
         if settings.index not in self.indexes:
             self.indexes[settings.index] = await asyncio.to_thread(Index.open, settings.index)
-        if settings.retriever.embeds:  # loaded before the first question
+        if settings.retriever.embeds:  # so that the first question does not wait for it
             await asyncio.to_thread(self.indexes[settings.index].check_embedder)
         key = settings.model, settings.calls.model_dump_json()
         if key not in self.clients:
@@ -108,16 +108,17 @@ class Opened:
         deps = await self.stack.enter_async_context(
             open_reranker_deps(settings.retriever, settings.calls, settings.limits))
         assistant = Assistant(settings, self.indexes[settings.index], self.clients[key], None, deps)
-        return Configuration(described.name, assistant, assistant.with_checkpointer(checkpointer), described.measured)
+        return Configuration(given.name, assistant, assistant.with_checkpointer(checkpointer), given.measured)
 
 
 @contextlib.asynccontextmanager
-async def open_configurations(described: Sequence[Described],
+async def open_configurations(settings: Sequence[ConfigurationSettings],
                               checkpointer: Any) -> AsyncIterator[dict[str, Configuration]]:
-    """Open all that are served, by name, closed at the end; raises UserError where an index, a model or a strategy
+    """Open configurations by name, and close them at the end. Raises UserError if an index, a model or a strategy
     cannot be opened."""
     async with contextlib.AsyncExitStack() as stack:
-        configurations = await _opened(described, checkpointer, Opened(stack))
+        shared = SharedResources(stack)
+        configurations = {one.name: await shared.open_configuration(one, checkpointer) for one in settings}
         try:
             yield configurations
         finally:
@@ -125,21 +126,20 @@ async def open_configurations(described: Sequence[Described],
                 one.assistant.searcher.close()
 
 
-async def _opened(described: Sequence[Described], checkpointer: Any, opened: Opened) -> dict[str, Configuration]:
-    return {one.name: await opened.configuration(one, checkpointer) for one in described}
+async def reload_indexes(configurations: dict[str, Configuration], checkpointer: Any) -> None:
+    """Replace, until cancelled, each configuration whose index was replaced in its folder.
 
-
-async def renew(configurations: dict[str, Configuration], checkpointer: Any) -> None:
-    """Exchange, for ever, each configuration whose index was replaced in its folder; what is under way ends with the
-    one that it was begun with. An index that cannot be opened is told of, and the old one stays."""
-    refused: set[Path] = set()
+    Questions that are being answered keep the old index. If a new index cannot be opened, a warning is logged and the
+    old one stays.
+    """
+    broken: set[Path] = set()
     while True:
-        await asyncio.sleep(RENEWAL_SECONDS)
+        await asyncio.sleep(RELOAD_SECONDS)
         for name in list(configurations):
-            await _renew(configurations, name, checkpointer, refused)  # which keeps hold of no index
+            await _reload(configurations, name, checkpointer, broken)  # a function, so that no name here holds an index
 
 
-async def _renew(configurations: dict[str, Configuration], name: str, checkpointer: Any, refused: set[Path]) -> None:
+async def _reload(configurations: dict[str, Configuration], name: str, checkpointer: Any, broken: set[Path]) -> None:
     one = configurations[name]
     old, place = one.assistant, one.assistant.settings.index
     others = (other.assistant.index for other in configurations.values() if other.assistant.settings.index == place)
@@ -148,19 +148,20 @@ async def _renew(configurations: dict[str, Configuration], name: str, checkpoint
             return
         index = next((other for other in others if not other.replaced), None)
         if index is None:
-            index = await asyncio.to_thread(_reopened, old)
+            index = await asyncio.to_thread(_reopen_index, old)
     except UserError as error:
-        if place not in refused:
-            logging.getLogger("ragbed").warning("the old index goes on: %s", error)
-        refused.add(place)
+        if place not in broken:
+            logging.getLogger("ragbed").warning("the new index cannot be opened, so the old one is still used: %s",
+                                                error)
+        broken.add(place)
         return
-    refused.discard(place)
+    broken.discard(place)
     assistant = Assistant(old.settings, index, old.client, None, old.deps, old.strategies)
     configurations[name] = replace(one, assistant=assistant, threads=assistant.with_checkpointer(checkpointer))
 
 
-def _reopened(old: Assistant) -> Index:
-    """The index that is in the place of an assistant's, with the embedder that is loaded, where it is of that one."""
+def _reopen_index(old: Assistant) -> Index:
+    """Open the index that replaced an assistant's, with the loaded embedder if it uses the same one."""
     index = Index.open(old.settings.index)
     if old.settings.retriever.embeds:
         if index.manifest.embedder == old.index.manifest.embedder:
@@ -169,74 +170,80 @@ def _reopened(old: Assistant) -> Index:
     return index
 
 
-def describe(target: Path, given: Mapping[str, Any]) -> list[Described]:
-    """Return what a target stands for: the cells of a finished run, or of a run's settings, which are measured where
-    that run has finished; or one configuration over an index, with the settings that are `provided` by name. Raises
-    UserError where it is none of them, or nothing in it can be served."""
+def read_target(target: Path, given: Mapping[str, Any]) -> list[ConfigurationSettings]:
+    """Return the configurations of a target: the cells of a finished run or of a settings file, with their scores if
+    the run has finished; or one configuration over an index, with the settings in `given`.
+
+    Raises UserError if the target is none of these, or nothing in it can be served.
+    """
     if (target / MANIFEST).is_file() and not (target / "config.yaml").is_file():
         settings = AssistantSettings(index=target, **given)
-        return [Described(_name(str(chosen("reasoning", settings.reasoning).label)), settings)]
+        return [ConfigurationSettings(_model_name(str(chosen("reasoning", settings.reasoning).label)), settings)]
     if given:
-        raise SettingsError(f"{target} is no index: what answers is in the run's settings; leave out "
+        raise SettingsError(f"{target} is not an index, so its settings say what answers; leave out "
                             f"{', '.join(f'--{name}' for name in given)}")
     if target.is_dir():
         with open_finished(locate_run(target)) as run:
-            return _of_run(run)
+            return _cells_of_run(run)
     found = []
     for one in runs_of(content_of(target), str(target)):
         if (one.folder / "summary.json").is_file():
             with open_finished(one.folder) as run:
-                found += _of_run(run, trusted=True)
+                found += _cells_of_run(run, trusted=True)
         else:
             plan = Plan.of(one)
             rows = [{"id": cell.id, **cell.levels} for cell in plan.cells]
-            found += _served(plan, dict(zip(labels(rows), plan.cells, strict=True)), {}, str(target))
+            found += _servable(plan, dict(zip(labels(rows), plan.cells, strict=True)), {}, str(target))
     return found
 
 
-def _of_run(run: Finished, trusted: bool = False) -> list[Described]:
-    """The cells of a run; strategies that are none of ragbed's own are loaded for settings that are `trusted`."""
+def _cells_of_run(run: Finished, trusted: bool = False) -> list[ConfigurationSettings]:
+    """Return the cells of a run; load custom strategies only if its settings are `trusted`."""
     plan = Plan.of_finished(run)
     if trusted:
         plan = plan.loading(plan.strategies)
     settings = plan.settings.model_copy(update={"out": run.path.parent, "name": run.path.name})
     plan = Plan(settings, plan.benchmark, plan.cells, plan.strategies, plan.finders, plan.exemplars, plan.notes,
                 plan.functions).showing_exemplars()
-    day = datetime.fromtimestamp((run.path / "summary.json").stat().st_mtime, UTC).date().isoformat()
+    date = datetime.fromtimestamp((run.path / "summary.json").stat().st_mtime, UTC).date().isoformat()
     changed = run.made.prompts != prompts_hash() or (trusted and run.made.sources != plan.sources)
     first = str(run.summary["columns"][0]).split(" / ")[0]
     measured = {}
     for row in run.rows:
         found = row["metrics"].get(first) or {"mean": None, "low": None, "high": None, "n": 0}
-        measured[row["id"]] = Measured(first, found["mean"], found["low"], found["high"], found["n"], run.name, day,
+        measured[row["id"]] = Measured(first, found["mean"], found["low"], found["high"], found["n"], run.name, date,
                                        changed)
     cells = {run.labels[cell.id]: cell for cell in run.cells}
-    return _served(plan, cells, measured, str(run.path))
+    return _servable(plan, cells, measured, str(run.path))
 
 
-def _served(plan: Plan, cells: Mapping[str, Cell], measured: Mapping[str, Measured], where: str) -> list[Described]:
-    """The cells that search an index; of those that repeat one another, the first."""
-    found: dict[str, Described] = {}
+def _servable(plan: Plan, cells: Mapping[str, Cell], measured: Mapping[str, Measured],
+              where: str) -> list[ConfigurationSettings]:
+    """Return the cells that search an index, without repeats of the same settings."""
+    found: dict[str, ConfigurationSettings] = {}
     names: set[str] = set()
     for label, cell in cells.items():
         settings = _settings(plan, cell)
         if settings is None or settings.model_dump_json() in found:
             continue
-        name = _name(label)
+        name = _model_name(label)
         if name in names:
             name = f"{name}-{cell.id[:6]}"
         names.add(name)
-        found[settings.model_dump_json()] = Described(name, settings, measured.get(cell.id))
+        found[settings.model_dump_json()] = ConfigurationSettings(name, settings, measured.get(cell.id))
     if not found:
-        raise SettingsError(f"{where}: none of its cells can be served: those that can search an index, as with "
-                            "`conditions: retrieved` and `retriever: {kind: dense, index: FOLDER}`, by strategies of "
-                            "ragbed's own; to serve a strategy of yours, name the file of settings")
+        raise SettingsError(f"{where}: none of its cells can be served; a cell needs `conditions: retrieved` and a "
+                            "retriever with an index, such as {kind: dense, index: FOLDER}; to serve a custom "
+                            "strategy, name the settings file instead of the run")
     return list(found.values())
 
 
 def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
-    """What serves a cell; None for one that searches no index, or whose strategies a finished run only names, since no
-    code is executed for what a run's folder says."""
+    """Return the settings that serve a cell.
+
+    Returns None if it does not search an index, or uses custom strategies of a finished run: a run's folder is not
+    trusted to name code.
+    """
     if cell.condition != "retrieved" or cell.perturbation or cell.finder is None or cell.format is None \
             or cell.reasoning == PIPELINE:
         return None
@@ -245,8 +252,8 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
     own = kind.model_validate({name: getattr(retriever, name) for name in kind.model_fields})
     reasoning = plan.strategies["reasoning"][cell.reasoning]
     retrieval = plan.strategies["retrieval"][str(cell.retrieval)]
-    named = (reasoning.has_plugins and not reasoning.is_loaded) or (retrieval.has_plugins and not retrieval.is_loaded)
-    if named or reasoning.kind == SEARCH_ONLY:
+    untrusted = any(one.has_plugins and not one.is_loaded for one in (reasoning, retrieval))
+    if untrusted or reasoning.kind == SEARCH_ONLY:
         return None
     history = {"history": plan.strategies["history"][cell.history].said} if cell.history else {}
     return AssistantSettings(
@@ -257,6 +264,6 @@ def _settings(plan: Plan, cell: Cell) -> AssistantSettings | None:
         limits=settings.limits, calls=settings.asking)
 
 
-def _name(label: str) -> str:
-    """A model's name as clients take it."""
+def _model_name(label: str) -> str:
+    """Return a label as the name of a model in OpenAI's API."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "-", label).strip("-") or "ragbed"

@@ -1,4 +1,4 @@
-"""A document with a passage marked, as a page of its own: its pages as pictures, its HTML, or its text."""
+"""Show a document with a highlighted passage: images of its pages, its HTML, or its text."""
 from __future__ import annotations
 
 import re
@@ -12,20 +12,20 @@ from starlette.responses import HTMLResponse, Response
 
 from ragbed.documents.types import Chunk, Document
 from ragbed.experiments.formatting import visible
-from ragbed.experiments.guests.serving.pictures import Marked, Pictures
-from ragbed.experiments.guests.serving.state import Serving
+from ragbed.experiments.guests.serving.page_images import MarkedPage, PageImages
+from ragbed.experiments.guests.serving.state import ServerState
 from ragbed.retrieval.index import Index
 
-# A sandbox without scripts; its own origin lets it load its pictures where the server wants a cookie. Browsers open no
-# sandbox in a tab that shares its group of tabs with nobody, which is what the other pages ask for.
+# A sandbox without scripts. It keeps its origin, so that its images can be loaded with a cookie. Browsers do not open a
+# sandboxed page with the Cross-Origin-Opener-Policy of the other pages.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
                                "form-action 'none'; frame-ancestors 'self'; sandbox allow-same-origin",
     "Cross-Origin-Opener-Policy": "unsafe-none"}
-_AROUND = 200_000  # characters that are shown before and after a passage
-_BESIDE = 1  # pages that are shown before and after it
-_MOST = 12  # pages shown at once
-_WHOLE = 0.8  # of a passage's letters
+_CONTEXT = 200_000  # characters shown before and after a passage
+_CONTEXT_PAGES = 1  # pages shown before and after it
+_MAX_PAGES = 12  # shown at once
+_FOUND = 0.8  # share of a passage's letters that must be found on the image
 _TAGS = frozenset(("blockquote", "br", "caption", "code", "dd", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6",
                    "hr", "li", "ol", "p", "pre", "strong", "sub", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
                    "tr", "ul"))
@@ -33,50 +33,50 @@ _TOKEN = re.compile(r"<(?P<close>/?)(?P<name>[a-z][a-z0-9]*)(?P<rest>[^<>]*)>|&(
 _NUMBER = re.compile(r' (colspan|rowspan|start|value)="(\d{1,4})"')
 _ALT = re.compile(r' alt="([^"]*)"')
 _LINE, _CELL = re.compile(r"^(#{1,6} )?(.*)$", re.MULTILINE), re.compile(r"(?<=\|)[^|]*(?=\|)")
-_CUT = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # of a passage that begins or ends in a tag
-_GONE = ("This passage is not in the index", "The index was built anew since, or the address was never right. "
-         "Ask again, and the answer cites what stands there now.")
+_CUT_TAG = re.compile(r"\A[^<>]*>|<[^<>]*\Z")  # at the start or end of a passage
+_NOT_FOUND = ("This passage is not in the index", "The index has been rebuilt, or the address is wrong. "
+              "Ask again to get current citations.")
 
 
-def document_routes(serving: Serving) -> APIRouter:
+def document_routes(server: ServerState) -> APIRouter:
     """Return the routes below `/documents`."""
-    router, pictures = APIRouter(), Pictures()
+    router, images = APIRouter(), PageImages()
 
     @router.get("/documents/{path:path}", include_in_schema=False)
     def document(request: Request, path: str, chunk: str | None = None,
                  page: Annotated[int | None, Query(ge=1)] = None) -> Response:
-        # The path as it was sent: an id may have slashes.
+        # The raw path, since an id may have encoded slashes.
         sent = request.scope["raw_path"].decode("latin-1").partition("/documents/")[2]
         parts = list(map(unquote, sent.split("/")))
-        found = serving.find(parts[0], chunk)
+        found = server.find(parts[0], chunk)
         if found is None:
-            said = _page(_GONE[0], f"<header><h1>{_GONE[0]}</h1><p>{_GONE[1]}</p></header>")
-            return HTMLResponse(said, 404, _HEADERS)
+            body = _page(_NOT_FOUND[0], f"<header><h1>{_NOT_FOUND[0]}</h1><p>{_NOT_FOUND[1]}</p></header>")
+            return HTMLResponse(body, 404, _HEADERS)
         index, shown, passage = found
         if len(parts) == 1:
-            return HTMLResponse(document_page(index, shown, passage, pictures, page), headers=_HEADERS)
+            return HTMLResponse(document_page(index, shown, passage, images, page), headers=_HEADERS)
         number = re.fullmatch(r"pages/(\d{1,6})\.png", "/".join(parts[1:]))
-        png = pictures.png(index, shown, int(number[1])) if number else None
+        png = images.png(index, shown, int(number[1])) if number else None
         return Response(png or b"", 200 if png else 404, _HEADERS, "image/png")
 
     return router
 
 
-def document_page(index: Index, document: Document, chunk: Chunk | None, pictures: Pictures,
+def document_page(index: Index, document: Document, chunk: Chunk | None, images: PageImages,
                   page: int | None = None) -> str:
-    """Return a document as HTML: the passage marked, and the target of `#page=N`, else of `#passage`.
+    """Return a document as HTML with the passage highlighted, as the target of `#page=N` or `#passage`.
 
     Args:
-        page: of a document that is shown in pictures, the one to turn to; None for that of the passage.
+        page: the page to show of a document with page images; None for that of the passage.
     """
     passage = (chunk.pages if chunk else None) or (1, 1)
     first, last = (page, page) if page else passage
-    end = min(last + _BESIDE, len(document.pages))
-    begin = min(max(first - _BESIDE, 1), end)
-    end = min(end, begin + _MOST - 1)
-    marked = pictures.marked(index, document, range(begin, end + 1), chunk)
+    end = min(last + _CONTEXT_PAGES, len(document.pages))
+    begin = min(max(first - _CONTEXT_PAGES, 1), end)
+    end = min(end, begin + _MAX_PAGES - 1)
+    marked = images.mark(index, document, range(begin, end + 1), chunk)
     note = _note(chunk, [one for number, one in marked.items() if passage[0] <= number <= passage[1]]) if marked else ""
-    body = _pictured(document, chunk, marked) if marked else "".join(_rendered(document, chunk))
+    body = _page_images(document, chunk, marked) if marked else "".join(_rendered(document, chunk))
     source = visible(document.source)
     pages = chunk.pages if chunk else None
     place = "" if pages is None else f"page {pages[0]}" if pages[0] == pages[1] else f"pages {pages[0]} to {pages[1]}"
@@ -95,30 +95,30 @@ def _page(title: str, body: str) -> str:
             f"<body>{body}</body></html>")
 
 
-def _pictured(document: Document, chunk: Chunk | None, marked: Mapping[int, Marked]) -> str:
-    """Pages by their numbers, and the ways to those before and after."""
+def _page_images(document: Document, chunk: Chunk | None, marked: Mapping[int, MarkedPage]) -> str:
+    """Return images of pages by number, and links to earlier and later pages."""
     link = f"/documents/{quote(document.id, safe='')}"
-    asked = {"chunk": chunk.id} if chunk else {}
-    figures = [_figure(f"{link}/pages/{number}.png?{urlencode(asked)}", number, one) for number, one in marked.items()]
+    query = {"chunk": chunk.id} if chunk else {}
+    figures = [_figure(f"{link}/pages/{number}.png?{urlencode(query)}", number, one) for number, one in marked.items()]
     before, after = min(marked) - 1, max(marked) + 1
-    turns = [f'<a href="{link}?{escape(urlencode({**asked, "page": to}))}">{words}</a>' for to, words, there in (
+    links = [f'<a href="{link}?{escape(urlencode({**query, "page": to}))}">{words}</a>' for to, words, there in (
         (before, "Earlier pages", before >= 1), (after, "Later pages", after <= len(document.pages))) if there]
-    return f"<main class=pages>{''.join(figures)}</main><nav>{''.join(turns)}</nav>"
+    return f"<main class=pages>{''.join(figures)}</main><nav>{''.join(links)}</nav>"
 
 
-def _note(chunk: Chunk | None, marked: list[Marked]) -> str:
-    """What is not marked on the pictures is shown as it was read."""
-    if chunk is None or sum(one.found for one in marked) >= _WHOLE * sum(one.sought for one in marked):
+def _note(chunk: Chunk | None, marked: list[MarkedPage]) -> str:
+    """Return the text of a passage that could not be highlighted on the images; empty if it was."""
+    if chunk is None or sum(one.found for one in marked) >= _FOUND * sum(one.letters for one in marked):
         return ""
     some = any(one.boxes for one in marked)
-    words = "Only a part of the passage could be found on the picture" if some else \
-        "The passage could not be found on the picture"
-    text = "".join(_html(_CUT.sub("", chunk.content)) if chunk.format == "html" else _text(chunk.content))
-    return (f"<div class=note><p>{words} of its page. This is its text as it was read:</p>"
+    words = "Only part of the passage could be highlighted on the image" if some else \
+        "The passage could not be highlighted on the image"
+    text = "".join(_html(_CUT_TAG.sub("", chunk.content)) if chunk.format == "html" else _text(chunk.content))
+    return (f"<div class=note><p>{words} of its page. Its text:</p>"
             f"<div class={chunk.format} dir=auto>{text}</div></div>")
 
 
-def _figure(source: str, number: int, marked: Marked) -> str:
+def _figure(source: str, number: int, marked: MarkedPage) -> str:
     anchor = f"page={number}"
     boxes = "".join(f'<rect x="{x0 - 1:.1f}" y="{y0 - 1:.1f}" width="{x1 - x0 + 2:.1f}" height="{y1 - y0 + 2:.1f}"/>'
                     for x0, y0, x1, y1 in marked.boxes)
@@ -130,24 +130,24 @@ def _figure(source: str, number: int, marked: Marked) -> str:
 
 
 def _rendered(document: Document, chunk: Chunk | None) -> Iterator[str]:
-    """The rendering that the passage is of, around it."""
+    """Yield the document in the passage's format, from before the passage to after it."""
     format = chunk.format if chunk else "html"
     text = document.text(format)
-    begin, end = max((chunk.start if chunk else 0) - _AROUND, 0), (chunk.end if chunk else 0) + _AROUND
+    begin, end = max((chunk.start if chunk else 0) - _CONTEXT, 0), (chunk.end if chunk else 0) + _CONTEXT
     begin = text.rfind("\n", 0, begin) + 1 if begin else 0
     yield f'<main class="{format}" dir=auto>'
     if begin:
-        yield "<p class=gap>What stands before is left out here.</p>"
+        yield "<p class=gap>Earlier text is left out here.</p>"
     span = (chunk.start - begin, chunk.end - begin) if chunk else (0, 0)
     pieces = _html if format == "html" else _text
     yield from pieces(text[begin:end], span, f"page={chunk.pages[0]}" if chunk and chunk.pages else "passage")
     if end < len(text):
-        yield "<p class=gap>What stands behind is left out here.</p>"
+        yield "<p class=gap>Later text is left out here.</p>"
     yield "</main>"
 
 
 def _text(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterator[str]:
-    """Readable text with what is within the span marked: a block for each line, and pipe tables as tables."""
+    """Yield readable text with the span highlighted: a block per line, and pipe tables as tables."""
     mark, table = _mark(anchor), False
 
     def part(begin: int, end: int) -> str:
@@ -171,8 +171,8 @@ def _text(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterat
 
 
 def _html(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterator[str]:
-    """The rendering as HTML, of which only tags and attributes that it can have are left, with what is within the span
-    marked. An index from elsewhere may hold anything."""
+    """Yield HTML with the span highlighted. Only known tags and attributes are kept: an index from elsewhere may hold
+    anything."""
     mark = _mark(anchor)
     for token in _TOKEN.finditer(text):
         name = token["name"]
@@ -183,7 +183,7 @@ def _html(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterat
             yield f"<{token['close']}{name}{numbers}>"
         elif name is None:
             start, end = (min(max(place, token.start()), token.end()) for place in span)
-            if start < end and token[0][0] in "<&":  # a sign or a reference is marked whole
+            if start < end and token[0][0] in "<&":  # highlight a whole `<` or character reference
                 start, end = token.span()
             before, inside, after = (
                 escape(part) if part in ("<", "&") else visible(part)
@@ -192,7 +192,7 @@ def _html(text: str, span: tuple[int, int] = (0, 0), anchor: str = "") -> Iterat
 
 
 def _mark(anchor: str) -> Iterator[str]:
-    """The tags that marks begin with; the first is what the address names."""
+    """Yield opening tags of highlights; the first one has the anchor."""
     yield f'<mark id="{anchor}">' if anchor else "<mark>"
     while True:
         yield "<mark>"

@@ -1,4 +1,4 @@
-"""Figures of a server for Prometheus: what was asked of it and how that went. No label holds text of a request's."""
+"""Prometheus metrics of a server: requests, answers, latency, tokens, price. No label holds text of a request."""
 from __future__ import annotations
 
 import time
@@ -12,47 +12,47 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ragbed.agents.types import Answer, GenerateStep, SearchStep
 
 if TYPE_CHECKING:
-    from ragbed.experiments.guests.serving.gate import Queue
-    from ragbed.experiments.guests.serving.turns import Asked, Times
+    from ragbed.experiments.guests.serving.middleware import Queue
+    from ragbed.experiments.guests.serving.sessions import ChatTurn, TurnTimes
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 
 
 class Metrics:
-    """Counts what a server is asked and answers; one for each, for a process may have several."""
+    """Metrics of one server. A process may have several servers."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self.requests = Counter("ragbed_requests", "Requests by route and status.", ("route", "status"),
                                 registry=registry)
-        self._answers = Counter("ragbed_answers", "Answers by how they ended.", ("configuration", "outcome"),
+        self._answers = Counter("ragbed_answers", "Answers by outcome.", ("configuration", "outcome"),
                                 registry=registry)
-        self._first = Histogram("ragbed_first_text_seconds", "From the question to the first text of its answer.",
+        self._first = Histogram("ragbed_first_text_seconds", "Time from the question to the first text of its answer.",
                                 ("configuration",), buckets=_SECONDS, registry=registry)
-        self._whole = Histogram("ragbed_answer_seconds", "From the question to the end of its answer.",
+        self._whole = Histogram("ragbed_answer_seconds", "Time from the question to the end of its answer.",
                                 ("configuration",), buckets=_SECONDS, registry=registry)
-        self._tokens = Counter("ragbed_tokens", "Tokens of model calls; those cached are of the prompts.",
+        self._tokens = Counter("ragbed_tokens", "Tokens of model calls; cached tokens are part of the prompt tokens.",
                                ("configuration", "kind"), registry=registry)
-        self._price = Counter("ragbed_price_usd", "What model calls cost, where prices are known.",
+        self._price = Counter("ragbed_price_usd", "Price of model calls whose price is known.",
                               ("configuration",), registry=registry)
         self._searches = Counter("ragbed_searches", "Searches.", ("configuration",), registry=registry)
         self._failures = Counter("ragbed_model_failures", "Model calls that failed.", ("configuration", "kind"),
                                  registry=registry)
-        self._under_way = Gauge("ragbed_under_way", "Requests that are being answered.", registry=registry)
-        self._waiting = Gauge("ragbed_waiting", "Requests that wait for their turn.", registry=registry)
+        self._running = Gauge("ragbed_running", "Requests that are being answered now.", registry=registry)
+        self._waiting = Gauge("ragbed_waiting", "Requests that are waiting in the queue.", registry=registry)
 
-    def follow(self, queue: Queue) -> None:
-        """Show how many requests a queue has."""
-        self._under_way.set_function(lambda: queue.under_way)
+    def watch_queue(self, queue: Queue) -> None:
+        """Report the requests of a queue."""
+        self._running.set_function(lambda: queue.running)
         self._waiting.set_function(lambda: queue.waiting)
 
-    def __call__(self, asked: Asked, answer: Answer, times: Times) -> None:
+    def __call__(self, turn: ChatTurn, answer: Answer, times: TurnTimes) -> None:
         """Count an answer."""
-        name, now = asked.configuration, time.time()
+        name, now = turn.configuration, time.time()
         self._answers.labels(name, answer.outcome).inc()
-        self._whole.labels(name).observe(now - times.begun)
-        if times.first is not None:
-            self._first.labels(name).observe(times.first - times.begun)
+        self._whole.labels(name).observe(now - times.started)
+        if times.first_text is not None:
+            self._first.labels(name).observe(times.first_text - times.started)
         used = answer.used
         for kind, tokens in (("prompt", used.prompt_tokens), ("completion", used.completion_tokens),
                              ("cached", used.cached_tokens)):
@@ -64,8 +64,8 @@ class Metrics:
                 self._failures.labels(name, step.failure.kind).inc()
 
 
-class Counted:
-    """ASGI middleware that counts requests by the route that took them, never by their path."""
+class RequestCounter:
+    """ASGI middleware that counts requests by route, never by path."""
 
     def __init__(self, app: ASGIApp, requests: Counter) -> None:
         self._app, self._requests = app, requests
@@ -74,7 +74,7 @@ class Counted:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status = 499  # until there is an answer: a client that goes away sees none
+        status = 499  # if the client disconnects before there is a response
 
         async def counting(message: Message) -> None:
             nonlocal status
@@ -89,11 +89,11 @@ class Counted:
 
 
 def metrics_routes(metrics: Metrics) -> APIRouter:
-    """Return the route that Prometheus reads."""
+    """Return the route that Prometheus scrapes."""
     router = APIRouter()
 
     @router.get("/metrics", response_class=Response)
-    async def figures() -> Response:
+    async def scrape() -> Response:
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     return router

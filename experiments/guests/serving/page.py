@@ -1,4 +1,4 @@
-"""The page's own routes: what can be asked, asking with every step told, threads and feedback."""
+"""Routes of the chat page: configurations, questions with all their events, threads, and feedback."""
 from __future__ import annotations
 
 from dataclasses import asdict
@@ -11,13 +11,13 @@ from starlette.responses import FileResponse, StreamingResponse
 
 from ragbed.documents.errors import SettingsError
 from ragbed.experiments.formatting import column_title
-from ragbed.experiments.guests.serving.state import Serving, event_stream, frame, owner_of, refused
+from ragbed.experiments.guests.serving.state import ServerState, event_stream, http_error, request_owner, sse_event
 
 ASSETS = Path(__file__).parent / "assets"
 
 
 class PageQuestion(BaseModel):
-    """A question of the page's: the next of a thread, or the first of a new one."""
+    """A question: the next one of a thread, or the first of a new thread."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,7 +27,7 @@ class PageQuestion(BaseModel):
 
 
 class Feedback(BaseModel):
-    """What somebody thinks of an answer."""
+    """A user's feedback on an answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,9 +36,9 @@ class Feedback(BaseModel):
     comment: str = Field(default="", max_length=10_000)
 
 
-def page_routes(serving: Serving) -> APIRouter:
-    """Return the routes of the page, below `/api`."""
-    router, traffic = APIRouter(), serving.turns.traffic
+def page_routes(server: ServerState) -> APIRouter:
+    """Return the page and its routes below `/api`."""
+    router, traffic = APIRouter(), server.sessions.traffic
 
     @router.get("/", include_in_schema=False)
     async def index() -> FileResponse:
@@ -46,34 +46,35 @@ def page_routes(serving: Serving) -> APIRouter:
 
     @router.get("/api/configurations")
     async def configurations() -> dict[str, Any]:
-        return {"explore": serving.explore, "configurations": [
-            {"name": name, "description": one.made_of,
+        return {"explore": server.explore, "configurations": [
+            {"name": name, "description": one.parts,
              "measured": one.measured and {**asdict(one.measured), "words": column_title(one.measured.metric)}}
-            for name, one in serving.configurations.items()]}
+            for name, one in server.configurations.items()]}
 
     @router.post("/api/ask")
     async def ask(given: PageQuestion, request: Request) -> StreamingResponse:
         try:
-            asked = await serving.turns.begin(owner_of(request), given.question, given.configuration, given.thread)
+            turn = await server.sessions.start(request_owner(request), given.question, given.configuration,
+                                               given.thread)
         except SettingsError as error:
-            raise refused(404 if given.question.strip() else 400, str(error), "not_asked") from error
-        return event_stream(frame(event, event["event"]) async for event in serving.turns.play(asked))
+            raise http_error(404 if given.question.strip() else 400, str(error), "not_asked") from error
+        return event_stream(sse_event(event, event["event"]) async for event in server.sessions.play(turn))
 
     @router.get("/api/threads")
     async def threads(request: Request) -> dict[str, Any]:
-        return {"threads": await traffic.threads(owner_of(request))}
+        return {"threads": await traffic.threads(request_owner(request))}
 
     @router.get("/api/threads/{thread}")
     async def thread(thread: str, request: Request) -> dict[str, Any]:
-        shown = await traffic.thread(thread, owner_of(request))
+        shown = await traffic.thread(thread, request_owner(request))
         if shown is None:
-            raise refused(404, "no such thread", "not_found")
+            raise http_error(404, "no such thread", "not_found")
         return shown
 
     @router.post("/api/feedback")
     async def feedback(given: Feedback, request: Request) -> dict[str, Any]:
-        if not await traffic.feedback(given.record, owner_of(request), given.thumb, given.comment):
-            raise refused(404, "no such answer", "not_found")
+        if not await traffic.feedback(given.record, request_owner(request), given.thumb, given.comment):
+            raise http_error(404, "no such answer", "not_found")
         return {"kept": True}
 
     return router

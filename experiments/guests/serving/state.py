@@ -1,4 +1,4 @@
-"""What the routes of a server share."""
+"""What the routes of a server share: its state, errors in OpenAI's form, and server-sent events."""
 from __future__ import annotations
 
 import asyncio
@@ -14,40 +14,38 @@ if TYPE_CHECKING:
     from ragbed.documents.types import Chunk, Document
     from ragbed.experiments.guests.serving.configurations import Configuration
     from ragbed.experiments.guests.serving.metrics import Metrics
-    from ragbed.experiments.guests.serving.turns import Turns
+    from ragbed.experiments.guests.serving.sessions import ChatSessions
     from ragbed.retrieval.index import Index
 
 Citations = Literal["annotations", "markdown", "both"]
 Result = TypeVar("Result")
-LIVE = "live"
-# Outcomes that are no answer, as statuses: the model's server failed, took too long, or was given too much.
-FAILED: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}
+LIVE = "live"  # the model name that stands for whichever configuration a thread is assigned
+FAILED_STATUS: Mapping[str, int] = {"error": 502, "timeout": 504, "budget": 503, "too_long": 400}  # by outcome
 
 
 @dataclass(frozen=True)
-class Serving:
-    """A server at work.
+class ServerState:
+    """A running server.
 
     Attributes:
-        url: where it is reached, as links in answers have it; empty for as each request has it.
-        citations: how answers name their sources where the request does not say.
-        explore: the share of threads that another than the first configuration answers; above 0 the model `live` is
-            served too, which stands for whichever a thread is given.
+        url: base URL of links in answers; empty to use that of each request.
+        citations: how answers name their sources if the request does not say.
+        explore: share of threads assigned to other configurations than the first; above 0 the model `live` is served.
     """
 
     configurations: Mapping[str, Configuration]
-    turns: Turns
+    sessions: ChatSessions
     metrics: Metrics
     url: str = ""
     citations: Citations = "annotations"
     explore: float = 0.0
 
-    def wanted(self, model: str) -> str | None:
-        """Return the configuration that a client's model names; None where the experiment decides."""
+    def requested(self, model: str) -> str | None:
+        """Return the configuration that a client's model names; None if the A/B test assigns one."""
         return None if model == LIVE and self.explore else model
 
     def find(self, document: str, chunk: str | None = None) -> tuple[Index, Document, Chunk | None] | None:
-        """Return a document with the index that has it, and its chunk where one is named; None where there is none."""
+        """Return a document with its index, and its chunk if one is named; None if no index holds it."""
         for index in dict.fromkeys(one.assistant.index for one in self.configurations.values()):
             try:
                 passage = index.chunk(chunk) if chunk else None
@@ -57,57 +55,57 @@ class Serving:
                 continue
         return None
 
-    def base(self, request: Request) -> str:
-        """Return the URL before the paths of links."""
+    def base_url(self, request: Request) -> str:
+        """Return the URL that links start with."""
         return self.url or str(request.base_url).rstrip("/")
 
 
-def owner_of(request: Request) -> str:
-    """Return the name of the key that a request came with; empty where none is needed."""
+def request_owner(request: Request) -> str:
+    """Return the owner of the key that a request was sent with; empty if the server needs no key."""
     return str(getattr(request.state, "owner", ""))
 
 
 def error_json(message: str, code: str | None = None, param: str | None = None,
                kind: str = "invalid_request_error") -> dict[str, Any]:
-    """Return an error as OpenAI's API has it."""
+    """Return an error in the form of OpenAI's API."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def refused(status: int, message: str, code: str) -> HTTPException:
-    """Return an error in the form of OpenAI's API."""
+def http_error(status: int, message: str, code: str) -> HTTPException:
+    """Return an HTTP error in the form of OpenAI's API."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     return HTTPException(status, error_json(message, code, kind=kind))
 
 
-def failed(answer: Mapping[str, Any]) -> HTTPException | None:
-    """Return the error that stands in the place of an answer; None where there is an answer."""
+def answer_error(answer: Mapping[str, Any]) -> HTTPException | None:
+    """Return the HTTP error of an answer whose question failed; None for an answer or a refusal."""
     outcome = answer["outcome"]
-    return refused(FAILED[outcome], answer["text"], outcome) if outcome in FAILED else None
+    return http_error(FAILED_STATUS[outcome], answer["text"], outcome) if outcome in FAILED_STATUS else None
 
 
-def frame(value: Any, event: str = "") -> bytes:
-    """Return a server-sent event, under a name where it has one."""
-    named = f"event: {event}\n" if event else ""
-    return f"{named}data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()
+def sse_event(value: Any, name: str = "") -> bytes:
+    """Return a server-sent event with JSON data."""
+    prefix = f"event: {name}\n" if name else ""
+    return f"{prefix}data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()
 
 
-def event_stream(frames: AsyncIterator[bytes] | Iterator[bytes]) -> StreamingResponse:
-    """Return server-sent events as a response, which no proxy keeps back."""
-    return StreamingResponse(frames, media_type="text/event-stream",
+def event_stream(events: AsyncIterator[bytes] | Iterator[bytes]) -> StreamingResponse:
+    """Return server-sent events as a response that proxies do not buffer."""
+    return StreamingResponse(events, media_type="text/event-stream",
                              headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
 
-async def unless_gone(request: Request, work: Awaitable[Result]) -> Result:
-    """Return the result of work that ends as soon as its client has gone away."""
-    async def gone() -> None:
+async def unless_disconnected(request: Request, work: Awaitable[Result]) -> Result:
+    """Return the result of work, which is cancelled if the client disconnects."""
+    async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(disconnected())
     try:
         await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise refused(499, "the client went away", "client_closed")
+            raise http_error(499, "the client disconnected", "client_closed")
         return task.result()
     finally:
         for one in (task, leaving):

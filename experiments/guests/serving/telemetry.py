@@ -1,8 +1,8 @@
-"""Traces of answers for OpenTelemetry, sent where OTEL_EXPORTER_OTLP_ENDPOINT is set, and nowhere else.
+"""OpenTelemetry traces of answers, sent only if OTEL_EXPORTER_OTLP_ENDPOINT is set.
 
-Each answer is a trace: a span `invoke_agent`, below it one `retrieval` for each search and one `chat` for each model
-call. The names are those of OpenTelemetry's semantic conventions for generative AI, v0.1.0 (the first of their own
-repository); what has none there begins with `ragbed.`. Texts of prompts, queries and replies are in it only where
+Each answer is one trace: a span `invoke_agent` with a span `retrieval` for each search and a span `chat` for each model
+call. Attribute names follow OpenTelemetry's semantic conventions for generative AI, v0.1.0; names that it lacks begin
+with `ragbed.`. Texts of prompts, queries and replies are included only if
 OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is `true`, `span_only` or `span_and_event`.
 """
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
-    from ragbed.experiments.guests.serving.turns import Asked, Times
+    from ragbed.experiments.guests.serving.sessions import ChatTurn, TurnTimes
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -30,8 +30,8 @@ _CAPTURED = {"true", "span_only", "span_and_event"}
 
 @contextlib.contextmanager
 def open_telemetry() -> Iterator[Sequence[Telemetry]]:
-    """Give what sends traces, none where no endpoint is set; at the end all is sent that there is. Raises MissingExtra
-    where the packages are not installed."""
+    """Yield the observer that sends traces, or nothing if no endpoint is set; flush at the end. Raises MissingExtra if
+    the packages are not installed."""
     if not any(map(os.environ.get, _ENDPOINTS)):
         yield ()
         return
@@ -42,8 +42,8 @@ def open_telemetry() -> Iterator[Sequence[Telemetry]]:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "ragbed"}
-    provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+    name = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "ragbed"}
+    provider = TracerProvider(resource=Resource.create(name), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     try:
         yield [Telemetry(provider, os.environ.get(_CONTENT, "").lower() in _CAPTURED)]
@@ -52,59 +52,59 @@ def open_telemetry() -> Iterator[Sequence[Telemetry]]:
 
 
 class Telemetry:
-    """Makes a trace of each answer. It is told of an answer at its end, so nothing of it costs time on the way."""
+    """Sends a trace of each answer, after the answer has ended, so that it costs the client no time."""
 
     def __init__(self, provider: TracerProvider, content: bool) -> None:
         self._tracer, self._content = provider.get_tracer("ragbed"), content
 
-    def __call__(self, asked: Asked, answer: Answer, times: Times) -> None:
+    def __call__(self, turn: ChatTurn, answer: Answer, times: TurnTimes) -> None:
         """Send the trace of an answer."""
         from opentelemetry.trace import set_span_in_context
 
-        assistant, used = asked.assistant, answer.used
-        root = self._begin(f"invoke_agent {asked.configuration}", [times.begun], {
-            "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": asked.configuration,
-            "gen_ai.provider.name": "ragbed", "gen_ai.conversation.id": asked.thread,
+        assistant, used = turn.assistant, answer.used
+        root = self._start(f"invoke_agent {turn.configuration}", [times.started], {
+            "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": turn.configuration,
+            "gen_ai.provider.name": "ragbed", "gen_ai.conversation.id": turn.thread,
             "gen_ai.request.model": assistant.client.name, "gen_ai.usage.input_tokens": used.prompt_tokens,
             "gen_ai.usage.output_tokens": used.completion_tokens,
             "gen_ai.usage.cache_read.input_tokens": used.cached_tokens,
-            "ragbed.record": asked.record, "ragbed.outcome": answer.outcome, "ragbed.calls": used.calls,
-            **_messages(self._content, [("user", asked.question)], answer.text)})
-        if times.first is not None:
-            root.add_event("ragbed.first_text", timestamp=_nanoseconds(times.first))
-        below = set_span_in_context(root)
+            "ragbed.record": turn.record, "ragbed.outcome": answer.outcome, "ragbed.calls": used.calls,
+            **_messages(self._content, [("user", turn.question)], answer.text)})
+        if times.first_text is not None:
+            root.add_event("ragbed.first_text", timestamp=_nanoseconds(times.first_text))
+        parent = set_span_in_context(root)
         searches = [step for step in answer.trace if isinstance(step, SearchStep)]
         calls = [step for step in answer.trace if isinstance(step, GenerateStep)]
         for search, at in zip(searches, times.searches, strict=False):
-            self._search(search, at, assistant.index.content, below)
+            self._search(search, at, assistant.index.content, parent)
         for number, call in enumerate(calls, 1):
             if number in times.calls:
-                self._call(call, times.calls[number], assistant.client.name, below)
+                self._call(call, times.calls[number], assistant.client.name, parent)
         _end(root, [], answer.failure.kind if answer.failure else None)
 
-    def _search(self, step: SearchStep, at: Sequence[float], index: str, below: Any) -> None:
+    def _search(self, step: SearchStep, at: Sequence[float], index: str, parent: Any) -> None:
         query = {"gen_ai.retrieval.query.text": step.query} if self._content else {}
-        span = self._begin("retrieval", at, {
+        span = self._start("retrieval", at, {
             "gen_ai.operation.name": "retrieval", "gen_ai.provider.name": "ragbed", "gen_ai.data_source.id": index,
-            "ragbed.found": len(step.found), **query}, below)
+            "ragbed.found": len(step.found), **query}, parent)
         _end(span, at, step.failure.kind if step.failure else None)
 
-    def _call(self, step: GenerateStep, at: Sequence[float], model: str, below: Any) -> None:
-        span = self._begin(f"chat {model}", at, {
+    def _call(self, step: GenerateStep, at: Sequence[float], model: str, parent: Any) -> None:
+        span = self._start(f"chat {model}", at, {
             "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": model,
             "gen_ai.usage.input_tokens": step.usage.prompt_tokens,
             "gen_ai.usage.output_tokens": step.usage.completion_tokens,
             "gen_ai.usage.cache_read.input_tokens": step.usage.cached_tokens,
             "gen_ai.response.finish_reasons": [step.finish_reason] if step.finish_reason else [],
             "ragbed.purpose": step.purpose,
-            **_messages(self._content, [(one.role, one.content) for one in step.messages], step.text)}, below)
+            **_messages(self._content, [(one.role, one.content) for one in step.messages], step.text)}, parent)
         _end(span, at, step.failure.kind if step.failure else None)
 
-    def _begin(self, name: str, at: Sequence[float], attributes: Mapping[str, Any], below: Any = None) -> Span:
+    def _start(self, name: str, at: Sequence[float], attributes: Mapping[str, Any], parent: Any = None) -> Span:
         from opentelemetry.context import Context
         from opentelemetry.trace import SpanKind
 
-        return self._tracer.start_span(name, below or Context(), SpanKind.CLIENT if below else SpanKind.INTERNAL,
+        return self._tracer.start_span(name, parent or Context(), SpanKind.CLIENT if parent else SpanKind.INTERNAL,
                                        attributes, start_time=_nanoseconds(at[0]))
 
 
@@ -117,11 +117,11 @@ def _end(span: Span, at: Sequence[float], failure: str | None) -> None:
     span.end(_nanoseconds(at[1]) if len(at) > 1 else None)
 
 
-def _messages(content: bool, asked: Sequence[tuple[str, str]], reply: str) -> dict[str, str]:
-    """What was sent and came back, as the conventions have messages."""
+def _messages(content: bool, prompt: Sequence[tuple[str, str]], reply: str) -> dict[str, str]:
+    """Return the messages and the reply in the form of the conventions."""
     if not content:
         return {}
-    sent = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in asked]
+    sent = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in prompt]
     came = [{"role": "assistant", "parts": [{"type": "text", "content": reply}], "finish_reason": "stop"}]
     return {"gen_ai.input.messages": json.dumps(sent), "gen_ai.output.messages": json.dumps(came)}
 

@@ -1,4 +1,4 @@
-"""The traffic of one configuration as a run of one cell, whose questions are those that were asked.
+"""The traffic of one configuration as a run with one cell, whose questions are those that users asked.
 
 Everything that reads a run reads it too. Its questions have no gold, so no answer is judged. Refusals, the form of the
 reply, and citations of numbers that were never shown are scored. Scores and summary are computed when somebody reads
@@ -35,22 +35,21 @@ if TYPE_CHECKING:
     from ragbed.agents.assistant import Assistant, AssistantSettings
 
 TRAFFIC = "traffic.sqlite"  # in the folder of traffic, which holds the runs
-QUESTIONS = "questions.jsonl"  # in each run: what was asked, which `ragbed run` can ask again
-EXEMPLARS = "exemplars.jsonl"  # in each run whose prompts show any
+QUESTIONS = "questions.jsonl"  # in each run: its questions, which `ragbed run` can ask again
+EXEMPLARS = "exemplars.jsonl"  # in each run whose prompts show exemplars
 SCHEME = Scheme(groups=("answers", "form"), rubric=None,
                 columns=("refused_answerable", "well_formed", "invalid_citations"))
-_LONGEST = 60  # characters of a configuration's name in that of its folder
+_MAX_NAME = 60  # characters of a configuration's name in its folder's name
 
 
 def folder_name(name: str, assistant: Assistant) -> str:
-    """Return what the run of a configuration is called. Other settings, another model, index or prompts have another
-    run, whatever the configuration is called."""
-    plain = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-._")[:_LONGEST] or "configuration"
+    """Return the name of a configuration's run. It changes with settings, model, index or prompts."""
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-._")[:_MAX_NAME] or "configuration"
     return f"{plain}-{digest(name, json.dumps(assistant.made, sort_keys=True), prompts_hash())[:8]}"
 
 
 class TrafficRun:
-    """The run of one configuration, held by the server that answers; `RunError` where another process holds it."""
+    """The run of one configuration, locked by the server. Raises RunError if another process uses it."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -60,7 +59,7 @@ class TrafficRun:
 
     @classmethod
     def open(cls, path: Path, assistant: Assistant | None = None) -> TrafficRun:
-        """Open the run of a folder, which is begun for an assistant where it is new."""
+        """Open the run in a folder; create it for an assistant if it is new."""
         lock = hold(path)
         try:
             folder = RunFolder(path, lock)
@@ -70,16 +69,16 @@ class TrafficRun:
         if assistant is not None and not (path / "manifest.json").is_file():
             if assistant.settings.exemplars:
                 write_lines(path / EXEMPLARS, map(asdict, assistant.settings.exemplars))
-            # Its conversations are still to come, and how they are made to stand by themselves is a factor already.
-            coming = Question("", "", (), answerable=True, turns=(Turn("", ""),))
-            plan = Plan.of(settings_of(assistant.settings, path), Benchmark(path.name, (coming,), scheme=SCHEME))
+            # A question with history makes the history strategy a factor of the plan, before any question is asked.
+            example = Question("", "", (), answerable=True, turns=(Turn("", ""),))
+            plan = Plan.of(run_settings(assistant.settings, path), Benchmark(path.name, (example,), scheme=SCHEME))
             plan = plan.showing_exemplars()
             folder.begin(plan.settings.resolved(),
                          manifest_for(plan, {assistant.settings.model: assistant.made["model"]}), {})
         return cls(folder)
 
     def add(self, question: Question, answer: Answer, source_of: Callable[[str], str]) -> None:
-        """Keep a question and the answer to it, durably: both or neither. One that is there already stays once."""
+        """Keep a question and its answer durably, both or neither. A question that is there already is not doubled."""
         from ragbed.experiments.running.play import make_record, make_result
 
         database, cell = self.folder.database, self.cell
@@ -91,7 +90,7 @@ class TrafficRun:
         self._count += 1
 
     def holds(self, question: str) -> bool:
-        """Return whether the question has a record."""
+        """Tell whether a question has a record."""
         return self.folder.timing(self.cell.id, question) is not None
 
     def close(self) -> None:
@@ -99,8 +98,8 @@ class TrafficRun:
         self.folder.close()
 
 
-def settings_of(settings: AssistantSettings, path: Path) -> RunSettings:
-    """Return the settings of a run that asks the same questions of the same configuration."""
+def run_settings(settings: AssistantSettings, path: Path) -> RunSettings:
+    """Return settings of a run that asks a configuration the same questions again."""
     fields = settings.model_dump(mode="json")
     retriever = {**fields["retriever"], "k": settings.k, "index": str(settings.index.absolute()),
                  "where": fields["where"]}
@@ -114,30 +113,27 @@ def settings_of(settings: AssistantSettings, path: Path) -> RunSettings:
         "exemplars": str(path / EXEMPLARS) if settings.exemplars else None})
 
 
-def brought_up_to_date(path: Path) -> Path:
-    """Return the folder of a run. Of one of traffic, its manifest, questions and summary are made anew first, where
-    questions were asked since; a folder of traffic stands for its run, where it has one. RunError where it has several,
-    or they cannot be written."""
+def open_run_folder(path: Path) -> Path:
+    """Return the folder of a run. In a run of traffic, score new records and update manifest, questions and summary.
+
+    The folder of the traffic itself stands for its run. Raises RunError if it has several, or they cannot be written.
+    """
     if (path / TRAFFIC).is_file():
         runs = runs_of(path)
         if len(runs) != 1:
             raise RunError(f"{path} holds the traffic of {len(runs)} configurations; name the folder of one of them: "
-                           f"{', '.join(map(str, runs)) or 'none was asked yet'}")
+                           f"{', '.join(map(str, runs)) or 'there is none yet'}")
         path, = runs
     if (path.parent / TRAFFIC).is_file() and (path / "records.sqlite").is_file():
-        _bring_up_to_date(path)
+        with closing(RunFolder.existing(path)) as folder:
+            _score_new_records(folder)
+            _summarise(folder)
     return path
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """Return the runs of a folder of traffic, by name."""
+    """Return the folders of the runs in a folder of traffic, sorted by name."""
     return sorted(path.parent for path in folder.glob("*/records.sqlite"))
-
-
-def _bring_up_to_date(path: Path) -> None:
-    with closing(RunFolder.existing(path)) as folder:
-        _score_new_records(folder)
-        _summarise(folder)
 
 
 def _score_new_records(folder: RunFolder) -> None:
@@ -170,6 +166,6 @@ def _summarise(folder: RunFolder) -> None:
 
 
 def question_line(question: Question) -> dict[str, Any]:
-    """Return a question that was asked as a line of the form that `jsonl` reads."""
+    """Return a question as a line of the format that the benchmark `jsonl` reads."""
     turns = {"turns": list(map(asdict, question.turns))} if question.turns else {}
     return {"id": question.id, "question": question.text, **turns}

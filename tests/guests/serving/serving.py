@@ -8,8 +8,8 @@ import openai
 import uvicorn
 
 from ragbed.agents import AssistantSettings
-from ragbed.experiments.guests.serving.app import open_serving, serving_app
-from ragbed.experiments.guests.serving.configurations import Described
+from ragbed.experiments.guests.serving.app import create_app, open_server
+from ragbed.experiments.guests.serving.configurations import ConfigurationSettings
 from ragbed.retrieval import build_index
 
 PAGES = {"oslo.txt": "Oslo is the capital of Norway.", "rome.txt": "Rome is the capital of Italy."}
@@ -25,12 +25,12 @@ def index_of(folder, pages=None):
 
 def direct(index, model, name="direct", **changes):
     """A configuration over an index, searched by words."""
-    return Described(name, AssistantSettings(**{"index": index, "model": model, "retriever": "bm25", "k": 2,
+    return ConfigurationSettings(name, AssistantSettings(**{"index": index, "model": model, "retriever": "bm25", "k": 2,
                                                 "reasoning": "direct", "history": "none", **changes}))
 
 
 @contextlib.contextmanager
-def served(described, folder, make=serving_app, **options):
+def served(described, folder, make=create_app, **options):
     """The URL of a server of these configurations, whose traffic is kept in a folder."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -38,7 +38,7 @@ def served(described, folder, make=serving_app, **options):
     holder = {}
 
     async def run():
-        async with open_serving(described, folder, **options) as serving:
+        async with open_server(described, folder, **options) as serving:
             holder["server"] = uvicorn.Server(uvicorn.Config(make(serving), log_level="warning", lifespan="on"))
             holder["serving"] = serving
             started.set()

@@ -9,7 +9,7 @@ from test_traffic import asking, index, reply, runs_of, served
 
 from ragbed.experiments.benchmarks.jsonl import read_questions
 from ragbed.experiments.guests.review.items import open_set
-from ragbed.experiments.guests.serving.traffic import drawn
+from ragbed.experiments.guests.serving.traffic import assign_variant
 from ragbed.strategies.types import Turn
 
 __all__ = ["index"]
@@ -17,13 +17,13 @@ __all__ = ["index"]
 
 def test_a_thread_stays_where_the_salt_puts_it_and_shares_are_as_asked():
     names = ["base", "new", "other"]
-    found = [drawn("salt", f"t{number}", names, 0.2) for number in range(20_000)]
+    found = [assign_variant("salt", f"t{number}", names, 0.2) for number in range(20_000)]
     assert dict(found) == {"base": 0.8, "new": 0.1, "other": 0.1}
     counts = [sum(name == one for name, _ in found) / len(found) for one in names]
     assert counts == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
-    assert found == [drawn("salt", f"t{number}", names, 0.2) for number in range(20_000)]
-    assert found != [drawn("pepper", f"t{number}", names, 0.2) for number in range(20_000)]
-    assert drawn("salt", "t", names, 0.0) == drawn("salt", "t", ["base"], 0.5) == ("base", 1.0)
+    assert found == [assign_variant("salt", f"t{number}", names, 0.2) for number in range(20_000)]
+    assert found != [assign_variant("pepper", f"t{number}", names, 0.2) for number in range(20_000)]
+    assert assign_variant("salt", "t", names, 0.0) == assign_variant("salt", "t", ["base"], 0.5) == ("base", 1.0)
 
 
 async def test_threads_are_compared_by_their_first_thumb(serve, index, tmp_path, ragbed):
@@ -34,21 +34,21 @@ async def test_threads_are_compared_by_their_first_thumb(serve, index, tmp_path,
         for number in range(60):
             name, probability = ("chain_of_thought", 0.25) if number % 2 else ("direct", 0.75)
             asked = asking(assistant, "Where is Oslo?", f"t{number}", configuration=name, probability=probability)
-            await traffic.begun(asked)
-            await traffic.ended(asked, refusal if number in (0, 2) else answer, {})
+            await traffic.start(asked)
+            await traffic.end(asked, refusal if number in (0, 2) else answer, {})
             for thumb in ("up" if number % 2 else "down", "up"):  # the first one counts
                 await traffic.feedback(asked.record, "ann", thumb)
         wanted = asking(assistant, "Where is Oslo?", "named")
-        await traffic.begun(wanted)
-        await traffic.ended(wanted, answer, {})
+        await traffic.start(wanted)
+        await traffic.end(wanted, answer, {})
         await traffic.feedback("named-0", "ann", "up")
         name, probability = await traffic.choose("t1")
         assert (name, probability) == ("chain_of_thought", 0.25)
         assert await traffic.choose("t1", "direct") == ("direct", 1.0)
         assert await traffic.choose("named") == ("direct", 1.0)  # a thread that is kept stays with what was named
-        whole = asking(assistant, "Where is Oslo?", "whole", configuration="chain_of_thought", turns=())
-        await traffic.begun(whole)
-        await traffic.ended(whole, answer, {})
+        whole = asking(assistant, "Where is Oslo?", "whole", configuration="chain_of_thought", history=())
+        await traffic.start(whole)
+        await traffic.end(whole, answer, {})
         assert (await traffic.choose("whole"))[1] in (0.25, 0.75)
         found = ragbed.json("compare", folder)  # while it is served
     rows = {(row["measure"], row["configuration"]): row for row in found["rows"]}
@@ -78,10 +78,10 @@ async def test_what_was_said_of_answers_becomes_questions_that_can_be_reviewed_a
                 ("Where is Oslo?", "again", 0, "down", "too short"), ("Who?", "refused", 0, "up", ""),
                 ("Where is Rome?", "silent", 0, None, "")):
             asked = asking(assistant, question, thread, place)
-            await traffic.begun(asked)
+            await traffic.start(asked)
             answer = await assistant["direct"].ask(asked.question)
-            standalone = "Who lives in Oslo?" if asked.place else None
-            await traffic.ended(asked, answer, {"standalone": standalone})
+            standalone = "Who lives in Oslo?" if asked.position else None
+            await traffic.end(asked, answer, {"standalone": standalone})
             await traffic.feedback(asked.record, "ann", thumb, comment)
     out = tmp_path / "questions.jsonl"
     counts = ragbed.json("questions", "--from", folder / "traffic.sqlite", "--out", out)

@@ -9,7 +9,7 @@ from serving import index_of, served
 
 from ragbed.documents import SettingsError
 from ragbed.experiments import run
-from ragbed.experiments.guests.serving.configurations import describe
+from ragbed.experiments.guests.serving.configurations import read_target
 
 QUESTIONS = [{"question": "Which country is Oslo the capital of?", "answer": "Norway", "gold_documents": ["oslo.txt"]},
              {"question": "Which country is Rome the capital of?", "answer": "Italy", "gold_documents": ["rome.txt"]}]
@@ -35,12 +35,12 @@ def test_a_finished_run_serves_the_cells_that_search_with_their_scores(settings,
         rows = finished.frame()
     assert len(rows) == 8
     for target in (tmp_path / "runs" / "capitals", settings):
-        direct, chain = describe(target, {})
+        direct, chain = read_target(target, {})
         assert (direct.name, chain.name) == ("direct-retrieved", "chain_of_thought-retrieved")
         assert (direct.settings.k, direct.settings.brief, direct.settings.retriever.kind) == (1, True, "bm25")
         assert (direct.measured.mean, direct.measured.n, direct.measured.run) == (0.5, 2, "capitals")
         assert str(direct.measured).startswith(f"{direct.measured.metric} 0.50 [")
-    with served(describe(settings, {}), tmp_path / "traffic") as url, httpx.Client(base_url=url) as client:
+    with served(read_target(settings, {}), tmp_path / "traffic") as url, httpx.Client(base_url=url) as client:
         models = client.get("/v1/models").json()["data"]
         assert [model["id"] for model in models] == ["direct-retrieved", "chain_of_thought-retrieved"]
         assert "on 2 questions, run capitals of 20" in models[0]["description"]
@@ -60,7 +60,7 @@ def test_what_is_served_asks_with_the_very_prompts_that_were_measured(serve, set
         pass
     measured = {json.dumps(body["messages"]) for body, _ in model.requests}
     model.requests.clear()
-    with served(describe(path, {}), tmp_path / "traffic") as url, httpx.Client(base_url=url) as client:
+    with served(read_target(path, {}), tmp_path / "traffic") as url, httpx.Client(base_url=url) as client:
         for name in ("direct-retrieved", "chain_of_thought-retrieved"):
             body = {"model": name, "messages": [{"role": "user", "content": QUESTIONS[0]["question"]}]}
             assert client.post("/v1/chat/completions", json=body).status_code == 200
@@ -73,15 +73,15 @@ def test_it_is_said_that_prompts_have_changed_since_they_were_measured(settings,
         pass
     manifest = tmp_path / "runs" / "capitals" / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "prompts": "of another day"}))
-    assert str(describe(settings, {})[0].measured).endswith("; its prompts or strategies have changed since")
+    assert str(read_target(settings, {})[0].measured).endswith("; its prompts or strategies have changed since")
 
 
 def test_settings_that_did_not_run_are_served_as_not_measured(settings):
-    assert [one.measured for one in describe(settings, {})] == [None, None]
+    assert [one.measured for one in read_target(settings, {})] == [None, None]
 
 
 def test_an_index_is_served_with_what_the_options_say(settings, tmp_path):
-    (one,) = describe(tmp_path / "index", {"model": "http://127.0.0.1:9/v1#m", "reasoning": "direct", "k": 3})
+    (one,) = read_target(tmp_path / "index", {"model": "http://127.0.0.1:9/v1#m", "reasoning": "direct", "k": 3})
     assert (one.name, one.settings.k, one.measured) == ("direct", 3, None)
 
 
@@ -94,7 +94,7 @@ def test_a_run_without_a_cell_that_answers_over_an_index_is_refused(settings, ch
         content = {name: value for name, value in content.items() if name not in ("models", "conditions")}
     settings.write_text(yaml.safe_dump(content))
     with pytest.raises(SettingsError, match=said):
-        describe(settings, {})
+        read_target(settings, {})
 
 
 def test_a_plug_in_is_executed_for_a_file_of_settings_and_never_for_a_runs_folder(settings, tmp_path):
@@ -104,11 +104,11 @@ def test_a_plug_in_is_executed_for_a_file_of_settings_and_never_for_a_runs_folde
                       "    return (yield from answer(task, 'direct', evidence, thinks=False))\n")
     content = {**yaml.safe_load(settings.read_text()), "reasoning": f"{plugin}:recipe", "conditions": "retrieved"}
     settings.write_text(yaml.safe_dump(content))
-    assert len(describe(settings, {})) == 1
+    assert len(read_target(settings, {})) == 1
     with run(str(settings)):
         pass
-    (one,) = describe(settings, {})
+    (one,) = read_target(settings, {})
     assert (one.measured.mean, one.measured.changed) == (0.5, False)
     with pytest.raises(SettingsError, match="name the file of settings"):
-        describe(tmp_path / "runs" / "capitals", {})
+        read_target(tmp_path / "runs" / "capitals", {})
 

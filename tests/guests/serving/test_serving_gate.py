@@ -13,9 +13,8 @@ import pytest
 from serving import direct, index_of, served
 
 from ragbed.documents import SettingsError
-from ragbed.experiments.guests.serving.app import serving_app
-from ragbed.experiments.guests.serving.gate import GateSettings, Queue, Rate
-from ragbed.experiments.guests.serving.keys import Keys
+from ragbed.experiments.guests.serving.app import create_app
+from ragbed.experiments.guests.serving.middleware import GateSettings, Keys, Queue, Rate
 
 ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
 KEYS = [f"ann {ANN}", "# a hash is as good", f"bob sha256:{hashlib.sha256(BOB.encode()).hexdigest()}"]
@@ -35,7 +34,7 @@ def gated(serve, index, tmp_path):
     def start(script, keys=(), **settings):
         gate = GateSettings(Keys(keys), frozenset({"ragbed.example"}), **settings)
         server = served([direct(index, f"{serve(script).url}#m")], tmp_path / "traffic",
-                        lambda serving: serving_app(serving, gate))
+                        lambda serving: create_app(serving, gate))
         client = httpx.Client(base_url=server.__enter__(), timeout=30)
         opened.append((server, client))
         return client
@@ -136,7 +135,7 @@ def test_the_queue_is_bounded_and_says_when_to_come_back(gated):
     threads = [threading.Thread(target=lambda: statuses.append(ask(client).status_code)) for _ in range(2)]
     for number, thread in enumerate(threads):
         thread.start()
-        wait_for(lambda number=number: figure(client, "ragbed_under_way") + figure(client, "ragbed_waiting")
+        wait_for(lambda number=number: figure(client, "ragbed_running") + figure(client, "ragbed_waiting")
                  == number + 1)
     full = ask(client)
     assert (full.status_code, full.headers["Retry-After"], full.json()["error"]["code"]) == (429, "5", "busy")
@@ -151,7 +150,7 @@ def test_who_leaves_the_queue_frees_their_place(gated):
     client = gated(lambda body: {"text": "Norway [1].", "hold": hold}, concurrency=1, queue=1)
     first = threading.Thread(target=ask, args=(client,))
     first.start()
-    wait_for(lambda: figure(client, "ragbed_under_way") == 1)
+    wait_for(lambda: figure(client, "ragbed_running") == 1)
     for _ in range(2):
         with pytest.raises(httpx.TimeoutException):
             ask(client, timeout=0.3)
@@ -159,7 +158,7 @@ def test_who_leaves_the_queue_frees_their_place(gated):
     hold.set()
     first.join()
     assert ask(client).status_code == 200
-    wait_for(lambda: figure(client, "ragbed_under_way") == 0)
+    wait_for(lambda: figure(client, "ragbed_running") == 0)
 
 
 def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(gated):
@@ -243,9 +242,9 @@ async def test_who_leaves_the_queue_keeps_no_place_in_it():
     async with queue.place(stay.wait):
         waiting = [asyncio.ensure_future(asked(leave, seen)), asyncio.ensure_future(asked(stay, seen))]
         await asyncio.sleep(0)
-        assert (queue.under_way, queue.waiting) == (1, 2)
+        assert (queue.running, queue.waiting) == (1, 2)
         leave.set()
         await waiting[0]
-        assert (queue.under_way, queue.waiting) == (1, 1)
+        assert (queue.running, queue.waiting) == (1, 1)
     await waiting[1]
-    assert (seen, queue.under_way, queue.waiting) == ([False, True], 0, 0)
+    assert (seen, queue.running, queue.waiting) == ([False, True], 0, 0)

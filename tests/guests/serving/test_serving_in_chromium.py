@@ -11,9 +11,8 @@ from reviewed import ATTACK
 from serving import direct, index_of, served
 from streamed import delta, ending, streamed
 
-from ragbed.experiments.guests.serving.app import serving_app
-from ragbed.experiments.guests.serving.gate import GateSettings
-from ragbed.experiments.guests.serving.keys import Keys
+from ragbed.experiments.guests.serving.app import create_app
+from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
 
 pytestmark = pytest.mark.slow
 HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}"> '
@@ -30,7 +29,7 @@ def page_of(browser, serve, tmp_path):
     """Serves over a scripted model, and opens the page; nothing may be complained of, nor any other host asked."""
     said, asked, contexts = [], [], []
     with contextlib.ExitStack() as stack:
-        def start(script, described, make=serving_app, explore=0.0, **options):
+        def start(script, described, make=create_app, explore=0.0, **options):
             url = stack.enter_context(served(described(serve(script).url), tmp_path / "traffic", make, explore=explore))
             return opened(url, **options)
 
@@ -192,7 +191,7 @@ def test_refusals_failures_and_what_was_stopped_look_like_it_and_can_be_asked_ag
 
 def test_where_keys_are_wanted_the_page_asks_for_one_and_sources_open_too(page_of, index):
     keys = Keys(["ana 0123456789abcdef"])
-    page = page_of(model, lambda url: configurations(index, url)[:1], lambda serving: serving_app(
+    page = page_of(model, lambda url: configurations(index, url)[:1], lambda serving: create_app(
         serving, GateSettings(keys=keys)), settled="dialog[open]")
     page.locator("#key-field").fill("wrong-wrong-wrong")
     page.keyboard.press("Enter")

@@ -10,9 +10,8 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from ragbed.experiments.guests.serving.app import serving_app
-from ragbed.experiments.guests.serving.gate import GateSettings
-from ragbed.experiments.guests.serving.keys import Keys
+from ragbed.experiments.guests.serving.app import create_app
+from ragbed.experiments.guests.serving.middleware import GateSettings, Keys
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
@@ -92,7 +91,7 @@ async def test_a_client_that_leaves_ends_its_question(answering, tmp_path):
 
 async def test_the_tools_want_the_same_keys_and_know_whose_they_are(answering, tmp_path):
     gate = GateSettings(Keys(["ann ann-key-0123456789"]))
-    url, _ = answering(REPLY, options={"make": lambda serving: serving_app(serving, gate)})
+    url, _ = answering(REPLY, options={"make": lambda serving: create_app(serving, gate)})
     assert httpx.post(f"{url}/mcp", json={}).status_code == 401
     async with (httpx.AsyncClient(headers={"Authorization": "Bearer ann-key-0123456789"}) as http,
                 mcp.Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client):

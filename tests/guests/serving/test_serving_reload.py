@@ -9,7 +9,7 @@ import pytest
 from serving import direct, index_of, served
 
 from ragbed.experiments.guests.serving import configurations
-from ragbed.experiments.guests.serving.app import serving_app
+from ragbed.experiments.guests.serving.app import create_app
 from ragbed.experiments.guests.serving.traffic_runs import runs_of
 from ragbed.experiments.runs.store import RunFolder
 from ragbed.retrieval import build_index
@@ -18,7 +18,7 @@ from ragbed.retrieval import build_index
 @pytest.fixture
 def swapped(serve, tmp_path, monkeypatch):
     """A server over an index, and a function that swaps that for one of other pages."""
-    monkeypatch.setattr(configurations, "RENEWAL_SECONDS", 0.1)
+    monkeypatch.setattr(configurations, "RELOAD_SECONDS", 0.1)
     hold = threading.Event()
     held = []
 
@@ -34,7 +34,7 @@ def swapped(serve, tmp_path, monkeypatch):
 
     def make(serving):
         opened.append(serving)
-        return serving_app(serving)
+        return create_app(serving)
 
     with (served([direct(index, f"{serve(script).url}#m")], tmp_path / "traffic", make) as url,
           httpx.Client(base_url=url, timeout=30) as client):

@@ -101,12 +101,12 @@ def test_figures_count_what_was_asked_and_hold_nothing_of_its_text(serve, index,
         ("ragbed_answers_total", "direct", "error"), ("ragbed_tokens_total", "direct", "prompt"),
         ("ragbed_tokens_total", "direct", "completion"), ("ragbed_searches_total", "direct"),
         ("ragbed_first_text_seconds_count", "direct"), ("ragbed_answer_seconds_count", "direct"),
-        ("ragbed_model_failures_total", "direct", "http_400"), ("ragbed_under_way",), ("ragbed_waiting",))} == {
+        ("ragbed_model_failures_total", "direct", "http_400"), ("ragbed_running",), ("ragbed_waiting",))} == {
         ("ragbed_requests_total", "/v1/chat/completions", "200"): 2, ("ragbed_answers_total", "direct", "answered"): 1,
         ("ragbed_answers_total", "direct", "error"): 1, ("ragbed_tokens_total", "direct", "prompt"): 700,
         ("ragbed_tokens_total", "direct", "completion"): 12, ("ragbed_searches_total", "direct"): 2,
         ("ragbed_first_text_seconds_count", "direct"): 2, ("ragbed_answer_seconds_count", "direct"): 2,
-        ("ragbed_model_failures_total", "direct", "http_400"): 1, ("ragbed_under_way",): 0, ("ragbed_waiting",): 0}
+        ("ragbed_model_failures_total", "direct", "http_400"): 1, ("ragbed_running",): 0, ("ragbed_waiting",): 0}
     assert "Oslo" not in text
 
 

@@ -15,9 +15,9 @@ import pytest
 from ragbed.agents import Answer, Assistant, AssistantSettings
 from ragbed.agents.types import failed_answer
 from ragbed.documents import RunError, SettingsError
+from ragbed.experiments.guests.serving.sessions import ChatTurn
 from ragbed.experiments.guests.serving.traffic import Traffic
-from ragbed.experiments.guests.serving.traffic_runs import brought_up_to_date, runs_of
-from ragbed.experiments.guests.serving.turns import Asked
+from ragbed.experiments.guests.serving.traffic_runs import open_run_folder, runs_of
 from ragbed.retrieval import build_index
 from ragbed.strategies import REFUSAL
 from ragbed.strategies.types import Failure
@@ -35,9 +35,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asking(assistant: dict[str, Assistant], question: str, thread: str = "t", place: int = 0, owner: str = "ann",
-           configuration: str = "direct", **more: Any) -> Asked:
+           configuration: str = "direct", **more: Any) -> ChatTurn:
     """A question of a thread to one of the assistants."""
-    return Asked(f"{thread}-{place}", thread, place, owner, question, configuration, assistant[configuration], **more)
+    return ChatTurn(f"{thread}-{place}", thread, place, owner, question, configuration, assistant[configuration],
+                    **more)
 
 
 def reply(body: dict[str, Any]) -> str:
@@ -54,10 +55,10 @@ async def served(index: Path, url: str, folder: Path, *names: str, **more: Any):
         yield await opened.enter_async_context(Traffic.open(folder, list(assistants), **more)), assistants
 
 
-async def play(traffic: Traffic, asked: Asked) -> Answer:
-    await traffic.begun(asked)
+async def play(traffic: Traffic, asked: ChatTurn) -> Answer:
+    await traffic.start(asked)
     answer = await asked.assistant.ask(asked.question)
-    await traffic.ended(asked, answer, {"text": answer.text})
+    await traffic.end(asked, answer, {"text": answer.text})
     return answer
 
 
@@ -67,8 +68,8 @@ async def test_traffic_is_a_run_that_what_reads_runs_reads(serve, index, tmp_pat
         for place, question in enumerate(("Where is Oslo?", "And who lives there?")):
             await play(traffic, asking(assistant, question, place=place))
         gone = asking(assistant, "Where is Rome?", "other")
-        await traffic.begun(gone)
-        await traffic.ended(gone, GONE, {})
+        await traffic.start(gone)
+        await traffic.end(gone, GONE, {})
         (run,) = runs_of(folder)
         assert ragbed.json("report", run)["run"] == str(run)  # while it is served
     shown = ragbed.json("show", run, "t-0")
@@ -94,7 +95,7 @@ async def test_traffic_is_a_run_that_what_reads_runs_reads(serve, index, tmp_pat
 async def test_threads_and_feedback_are_those_of_their_owner(serve, index, tmp_path):
     async with served(index, serve(reply).url, tmp_path / "traffic") as (traffic, assistant):
         await play(traffic, asking(assistant, "Where is Oslo?"))
-        await play(traffic, asking(assistant, "Who?", "stateless", turns=()))
+        await play(traffic, asking(assistant, "Who?", "stateless", history=()))
         assert await traffic.feedback("t-0", "ann", "up", "so it is")
         assert await traffic.feedback("t-0", "ann", "down", "no")
         assert not await traffic.feedback("t-0", "bob", "up")
@@ -106,13 +107,13 @@ async def test_threads_and_feedback_are_those_of_their_owner(serve, index, tmp_p
         assert [(one["id"], one["title"], one["configuration"]) for one in await traffic.threads("ann")] == [
             ("t", "Where is Oslo?", "direct")]
         assert await traffic.threads("bob") == []
-        assert await traffic.place("t", "ann") == 1
+        assert await traffic.position("t", "ann") == 1
         with pytest.raises(SettingsError, match="there is no thread 't'"):
-            await traffic.place("t", "bob")
+            await traffic.position("t", "bob")
         with pytest.raises(SettingsError, match="there is no thread 't'"):
-            await traffic.begun(asking(assistant, "Who?", place=1, owner="bob"))
+            await traffic.start(asking(assistant, "Who?", place=1, owner="bob"))
         with pytest.raises(SettingsError, match="is being answered"):
-            await traffic.begun(asking(assistant, "Who?"))
+            await traffic.start(asking(assistant, "Who?"))
 
 
 async def test_two_hundred_turns_at_once_are_all_kept_and_a_cancelled_one_too(serve, index, tmp_path):
@@ -122,17 +123,17 @@ async def test_two_hundred_turns_at_once_are_all_kept_and_a_cancelled_one_too(se
 
         async def turn(number: int) -> None:
             asked = asking(assistant, "Where is Oslo?", f"t{number}")
-            await traffic.begun(asked)
-            await traffic.ended(asked, answer, {})
+            await traffic.start(asked)
+            await traffic.end(asked, answer, {})
 
         await asyncio.gather(*map(turn, range(200)))
         asked = asking(assistant, "Where is Oslo?", "cancelled")
-        await traffic.begun(asked)
-        writing = asyncio.create_task(traffic.ended(asked, answer, {}))
+        await traffic.start(asked)
+        writing = asyncio.create_task(traffic.end(asked, answer, {}))
         await asyncio.sleep(0)
         writing.cancel()
     (run,) = runs_of(folder)
-    brought_up_to_date(run)
+    open_run_folder(run)
     assert json.loads((run / "summary.json").read_text())["cells"][0]["n"] == 201
 
 
@@ -155,7 +156,7 @@ async def test_other_settings_have_another_run_and_a_folder_has_one_server(serve
 async def test_a_run_that_was_removed_keeps_no_server_from_starting(serve, index, tmp_path):
     folder, url = tmp_path / "traffic", serve(reply).url
     async with served(index, url, folder) as (traffic, assistant):
-        await traffic.begun(asking(assistant, "Where is Oslo?"))
+        await traffic.start(asking(assistant, "Where is Oslo?"))
     (run,) = runs_of(folder)
     shutil.rmtree(run)
     async with served(index, url, folder) as (traffic, assistant):
@@ -172,13 +173,13 @@ async def main(index, url, folder):
     async with served(Path(index), url, Path(folder)) as (traffic, assistant):
         for place in range(3):
             asked = asking(assistant, "Where is Oslo?", place=place)
-            await traffic.begun(asked)
+            await traffic.start(asked)
             answer = await assistant["direct"].ask("Where is Oslo?")
             if place == 1:  # killed between the two files
                 traffic._finish = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
             if place == 0:
-                await traffic.begun(asking(assistant, "Where is Rome?", "interrupted"))
-            await traffic.ended(asked, answer, {})
+                await traffic.start(asking(assistant, "Where is Rome?", "interrupted"))
+            await traffic.end(asked, answer, {})
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -192,7 +193,7 @@ async def test_what_a_kill_leaves_has_one_record_for_each_question(serve, index,
     assert done.returncode == -signal.SIGKILL
     for _ in range(2):  # nothing is doubled by starting again
         async with served(index, url, folder) as (traffic, _):
-            assert await traffic.place("t", "ann") == 2
+            assert await traffic.position("t", "ann") == 2
     (run,) = runs_of(folder)
     found = {id: ragbed.json("show", run, id)["cells"][0]["outcome"] for id in ("t-0", "t-1", "interrupted-0")}
     assert found == {"t-0": "answered", "t-1": "answered", "interrupted-0": "error"}

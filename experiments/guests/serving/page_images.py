@@ -1,4 +1,4 @@
-"""Pages of PDF files as pictures, and where a passage stands on them."""
+"""Images of PDF pages, and the boxes of a passage on them."""
 from __future__ import annotations
 
 import html
@@ -19,66 +19,65 @@ from ragbed.retrieval.origins import file_of
 
 Rect = tuple[float, float, float, float]  # x0, y0, x1, y1 in points, from the top left corner
 
-_OPEN, _KEPT = 2, 48  # files that stay open, and pictures that are kept
-_PIXELS = 3_000_000  # of a picture
-_ZOOM = 2.0  # pixels a point, where that is not too many
-_WORDS = 20_000  # of a page, above which nothing is looked for
-_SURE = 16  # letters that hardly stand on a page twice by chance; what is shorter has to be whole words
-_NEAR = 40  # letters between a line and the one before
-_PATIENCE = 10.0  # seconds of waiting for the page that another request has drawn
+_OPEN_FILES, _CACHED_IMAGES = 2, 48
+_MAX_PIXELS = 3_000_000  # of an image
+_ZOOM = 2.0  # pixels per point, unless that exceeds the maximum
+_MAX_WORDS = 20_000  # of a page; beyond, nothing is highlighted
+_UNIQUE = 16  # letters that hardly occur twice on a page by chance; shorter lines must be whole words
+_MAX_GAP = 40  # letters between a line and the previous one
+_LOCK_SECONDS = 10.0  # time to wait for a page that another request draws
 _A4 = 595.0, 842.0
 _TAG = re.compile(r"<[^<>]*>?|\A[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """A page on which a passage was looked for.
+class MarkedPage:
+    """A page with the boxes of a passage.
 
     Attributes:
-        width: of the page, in points.
-        sought: letters of the passage that stand on this page, as it was read.
-        found: how many of them were found on the picture.
+        width, height: of the page, in points.
+        letters: number of letters of the passage on this page, by its parsed text.
+        found: how many of them were found on the image.
     """
 
     width: float
     height: float
     boxes: tuple[Rect, ...]
-    sought: int
+    letters: int
     found: int
 
 
-_Place = tuple[Path, str, str]  # an index's folder, a source in it, and the SHA-256 of its bytes
+_Source = tuple[Path, str, str]  # folder of an index, a source in it, and the SHA-256 of its bytes
 
 
-class Pictures:
-    """Draws pages. MuPDF does one thing at a time in a process, whatever thread asks; a page that takes long to draw
-    holds others up for some seconds, and then they go without."""
+class PageImages:
+    """Draws pages. MuPDF is not thread-safe, so pages are drawn one at a time; a request that waits for more than some
+    seconds gets no image."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._file = lru_cache(_OPEN)(_opened)
-        self._png = lru_cache(_KEPT)(self._drawn)
+        self._file = lru_cache(_OPEN_FILES)(_open)
+        self._png = lru_cache(_CACHED_IMAGES)(self._draw)
 
     def png(self, index: Index, document: Document, page: int) -> bytes | None:
-        """Return the picture of a page, counted from 1; None where there is none."""
+        """Return the image of a page, counted from 1; None if there is none."""
         with self._opening(index, document) as (place, _):
             return self._png(place, page) if place and 1 <= page <= len(document.pages) else None
 
-    def marked(self, index: Index, document: Document, pages: Iterable[int],
-               chunk: Chunk | None) -> dict[int, Marked] | None:
-        """Look for a chunk's text on pages of a document, by their numbers; None where its file is not where it was, as
-        it was when it was indexed."""
+    def mark(self, index: Index, document: Document, pages: Iterable[int],
+             chunk: Chunk | None) -> dict[int, MarkedPage] | None:
+        """Find a chunk's text on pages of a document; None if its file has moved or changed since it was indexed."""
         with self._opening(index, document) as (place, file):
             if place is None:
                 return None
             read = {page: _read(file, page) for page in pages}
-        return {page: _marked(words, boxes, size, list(_lines(document, chunk, page)) if chunk else [])
-                         for page, (words, boxes, size) in read.items()}
+        return {page: _mark(words, boxes, size, list(_lines(document, chunk, page)) if chunk else [])
+                for page, (words, boxes, size) in read.items()}
 
     @contextmanager
-    def _opening(self, index: Index, document: Document) -> Iterator[tuple[_Place | None, Any]]:
+    def _opening(self, index: Index, document: Document) -> Iterator[tuple[_Source | None, Any]]:
         entry, place = index.manifest.sources.get(document.source), None
-        free = self._lock.acquire(timeout=_PATIENCE)
+        free = self._lock.acquire(timeout=_LOCK_SECONDS)
         try:
             file = None
             if free and entry and document.pages and document.source.lower().endswith(".pdf"):
@@ -90,12 +89,12 @@ class Pictures:
             if free:
                 self._lock.release()
 
-    def _drawn(self, place: _Place, page: int) -> bytes | None:
+    def _draw(self, place: _Source, page: int) -> bytes | None:
         pymupdf = _mupdf()
         try:
             drawn = self._file(place)[page - 1]
             area = max(drawn.rect.width * drawn.rect.height, 1.0)
-            zoom = min(_ZOOM, (_PIXELS / area) ** 0.5)
+            zoom = min(_ZOOM, (_MAX_PIXELS / area) ** 0.5)
             data: bytes = drawn.get_pixmap(matrix=pymupdf.Matrix(zoom, zoom), alpha=False).tobytes("png")
         except (LookupError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
             return None
@@ -106,7 +105,7 @@ _Words = Sequence[tuple[str, int, int]]  # each with its block and its line ther
 
 
 def _read(file: Any, page: int) -> tuple[_Words, list[Rect], tuple[float, float]]:
-    """The words of a page and their boxes, and its size; no words of one that is damaged."""
+    """Return words, boxes and size of a page; no words if it is damaged."""
     pymupdf = _mupdf()
     try:
         drawn = file[page - 1]
@@ -118,19 +117,19 @@ def _read(file: Any, page: int) -> tuple[_Words, list[Rect], tuple[float, float]
     return [(word[4], word[5], word[6]) for word in words], boxes, size
 
 
-def _marked(words: _Words, boxes: Sequence[Rect], size: tuple[float, float], lines: Sequence[str]) -> Marked:
+def _mark(words: _Words, boxes: Sequence[Rect], size: tuple[float, float], lines: Sequence[str]) -> MarkedPage:
     needles = list(filter(None, map(_letters, lines)))
-    runs = _found([word for word, _, _ in words], needles) if len(words) <= _WORDS else {}
-    marks: dict[tuple[int, int, int], Rect] = {}  # one a line
+    runs = _found([word for word, _, _ in words], needles) if len(words) <= _MAX_WORDS else {}
+    marks: dict[tuple[int, int, int], Rect] = {}  # one per line
     for run, (first, last) in runs.items():
         for at in range(first, last + 1):
             line = run, words[at][1], words[at][2]
             marks[line] = _around(marks.get(line, boxes[at]), boxes[at])
-    return Marked(*size, tuple(marks.values()), sum(map(len, needles)), sum(len(needles[place]) for place in runs))
+    return MarkedPage(*size, tuple(marks.values()), sum(map(len, needles)), sum(len(needles[place]) for place in runs))
 
 
 def _mupdf() -> Any:
-    """The library, which has no types, and tells nothing of damaged files."""
+    """Import the library, which has no types, without its messages about damaged files."""
     import pymupdf
 
     mupdf: Any = pymupdf
@@ -139,8 +138,8 @@ def _mupdf() -> Any:
     return mupdf
 
 
-def _opened(place: _Place) -> Any:
-    """The file; LookupError, which no cache keeps, where there is none."""
+def _open(place: _Source) -> Any:
+    """Open a file. Raises LookupError, which the cache does not keep, if there is none."""
     data = file_of(*place)
     if data is None:
         raise LookupError(place)
@@ -152,7 +151,7 @@ def _opened(place: _Place) -> Any:
 
 
 def _lines(document: Document, chunk: Chunk, page: int) -> Iterator[str]:
-    """The lines of the part of a chunk that stands on a page, and the cells of its tables."""
+    """Yield the lines of a chunk's part on a page, and the cells of its tables."""
     begins = {one.number: one.html if chunk.format == "html" else one.plain for one in document.pages}
     text = document.text(chunk.format)
     part = text[max(chunk.start, begins.get(page, 0)):min(chunk.end, begins.get(page + 1, len(text)))]
@@ -166,22 +165,22 @@ def _lines(document: Document, chunk: Chunk, page: int) -> Iterator[str]:
 
 
 def _letters(text: str) -> str:
-    """What hyphens, bullets, signs and spaces do not change."""
+    """Return letters and digits only, so that hyphens, bullets and spaces make no difference."""
     return "".join(filter(str.isalnum, normalised(text)))
 
 
 def _found(words: Sequence[str], needles: Sequence[str]) -> dict[int, tuple[int, int]]:
-    """Of lines by their place, the run of words, from first to last, that is the line. One that stands there more than
-    once is taken where it follows the one before, else it is not found: no place is guessed."""
+    """Return the first and last word of each line, by its number. A line that occurs more than once is taken only where
+    it follows the previous one; no position is guessed."""
     parts = list(map(_letters, words))
     text, owners = "".join(parts), [place for place, part in enumerate(parts) for _ in part]
     edges = {0, *accumulate(map(len, parts))}
     runs: dict[int, tuple[int, int]] = {}
-    after = -_NEAR - 1
+    after = -_MAX_GAP - 1
     for number, needle in enumerate(needles):
         places = [at for at in (one.start() for one in re.finditer(needle, text))
-                  if len(needle) >= _SURE or {at, at + len(needle)} <= edges]
-        near = [at for at in places if after <= at <= after + _NEAR]
+                  if len(needle) >= _UNIQUE or {at, at + len(needle)} <= edges]
+        near = [at for at in places if after <= at <= after + _MAX_GAP]
         if near or len(places) == 1:
             at = (near or places)[0]
             after = at + len(needle)

@@ -1,0 +1,324 @@
+"""Answer one turn of a chat: its events, its text as it is written, and its record, even if the client disconnects."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pydantic_core import from_json
+
+from ragbed.agents.types import Answer, failed_answer
+from ragbed.documents.errors import CallError, SettingsError, UserError
+from ragbed.documents.http import redact_keys
+from ragbed.documents.types import encodable
+from ragbed.experiments.guests.serving.answer_json import answer_json, display_text, passage_json
+from ragbed.strategies.reading import outside_think
+from ragbed.strategies.types import Failure, Form, Generate, Message, Reply, Turn
+
+if TYPE_CHECKING:
+    from ragbed.agents.assistant import Assistant
+    from ragbed.agents.session import Session
+    from ragbed.experiments.guests.serving.configurations import Configuration
+    from ragbed.experiments.guests.serving.traffic import Traffic
+
+Event = dict[str, Any]
+_TASK_TOKENS = 256  # limit of a reply that is not an answer, such as a title
+_STOPPED = Failure("stopped", "the client disconnected, or the server was stopped")
+_INTERNAL = Failure("internal", "internal error; see the server's log")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTurn:
+    """One question of a thread.
+
+    Attributes:
+        record: id of its record.
+        position: number of turns before it in the thread.
+        owner: name of the key it was asked with; empty if the server needs no key.
+        assistant: answers it, even if the configuration gets another assistant meanwhile.
+        probability: with which the thread was assigned this configuration.
+        history: earlier turns, sent by a client that keeps its own conversation; None if the thread is kept here.
+    """
+
+    record: str
+    thread: str
+    position: int
+    owner: str
+    question: str
+    configuration: str
+    assistant: Assistant
+    probability: float = 1.0
+    history: tuple[Turn, ...] | None = None
+
+
+@dataclass(slots=True)
+class TurnTimes:
+    """When a turn and its steps started and ended, in seconds since the epoch.
+
+    Attributes:
+        first_text: when the first text of the answer was sent.
+        searches, calls: the start of each, and its end once it has ended; calls by their number.
+    """
+
+    started: float = field(default_factory=time.time)
+    first_text: float | None = None
+    searches: list[list[float]] = field(default_factory=list)
+    calls: dict[int, list[float]] = field(default_factory=dict)
+
+    def add(self, event: Event) -> None:
+        """Note the time of an event."""
+        match event["event"]:
+            case "text" if self.first_text is None:
+                self.first_text = time.time()
+            case "searching":
+                self.searches.append([time.time()])
+            case "search":
+                next((one for one in self.searches if len(one) == 1), []).append(time.time())
+            case "asking":
+                self.calls[event["call"]] = [time.time()]
+            case "reply":
+                self.calls[event["call"]].append(time.time())
+
+
+Observer = Callable[[ChatTurn, Answer, TurnTimes], None]  # called with every answer
+
+
+class ChatSessions:
+    """Answers turns with the configurations that are served, and records them."""
+
+    def __init__(self, configurations: dict[str, Configuration], traffic: Traffic,
+                 observers: Sequence[Observer] = ()) -> None:
+        self.configurations, self.traffic, self._observers = configurations, traffic, observers
+        self._threads: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def aclose(self) -> None:
+        """Stop the questions that are being answered, and wait until their records are kept."""
+        for task in self._tasks:
+            _cancel_once(task)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def start(self, owner: str, question: str, requested: str | None = None, thread: str | None = None,
+                    history: Sequence[Turn] | None = None) -> ChatTurn:
+        """Create and keep the next turn of a thread, or the first of a new one.
+
+        Raises SettingsError if the configuration or thread is unknown, the question is empty, or the thread is already
+        being answered.
+        """
+        if requested is not None and requested not in self.configurations:
+            raise SettingsError(f"no configuration {requested!r:.100}; available: {', '.join(self.configurations)}")
+        if not question.strip():
+            raise SettingsError("the question is empty")
+        is_new = thread is None or history is not None
+        position = len(history or ()) if is_new else await self.traffic.position(str(thread), owner)
+        thread = thread or uuid4().hex
+        name, probability = await self.traffic.choose(thread, requested)
+        record = f"{thread}-{position}" if history is None else uuid4().hex
+        earlier = None if history is None else tuple(
+            Turn(encodable(one.question), encodable(one.answer)) for one in history)
+        configuration = self.configurations[name]
+        turn = ChatTurn(record, thread, position, owner, encodable(question), name,
+                        configuration.threads if history is None else configuration.assistant, probability, earlier)
+        await self.traffic.start(turn)
+        return turn
+
+    def play(self, turn: ChatTurn) -> AsyncGenerator[Event]:
+        """Answer a turn in a task of its own, and return its events: steps, pieces of the answer as `text`, and last
+        `answer`. If the client stops reading, the question is stopped, and its record says so."""
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        task = asyncio.create_task(self._run(turn, events.put_nowait))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return _events_of(task, events)
+
+    async def answer(self, turn: ChatTurn) -> Event:
+        """Answer a turn, and return the event `answer`."""
+        async with contextlib.aclosing(self.play(turn)) as events:
+            *_, last = [event async for event in events]
+        return last
+
+    async def ask_model(self, configuration: str, text: str) -> Reply | Failure:
+        """Ask a configuration's model something that is not a question about the documents, such as a title."""
+        assistant = self.configurations[configuration].assistant
+        call = Generate((Message("user", (text,)),), "aside", max_tokens=_TASK_TOKENS)
+        return (await assistant.model.ask(call, time.monotonic() + assistant.client.limits.seconds)).outcome
+
+    async def _run(self, turn: ChatTurn, on_event: Callable[[Event | None], None]) -> None:
+        text, times, answer = AnswerStream(), TurnTimes(), failed_answer(_INTERNAL)
+
+        def emit(event: Event) -> None:
+            times.add(event)
+            on_event(event)
+
+        try:
+            emit({"event": "begun", "thread": turn.thread, "record": turn.record, "configuration": turn.configuration})
+            answer = await self._answer(turn, text, emit)
+        finally:  # an unexpected error gets a record too, before the client can see the end
+            try:
+                rest = "" if answer.failure is _STOPPED else text.rest(display_text(answer))
+                if rest:
+                    times.add({"event": "text"})
+                shown = await self._record(turn, answer, text, times)
+                if rest and answer.failure is None:  # the reason for a failure is not text of an answer
+                    on_event({"event": "text", "text": rest})
+                on_event({"event": "answer", **shown})
+            finally:
+                on_event(None)
+
+    async def _answer(self, turn: ChatTurn, text: AnswerStream, emit: Callable[[Event], None]) -> Answer:
+        """Play a turn to its end. If it is cancelled, return what it has so far, as stopped."""
+        session: Session | None = None
+        assistant, id = turn.assistant, turn.thread if turn.history is None else turn.record
+        if id in self._threads:
+            return failed_answer(Failure("settings", "the thread is being answered; ask again when it is done"))
+        self._threads.add(id)
+        try:
+            if turn.history is None:
+                await assistant.abandon(id)  # a question left by a server that was killed
+            state = assistant.begin(turn.question, thread=id, turns=turn.history)
+            async with contextlib.aclosing(assistant.play(state, streaming=True)) as events:
+                async for event in events:
+                    if isinstance(event, Answer):
+                        return event
+                    session = session or assistant.live_session(id)
+                    for one in _served_events(event, text, assistant, session):
+                        emit(one)
+        except (UserError, CallError) as error:
+            return failed_answer(Failure(getattr(error, "kind", "settings"), redact_keys(str(error))))
+        except asyncio.CancelledError:  # the task goes on, to write its record
+            if turn.history is None:
+                await assistant.abandon(id)
+            if session is None:
+                return failed_answer(_STOPPED)
+            return replace(session.answer(), outcome="error", refused=False, failure=_STOPPED)
+        finally:
+            self._threads.discard(id)  # a client that sees the record can ask the next question
+        return failed_answer(_STOPPED)
+
+    async def _record(self, turn: ChatTurn, answer: Answer, text: AnswerStream, times: TurnTimes) -> Event:
+        """Keep the answer, and return it as it is shown."""
+        shown = answer_json(answer, text.sent, turn.assistant.index, record=turn.record, thread=turn.thread,
+                            configuration=turn.configuration, question=turn.question)
+        for observer in self._observers:
+            observer(turn, answer, times)
+        await self.traffic.end(turn, answer, shown)
+        return shown
+
+
+async def _events_of(task: asyncio.Task[None], events: asyncio.Queue[Event | None]) -> AsyncGenerator[Event]:
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+            if event["event"] == "answer":
+                return
+        await task  # raises, since there was no answer
+    finally:
+        if not task.done():
+            _cancel_once(task)
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({task})  # if this is cancelled again, the task still writes its record
+
+
+def _cancel_once(task: asyncio.Task[None]) -> None:
+    """Cancel a question; a second cancellation would keep its record from being written."""
+    if not task.cancelling():
+        task.cancel()
+
+
+def _served_events(event: Event, text: AnswerStream, assistant: Assistant, session: Session | None) -> list[Event]:
+    """Return the event as it is served, a search with its passages, and the new text of the answer."""
+    if event["event"] == "search" and session is not None:
+        event = {**event, "passages": [passage_json(passage.number, passage.chunk, assistant.index)
+                                       for passage in session.passages if passage.number in event["found"]]}
+    reasoning, new = text.feed(event)
+    pieces = {"reasoning": reasoning, "text": new}
+    return [event, *({"event": kind, "text": piece} for kind, piece in pieces.items() if piece)]
+
+
+_ANSWER = re.compile(r"<answer>", re.IGNORECASE)
+_ANSWER_END = re.compile(r"</answer>", re.IGNORECASE)
+_TAG = re.compile(r"</?(?:thinking|answer)>", re.IGNORECASE)
+_PARTIAL_TAG = re.compile(r"</?[a-z]{0,9}\Z", re.IGNORECASE)  # the next piece may complete a tag that is not shown
+
+
+class AnswerStream:
+    """Extracts the answer, and the reasoning before it, from a question's events: no tags, no other JSON fields.
+
+    If a strategy does not know in advance which call is its last, nothing is streamed and the answer comes whole.
+
+    Attributes:
+        sent: the text of the answer so far.
+    """
+
+    def __init__(self) -> None:
+        self.sent = ""
+        self._reasoning = ""
+        self._raw = ""
+        self._call: int | None = None
+        self._form: Form = "plain"
+
+    def feed(self, event: Mapping[str, Any]) -> tuple[str, str]:
+        """Take an event of `agents.graph`; return the new pieces of reasoning and answer, often empty."""
+        if event["event"] == "asking" and event["answers"]:
+            self._call, self._form, self._raw, self._reasoning = event["call"], event["answers"], "", ""
+        elif self._call is None or event.get("call") != self._call:
+            return "", ""
+        elif event["event"] == "retry":
+            self._raw, self._reasoning = "", ""
+        elif event["event"] == "token":
+            self._raw += event["text"]
+            reasoning, text = _READERS[self._form](self._raw)
+            before, self._reasoning = self._reasoning, max(self._reasoning, reasoning, key=len)
+            return self._reasoning[len(before):], self._advance(text.strip())
+        return "", ""
+
+    def rest(self, text: str) -> str:
+        """Return the part of the final answer that was not sent yet. If the answer differs from what was sent, as after
+        a retry, return all of it after a blank line."""
+        if text.startswith(self.sent):
+            return self._advance(text)
+        self.sent += f"\n\n{text}"
+        return f"\n\n{text}"
+
+    def _advance(self, text: str) -> str:
+        if not text.startswith(self.sent):
+            return ""
+        new = text[len(self.sent):]
+        self.sent = text
+        return new
+
+
+def _read_plain(raw: str) -> tuple[str, str]:
+    """Read a reply that is all answer, except for reasoning and tags that nobody asked for."""
+    if "<" not in raw:
+        return "", raw
+    shown = _PARTIAL_TAG.sub("", outside_think(raw))
+    return _read_tags(raw) if _TAG.search(shown) else ("", shown)
+
+
+def _read_tags(raw: str) -> tuple[str, str]:
+    """Return the text before the first answer tag, and the text in the last one."""
+    first, *answers = _ANSWER.split(outside_think(raw))
+    shown = _PARTIAL_TAG.sub("", _ANSWER_END.split(answers[-1])[0]) if answers else ""
+    return _TAG.sub("", first if answers else _PARTIAL_TAG.sub("", first)).strip(), shown
+
+
+def _read_fields(raw: str) -> tuple[str, str]:
+    """Return the fields `reasoning` and `answer` of a JSON object that may be incomplete."""
+    try:
+        fields = from_json(raw, allow_partial="trailing-strings")
+    except ValueError:
+        return "", ""
+    if not isinstance(fields, dict):
+        return "", ""
+    reasoning, text = fields.get("reasoning"), fields.get("answer")
+    return reasoning if isinstance(reasoning, str) else "", text if isinstance(text, str) else ""
+
+
+_READERS = {"plain": _read_plain, "tags": _read_tags, "fields": _read_fields}
