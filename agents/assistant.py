@@ -129,7 +129,7 @@ class Assistant:
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
         """Yield events as they happen, tokens included, and last `answer`; see `agents.graph`."""
-        async with contextlib.aclosing(self.play(self.begin(question, options, thread), watched=True)) as events:
+        async with contextlib.aclosing(self.play(self.begin(question, options, thread), streaming=True)) as events:
             async for event in events:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
 
@@ -177,13 +177,13 @@ class Assistant:
                 "turns": [{"question": _storable(turn.question), "answer": _storable(turn.answer)}
                           for turn in turns or ()], "results": [], "made": self.made}
 
-    async def play(self, state: State, watched: bool = False) -> AsyncGenerator[Event | Answer]:
+    async def play(self, state: State, streaming: bool = False) -> AsyncGenerator[Event | Answer]:
         """Play a question from where its state is; yields events, and last the Answer.
 
         A step whose failure ended the question is made again, but where a checkpointer keeps it.
 
         Args:
-            watched: yield events of steps and tokens too.
+            streaming: yield events of steps and tokens too.
 
         Raises:
             SettingsError: another question of the thread has not ended, or is being answered.
@@ -196,7 +196,7 @@ class Assistant:
             given, goes_on = await self._given(state)
             play = self.session(given)
             self._live[state["id"]] = play
-            play.streaming = watched
+            play.streaming = streaming
             config: RunnableConfig = {**recursion_limit(self.settings.limits),
                                       "configurable": {"thread_id": state["id"]}}
             durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}

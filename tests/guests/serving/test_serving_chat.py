@@ -129,8 +129,8 @@ def test_models_are_configurations(chat):
 
 
 @pytest.mark.parametrize(("messages", "said"), [
-    ([{"role": "assistant", "content": "x"}], "the last message has to be one of the user's"),
-    ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "only text is read"),
+    ([{"role": "assistant", "content": "x"}], "the last message must be the user's"),
+    ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "send text only"),
     ([{"role": "user", "content": "  "}], "the question is empty"),
     ([], "messages"),
 ])

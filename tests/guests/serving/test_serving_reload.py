@@ -108,6 +108,6 @@ def test_a_damaged_index_does_not_end_what_is_served(swapped, caplog):
     fresh = manifest.with_suffix(".new")
     fresh.write_text("{}")
     fresh.rename(manifest)
-    until(lambda: "the old index goes on" in caplog.text)
+    until(lambda: "the old one is still used" in caplog.text)
     assert ask(swapped, "Where is Oslo?")["ragbed"]["outcome"] == "answered"
     assert len([one for one in caplog.records if one.name == "ragbed"]) == 1

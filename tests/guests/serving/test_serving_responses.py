@@ -93,7 +93,7 @@ def test_a_response_goes_on_from_any_earlier_one(client):
 
 def test_a_conversation_that_is_not_kept_is_refused(client):
     started = client({"status": 400, "error": {"message": "no such model"}})
-    with pytest.raises(openai.NotFoundError, match="nothing that was answered has the id 'resp_x'"):
+    with pytest.raises(openai.NotFoundError, match="no answer has the id 'resp_x'"):
         ask(started, previous_response_id="resp_x")
     failed = list(ask(started, stream=True))
     with pytest.raises(openai.NotFoundError, match="nothing that was answered"):
