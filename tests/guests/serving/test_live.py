@@ -72,7 +72,7 @@ async def test_what_was_said_of_answers_becomes_questions_that_can_be_reviewed_a
     folder, server = tmp_path / "traffic", serve(reply)
     async with served(index, server.url, folder) as (traffic, assistant):
         ragbed.refuses("questions", "--from", tmp_path, "--out", tmp_path / "q.jsonl", says=["no traffic"])
-        ragbed.refuses("questions", "--from", folder, "--out", tmp_path / "q.jsonl", says=["nobody has said anything"])
+        ragbed.refuses("questions", "--from", folder, "--out", tmp_path / "q.jsonl", says=["there is no feedback yet"])
         for question, thread, place, thumb, comment in (
                 ("Where is Oslo?", "t", 0, "up", "so it is"), ("Who lives there?", "t", 1, "down", "ask the town"),
                 ("Where is Oslo?", "again", 0, "down", "too short"), ("Who?", "refused", 0, "up", ""),

@@ -109,6 +109,6 @@ def test_a_plug_in_is_executed_for_a_file_of_settings_and_never_for_a_runs_folde
         pass
     (one,) = read_target(settings, {})
     assert (one.measured.mean, one.measured.changed) == (0.5, False)
-    with pytest.raises(SettingsError, match="name the file of settings"):
+    with pytest.raises(SettingsError, match="name the settings file"):
         read_target(tmp_path / "runs" / "capitals", {})
 

@@ -122,7 +122,7 @@ def test_what_stands_on_a_page_twice_is_not_marked_and_said_to_be_missing(opened
            chunker={"kind": "fixed", "size": 3})
     client, index = opened()
     page = shown(client, next(chunk for chunk in index.chunks if chunk.content.strip() == "12"))
-    assert "The passage could not be found on the picture of its page." in page
+    assert "The passage could not be highlighted on the image of its page." in page
     assert "<rect" not in page
 
 

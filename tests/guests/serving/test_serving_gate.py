@@ -60,10 +60,10 @@ def test_a_key_opens_what_is_not_public(gated):
     none, wrong = ask(client), ask(client, "ann-key-9876543210")
     assert (none.status_code, wrong.status_code) == (401, 401)
     assert none.headers["WWW-Authenticate"] == "Bearer"
-    assert wrong.json() == {"error": {"message": "no such key", "type": "invalid_request_error", "param": None,
+    assert wrong.json() == {"error": {"message": "unknown key", "type": "invalid_request_error", "param": None,
                                       "code": "invalid_api_key"}}
     assert [ask(client, key).status_code for key in (ANN, BOB)] == [200, 200]
-    with pytest.raises(openai.AuthenticationError, match="no such key"):
+    with pytest.raises(openai.AuthenticationError, match="unknown key"):
         openai.OpenAI(base_url=f"{client.base_url}/v1", api_key="none", max_retries=0).models.list()
 
 
@@ -97,16 +97,16 @@ def test_a_session_is_a_cookie_that_no_script_reads(gated):
 
 def test_a_session_has_an_end(monkeypatch):
     keys = Keys(KEYS)
-    cookie = keys.session("ann")
-    assert keys.of_session(cookie) == "ann"
+    cookie = keys.create_session("ann")
+    assert keys.session_owner(cookie) == "ann"
     later = time.time() + 12 * 3600 + 2
     monkeypatch.setattr(time, "time", lambda: later)
-    assert keys.of_session(cookie) is None
-    assert Keys(KEYS).of_session(cookie) is None  # nor does it outlive the process
+    assert keys.session_owner(cookie) is None
+    assert Keys(KEYS).session_owner(cookie) is None  # nor does it outlive the process
 
 
 @pytest.mark.parametrize(("line", "said"), [
-    ("ann", "expected a unique name and a key"), ("ann short", "16 characters or more"),
+    ("ann", "expected a unique name and a key"), ("ann short", "at least 16 characters"),
     ("ann sha256:00", "64 hexadecimal digits"), ("a/b 0123456789abcdef", "expected a name"),
     (f"ann {ANN}\nann {BOB}", "line 2: expected a unique name")])
 def test_keys_that_are_none_are_refused_with_their_line(line, said, tmp_path):
