@@ -65,7 +65,7 @@ async def test_what_goes_wrong_is_an_error_of_the_tool(answering):
     async with mcp.Client(f"{url}/mcp") as client:
         for tool, arguments, said in (
                 ("ask", {"question": "  "}, "the question is empty"), ("ask", {"question": QUESTION}, "no such model"),
-                ("ask", {"question": QUESTION, "configuration": "gpt-5"}, "no configuration 'gpt-5'; available: direct"),
+                ("ask", {"question": QUESTION, "configuration": "gpt-5"}, "configuration 'gpt-5'; available: direct"),
                 ("search", {"query": "Oslo", "k": 51}, "less than or equal to 50"),
                 ("open", {"document": "x"}, "search again"),
                 ("open", {"document": "../../etc/passwd", "chunk": "y"}, "search again")):
