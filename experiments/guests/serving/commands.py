@@ -80,6 +80,7 @@ def questions(
     An answer with a thumb up is a candidate for the gold answer, and its citations for the gold evidence; the feedback
     is kept as tags. Check them with `ragbed review`, and test a fix on them with `ragbed run`.
     """
+    from ragbed.experiments.formatting import plural
     from ragbed.experiments.guests.serving.feedback import questions_from_feedback
     from ragbed.experiments.runs.store import write_lines
     from ragbed.experiments.terminal.display import print_result
